@@ -1,0 +1,1 @@
+//! ElasticJob in Rust.
