@@ -1,1 +1,2 @@
-//! ZooKeeper's protocol, both ends.
+//! ZooKeeper’s protocol, both ends.
+pub mod wire;
