@@ -1,0 +1,313 @@
+//! Doing what was prepared, and taking it back when a later member of the same multi is refused.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{
+    lifetime::Lifetime,
+    model::{Meta, Node, Session, Tree},
+    path,
+    transaction::Change,
+};
+use crate::wire::{Acl, EventKind};
+
+/// A change that was made: how to take it back, and what watchers may hear of it.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) undo: Undo,
+    pub(super) touched: Vec<Touched>,
+}
+
+/// What happened to one node, with the access lists that decide who may hear of it.
+#[derive(Debug)]
+pub(super) struct Touched {
+    pub(super) path: Box<str>,
+    pub(super) kind: EventKind,
+    pub(super) acl: Arc<[Acl]>,
+    /// The parent, when its list of children changed.
+    pub(super) parent: Option<(Box<str>, Arc<[Acl]>)>,
+}
+
+/// How to take one change back.
+#[derive(Debug)]
+pub(super) enum Undo {
+    Nothing,
+    Create {
+        path: Box<str>,
+        parent: Meta,
+    },
+    Delete {
+        path: Box<str>,
+        node: Node,
+        parent: Meta,
+    },
+    SetData {
+        path: Box<str>,
+        data: Option<Bytes>,
+        meta: Meta,
+    },
+    SetAcl {
+        path: Box<str>,
+        acl: Arc<[Acl]>,
+        meta: Meta,
+    },
+}
+
+impl Tree {
+    /// Makes the change; `None` if it does not fit the tree, in which case nothing changed.
+    pub(super) fn apply(&mut self, change: &Change, zxid: i64, now: i64) -> Option<Applied> {
+        match change {
+            Change::Create {
+                path,
+                data,
+                acl,
+                lifetime,
+            } => self.plant(path, data.as_ref(), acl, *lifetime, zxid, now),
+            Change::Delete { path } => {
+                let (node, parent, touched) = self.uproot(path, zxid)?;
+                let undo = Undo::Delete {
+                    path: path.as_str().into(),
+                    node,
+                    parent,
+                };
+                Some(Applied {
+                    undo,
+                    touched: vec![touched],
+                })
+            }
+            Change::SetData {
+                path,
+                data,
+                version,
+            } => {
+                let node = self.nodes.get_mut(path.as_str())?;
+                let meta = node.meta;
+                let old = std::mem::replace(&mut node.data, own(data.as_ref()));
+                node.meta.version = *version;
+                node.meta.mzxid = zxid;
+                node.meta.mtime = now;
+                self.data_bytes = self.data_bytes + len(node.data.as_ref()) - len(old.as_ref());
+                let touched = Touched {
+                    path: path.as_str().into(),
+                    kind: EventKind::NodeDataChanged,
+                    acl: Arc::clone(&node.acl),
+                    parent: None,
+                };
+                let undo = Undo::SetData {
+                    path: path.as_str().into(),
+                    data: old,
+                    meta,
+                };
+                Some(Applied {
+                    undo,
+                    touched: vec![touched],
+                })
+            }
+            Change::SetAcl { path, acl, version } => {
+                let acl = self.acls.share(acl);
+                let node = self.nodes.get_mut(path.as_str())?;
+                let meta = node.meta;
+                let old = std::mem::replace(&mut node.acl, acl);
+                node.meta.aversion = *version;
+                let undo = Undo::SetAcl {
+                    path: path.as_str().into(),
+                    acl: old,
+                    meta,
+                };
+                Some(Applied {
+                    undo,
+                    touched: vec![],
+                })
+            }
+            Change::Check => Some(Applied {
+                undo: Undo::Nothing,
+                touched: vec![],
+            }),
+            Change::OpenSession {
+                id,
+                timeout_ms,
+                password,
+            } => {
+                let session = Session {
+                    timeout_ms: *timeout_ms,
+                    password: Bytes::copy_from_slice(password),
+                    ephemerals: BTreeSet::new(),
+                };
+                self.sessions.insert(*id, session);
+                Some(Applied {
+                    undo: Undo::Nothing,
+                    touched: vec![],
+                })
+            }
+            Change::CloseSession { id } => {
+                let ephemerals = self.sessions.get(id)?.ephemerals.clone();
+                let touched = ephemerals
+                    .iter()
+                    .filter_map(|path| self.uproot(path, zxid).map(|(_, _, touched)| touched))
+                    .collect();
+                self.sessions.remove(id);
+                Some(Applied {
+                    undo: Undo::Nothing,
+                    touched,
+                })
+            }
+        }
+    }
+
+    pub(super) fn undo(&mut self, undo: Undo) {
+        match undo {
+            Undo::Nothing => {}
+            Undo::Create { path, parent } => {
+                self.detach(&path);
+                self.restore_parent(&path, parent);
+            }
+            Undo::Delete { path, node, parent } => {
+                self.attach(&path, node);
+                self.restore_parent(&path, parent);
+            }
+            Undo::SetData { path, data, meta } => {
+                if let Some(node) = self.nodes.get_mut(&path) {
+                    self.data_bytes =
+                        self.data_bytes + len(data.as_ref()) - len(node.data.as_ref());
+                    node.data = data;
+                    node.meta = meta;
+                }
+            }
+            Undo::SetAcl { path, acl, meta } => {
+                if let Some(node) = self.nodes.get_mut(&path) {
+                    node.acl = acl;
+                    node.meta = meta;
+                }
+            }
+        }
+    }
+
+    fn plant(
+        &mut self,
+        path: &str,
+        data: Option<&Bytes>,
+        acl: &[Acl],
+        lifetime: Lifetime,
+        zxid: i64,
+        now: i64,
+    ) -> Option<Applied> {
+        let parent_path = path::parent(path)?;
+        let is_orphan = lifetime
+            .session()
+            .is_some_and(|session| !self.sessions.contains_key(&session));
+        if self.nodes.contains_key(path) || is_orphan {
+            return None;
+        }
+        let parent = self.nodes.get_mut(parent_path)?;
+        let parent_meta = parent.meta;
+        parent.meta.creates = parent.meta.creates.wrapping_add(1);
+        parent.meta.pzxid = zxid;
+        let parent_acl = Arc::clone(&parent.acl);
+        let acl = self.acls.share(acl);
+        let meta = Meta {
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime: now,
+            mtime: now,
+            owner: lifetime.to_owner(),
+            ..Meta::default()
+        };
+        let node = Node {
+            data: own(data),
+            acl: Arc::clone(&acl),
+            meta,
+            children: BTreeSet::new(),
+        };
+        self.attach(path, node);
+        let touched = Touched {
+            path: path.into(),
+            kind: EventKind::NodeCreated,
+            acl,
+            parent: Some((parent_path.into(), parent_acl)),
+        };
+        let undo = Undo::Create {
+            path: path.into(),
+            parent: parent_meta,
+        };
+        Some(Applied {
+            undo,
+            touched: vec![touched],
+        })
+    }
+
+    fn uproot(&mut self, path: &str, zxid: i64) -> Option<(Node, Meta, Touched)> {
+        let parent_path = path::parent(path)?;
+        if !self.nodes.get(path)?.children.is_empty() {
+            return None;
+        }
+        let node = self.detach(path)?;
+        let parent = self.nodes.get_mut(parent_path)?;
+        let parent_meta = parent.meta;
+        parent.meta.pzxid = zxid;
+        let touched = Touched {
+            path: path.into(),
+            kind: EventKind::NodeDeleted,
+            acl: Arc::clone(&node.acl),
+            parent: Some((parent_path.into(), Arc::clone(&parent.acl))),
+        };
+        Some((node, parent_meta, touched))
+    }
+
+    /// Puts a node where it belongs in every index.
+    pub(super) fn attach(&mut self, path: &str, node: Node) {
+        match Lifetime::from_owner(node.meta.owner) {
+            Lifetime::Persistent => {}
+            Lifetime::Container | Lifetime::Ttl { .. } => {
+                self.collectable.insert(path.into());
+            }
+            Lifetime::Ephemeral { session } => {
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.ephemerals.insert(path.into());
+                }
+            }
+        }
+        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+            parent.children.insert(path::name(path).into());
+        }
+        self.data_bytes += path.len() + len(node.data.as_ref());
+        self.nodes.insert(path.into(), node);
+    }
+
+    /// Takes a node out of every index.
+    fn detach(&mut self, path: &str) -> Option<Node> {
+        let node = self.nodes.remove(path)?;
+        self.data_bytes -= path.len() + len(node.data.as_ref());
+        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+            parent.children.remove(path::name(path));
+        }
+        match Lifetime::from_owner(node.meta.owner) {
+            Lifetime::Persistent => {}
+            Lifetime::Container | Lifetime::Ttl { .. } => {
+                self.collectable.remove(path);
+            }
+            Lifetime::Ephemeral { session } => {
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.ephemerals.remove(path);
+                }
+            }
+        }
+        Some(node)
+    }
+
+    fn restore_parent(&mut self, path: &str, meta: Meta) {
+        if let Some(parent) = path::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
+            parent.meta = meta;
+        }
+    }
+}
+
+// Bytes off the wire share a whole network buffer; what stays must not keep that alive.
+fn own(data: Option<&Bytes>) -> Option<Bytes> {
+    data.map(|bytes| Bytes::copy_from_slice(bytes))
+}
+
+fn len(data: Option<&Bytes>) -> usize {
+    data.map_or(0, Bytes::len)
+}

@@ -1,0 +1,86 @@
+//! Paths: what is one, and how to take it apart.
+
+/// Whether `path` is one ZooKeeper accepts: absolute, no empty, `.` or `..` segments, no trailing slash, no characters that
+/// cannot be shown.
+pub fn is_valid(path: &str) -> bool {
+    if path == "/" {
+        return true;
+    }
+    let Some(rest) = path.strip_prefix('/') else {
+        return false;
+    };
+    rest.split('/')
+        .all(|segment| !matches!(segment, "" | "." | ".."))
+        && !rest.chars().any(is_forbidden)
+}
+
+// The ranges Java's PathUtils refuses; it looks at UTF-16 units, so everything outside the basic plane (surrogates) is out too.
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
+}
+
+/// The parent's path; the root has none.
+pub fn parent(path: &str) -> Option<&str> {
+    match path.rfind('/')? {
+        0 if path.len() == 1 => None,
+        0 => Some("/"),
+        at => Some(&path[..at]),
+    }
+}
+
+/// The last segment.
+pub fn name(path: &str) -> &str {
+    path.rfind('/').map_or(path, |at| &path[at + 1..])
+}
+
+/// A child's path.
+pub fn child(parent: &str, name: &str) -> String {
+    if parent == "/" {
+        format!("/{name}")
+    } else {
+        format!("{parent}/{name}")
+    }
+}
+
+/// The path itself, then its parent, and so on up to the root.
+pub fn ancestry(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| parent(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_zookeeper_accepts_is_a_path() {
+        for good in ["/", "/a", "/a/b", "/a.b", "/...", "/名前", "/a b", "/-@-"] {
+            assert!(is_valid(good), "{good:?}");
+        }
+        for bad in [
+            "",
+            "a",
+            "//",
+            "/a/",
+            "/a//b",
+            "/.",
+            "/a/../b",
+            "/a\0",
+            "/\u{1}",
+            "/\u{85}",
+            "/\u{e000}",
+            "/😀",
+        ] {
+            assert!(!is_valid(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_the_root() {
+        assert_eq!(ancestry("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
+        assert_eq!(parent("/"), None);
+        assert_eq!(
+            (name("/a/b"), child("/", "a"), child("/a", "b")),
+            ("b", "/a".into(), "/a/b".into())
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! The whole tree as bytes and back. Watches are not in it: they belong to connections.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+
+use super::{
+    model::{Meta, Node, Session, Tree},
+    path,
+};
+use crate::wire::{Acl, DecodeError, Reader, Writer};
+
+/// Why bytes are not a tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// They cannot be read.
+    #[error("cannot read the snapshot")]
+    Unreadable(#[from] DecodeError),
+    /// A node without a parent.
+    #[error("{path} has no parent in the snapshot")]
+    Orphan {
+        /// The node.
+        path: String,
+    },
+}
+
+impl Tree {
+    /// Everything but the watches.
+    pub fn to_snapshot(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(self.data_bytes + self.nodes.len() * 128);
+        out.put_long(self.zxid);
+        out.put_int(self.sessions.len() as i32);
+        for (id, session) in &self.sessions {
+            out.put_long(*id);
+            out.put_int(session.timeout_ms);
+            out.put_buffer(Some(&session.password));
+        }
+        out.put_int(self.nodes.len() as i32);
+        // Parents before children, siblings by name: the same tree always gives the same bytes.
+        let mut waiting = vec![String::from("/")];
+        while let Some(path) = waiting.pop() {
+            let Some(node) = self.nodes.get(&*path) else {
+                continue;
+            };
+            encode_node(&path, node, &mut out);
+            waiting.extend(
+                node.children
+                    .iter()
+                    .rev()
+                    .map(|name| path::child(&path, name)),
+            );
+        }
+        out.freeze()
+    }
+
+    /// The tree these bytes were made from.
+    pub fn from_snapshot(bytes: Bytes) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(bytes);
+        let mut tree = Self::new();
+        tree.nodes.clear();
+        tree.data_bytes = 0;
+        tree.zxid = reader.i64("zxid")?;
+        let sessions = reader.vector("sessions", |reader| {
+            let id = reader.i64("id")?;
+            let timeout_ms = reader.i32("timeout")?;
+            let password = Bytes::copy_from_slice(&reader.buffer("password")?.unwrap_or_default());
+            Ok((
+                id,
+                Session {
+                    timeout_ms,
+                    password,
+                    ephemerals: BTreeSet::new(),
+                },
+            ))
+        })?;
+        tree.sessions = sessions.into_iter().collect();
+        for _ in 0..reader.i32("nodes")? {
+            let (path, node) = tree.decode_node(&mut reader)?;
+            if path::parent(&path).is_some_and(|parent| !tree.nodes.contains_key(parent)) {
+                return Err(SnapshotError::Orphan { path });
+            }
+            tree.attach(&path, node);
+        }
+        Ok(tree)
+    }
+
+    fn decode_node(&mut self, reader: &mut Reader) -> Result<(String, Node), DecodeError> {
+        let path = reader.string("path")?;
+        let data = reader
+            .buffer("data")?
+            .map(|data| Bytes::copy_from_slice(&data));
+        let acl: Arc<[Acl]> = self.acls.share(&Acl::decode_list(reader)?);
+        let meta = Meta {
+            czxid: reader.i64("czxid")?,
+            mzxid: reader.i64("mzxid")?,
+            pzxid: reader.i64("pzxid")?,
+            ctime: reader.i64("ctime")?,
+            mtime: reader.i64("mtime")?,
+            version: reader.i32("version")?,
+            aversion: reader.i32("aversion")?,
+            creates: reader.i32("creates")?,
+            owner: reader.i64("owner")?,
+        };
+        Ok((
+            path,
+            Node {
+                data,
+                acl,
+                meta,
+                children: BTreeSet::new(),
+            },
+        ))
+    }
+}
+
+fn encode_node(path: &str, node: &Node, out: &mut BytesMut) {
+    out.put_string(path);
+    out.put_buffer(node.data.as_deref());
+    Acl::encode_list(&node.acl, out);
+    out.put_long(node.meta.czxid);
+    out.put_long(node.meta.mzxid);
+    out.put_long(node.meta.pzxid);
+    out.put_long(node.meta.ctime);
+    out.put_long(node.meta.mtime);
+    out.put_int(node.meta.version);
+    out.put_int(node.meta.aversion);
+    out.put_int(node.meta.creates);
+    out.put_long(node.meta.owner);
+}

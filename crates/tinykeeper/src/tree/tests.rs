@@ -1,0 +1,445 @@
+//! The model's promises, on the model alone. That they are ZooKeeper's is checked against a real one in `tests/differential.rs`.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::{
+    Acl, AddWatchMode, AuthId, Code, Create, CreateMode, EventKind, Op, Perms, SetWatches,
+    WatcherType,
+};
+
+const ALICE: i64 = 0x11;
+const BOB: i64 = 0x22;
+
+fn tree() -> Tree {
+    let mut tree = Tree::new();
+    tree.open_session(ALICE, 1000, Bytes::from_static(&[1; 16]), 1);
+    tree.open_session(BOB, 1000, Bytes::from_static(&[2; 16]), 1);
+    tree
+}
+
+fn caller(session: i64) -> Caller<'static> {
+    Caller { session, ids: &[] }
+}
+
+fn create(path: &str, mode: CreateMode) -> Op {
+    Op::Create(Create {
+        path: path.into(),
+        data: Some(Bytes::from_static(b"x")),
+        acl: Acl::open(),
+        mode,
+        with_stat: true,
+    })
+}
+
+fn set(path: &str) -> Op {
+    Op::SetData {
+        path: path.into(),
+        data: Some(Bytes::from_static(b"y")),
+        version: -1,
+    }
+}
+
+fn delete(path: &str) -> Op {
+    Op::Delete {
+        path: path.into(),
+        version: -1,
+    }
+}
+
+fn write(tree: &mut Tree, ops: &[Op]) -> Written {
+    tree.write(caller(ALICE), ops, 10)
+}
+
+fn plant(tree: &mut Tree, paths: &[&str]) {
+    for path in paths {
+        write(tree, &[create(path, CreateMode::Persistent)])
+            .outcome
+            .unwrap();
+    }
+}
+
+fn told(written: &Written) -> Vec<(u64, EventKind, &str)> {
+    written
+        .notifications
+        .iter()
+        .map(|n| (n.watcher.0, n.kind, &*n.path))
+        .collect()
+}
+
+#[test]
+fn a_sequence_counts_every_child_ever_created() {
+    let mut tree = tree();
+    plant(&mut tree, &["/q", "/q/plain"]);
+    write(&mut tree, &[delete("/q/plain")]).outcome.unwrap();
+
+    let written = write(
+        &mut tree,
+        &[create("/q/n-", CreateMode::PersistentSequential)],
+    );
+
+    let Done::Created { path, stat } = &written.outcome.unwrap()[0] else {
+        panic!("not created")
+    };
+    assert_eq!(path, "/q/n-0000000001");
+    assert_eq!((stat.czxid, stat.version), (written.zxid, 0));
+    let (children, stat) = tree.children(caller(ALICE), "/q", None).unwrap();
+    assert_eq!((children.len(), stat.cversion), (1, 3));
+}
+
+#[test]
+fn a_refused_member_undoes_the_whole_multi() {
+    let mut tree = tree();
+    plant(&mut tree, &["/a", "/a/b", "/c"]);
+    let before = tree.to_snapshot();
+
+    let written = write(
+        &mut tree,
+        &[
+            set("/a"),
+            delete("/a/b"),
+            create("/a/e", CreateMode::Ephemeral),
+            create("/a/s-", CreateMode::PersistentSequential),
+            delete("/c"),
+            delete("/missing"),
+        ],
+    );
+
+    assert_eq!(
+        written.outcome,
+        Err(Refused {
+            index: 5,
+            code: Code::NO_NODE
+        })
+    );
+    assert_eq!(tree.zxid(), written.zxid);
+    assert_eq!(
+        tree.to_snapshot()[8..],
+        before[8..],
+        "only the transaction number moved"
+    );
+    assert!(tree.ephemerals(ALICE, "/").is_empty());
+}
+
+#[test]
+fn ephemerals_end_with_their_session_and_only_then() {
+    let mut tree = tree();
+    plant(&mut tree, &["/e"]);
+    write(&mut tree, &[create("/e/a", CreateMode::Ephemeral)])
+        .outcome
+        .unwrap();
+    tree.write(caller(BOB), &[create("/e/b", CreateMode::Ephemeral)], 10)
+        .outcome
+        .unwrap();
+
+    let below = write(&mut tree, &[create("/e/a/x", CreateMode::Persistent)]);
+    tree.close_session(ALICE, 20);
+
+    assert_eq!(
+        below.outcome,
+        Err(Refused {
+            index: 0,
+            code: Code::NO_CHILDREN_FOR_EPHEMERALS
+        })
+    );
+    assert_eq!(tree.children(caller(BOB), "/e", None).unwrap().0, ["b"]);
+    let late = write(&mut tree, &[create("/e/late", CreateMode::Ephemeral)]);
+    assert_eq!(
+        late.outcome,
+        Err(Refused {
+            index: 0,
+            code: Code::SESSION_EXPIRED
+        })
+    );
+}
+
+#[test]
+fn a_one_shot_watch_is_told_once_and_a_persistent_one_always() {
+    let mut tree = tree();
+    plant(&mut tree, &["/w"]);
+    tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
+    tree.add_watch("/w", WatcherId(2), AddWatchMode::Persistent);
+
+    let first = write(&mut tree, &[set("/w")]);
+    let second = write(&mut tree, &[set("/w")]);
+
+    assert_eq!(
+        told(&first),
+        [
+            (1, EventKind::NodeDataChanged, "/w"),
+            (2, EventKind::NodeDataChanged, "/w")
+        ]
+    );
+    assert_eq!(told(&second), [(2, EventKind::NodeDataChanged, "/w")]);
+}
+
+#[test]
+fn a_recursive_watch_sees_everything_below_and_no_lists_of_children() {
+    let mut tree = tree();
+    plant(&mut tree, &["/w"]);
+    tree.add_watch("/w", WatcherId(1), AddWatchMode::PersistentRecursive);
+
+    let written = write(
+        &mut tree,
+        &[
+            create("/w/a", CreateMode::Persistent),
+            create("/w/a/b", CreateMode::Persistent),
+            set("/w/a"),
+            delete("/w/a/b"),
+        ],
+    );
+
+    assert_eq!(
+        told(&written),
+        [
+            (1, EventKind::NodeCreated, "/w/a"),
+            (1, EventKind::NodeCreated, "/w/a/b"),
+            (1, EventKind::NodeDataChanged, "/w/a"),
+            (1, EventKind::NodeDeleted, "/w/a/b"),
+        ]
+    );
+    assert!(
+        told(&write(
+            &mut tree,
+            &[create("/other", CreateMode::Persistent)]
+        ))
+        .is_empty()
+    );
+}
+
+#[test]
+fn one_watcher_hears_of_one_deletion_once_however_many_watches_match() {
+    let mut tree = tree();
+    plant(&mut tree, &["/w", "/w/a"]);
+    tree.data(caller(ALICE), "/w/a", Some(WatcherId(1)))
+        .unwrap();
+    tree.children(caller(ALICE), "/w/a", Some(WatcherId(1)))
+        .unwrap();
+    tree.add_watch("/w", WatcherId(1), AddWatchMode::PersistentRecursive);
+    tree.children(caller(ALICE), "/w", Some(WatcherId(1)))
+        .unwrap();
+
+    let written = write(&mut tree, &[delete("/w/a")]);
+
+    assert_eq!(
+        told(&written),
+        [
+            (1, EventKind::NodeDeleted, "/w/a"),
+            (1, EventKind::NodeChildrenChanged, "/w")
+        ]
+    );
+    assert_eq!(
+        tree.watch_count(),
+        (1, 1, 1),
+        "only the recursive watch is left"
+    );
+}
+
+#[test]
+fn a_refused_multi_tells_nobody_and_uses_up_no_watch() {
+    let mut tree = tree();
+    plant(&mut tree, &["/w"]);
+    tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
+
+    let refused = write(&mut tree, &[set("/w"), delete("/missing")]);
+    let then = write(&mut tree, &[set("/w")]);
+
+    assert!(told(&refused).is_empty());
+    assert_eq!(told(&then), [(1, EventKind::NodeDataChanged, "/w")]);
+}
+
+#[test]
+fn watches_set_again_tell_what_was_missed() {
+    let mut tree = tree();
+    plant(&mut tree, &["/same", "/changed", "/parent"]);
+    let seen = tree.zxid();
+    write(
+        &mut tree,
+        &[
+            set("/changed"),
+            create("/parent/new", CreateMode::Persistent),
+        ],
+    )
+    .outcome
+    .unwrap();
+
+    let missed = tree.set_watches(
+        WatcherId(1),
+        &SetWatches {
+            relative_zxid: seen,
+            data: vec!["/same".into(), "/changed".into(), "/gone".into()],
+            exist: vec!["/parent/new".into(), "/never".into()],
+            child: vec!["/parent".into(), "/same".into()],
+            ..SetWatches::default()
+        },
+    );
+
+    let missed: Vec<_> = missed.iter().map(|n| (n.kind, &*n.path)).collect();
+    assert_eq!(
+        missed,
+        [
+            (EventKind::NodeDataChanged, "/changed"),
+            (EventKind::NodeDeleted, "/gone"),
+            (EventKind::NodeCreated, "/parent/new"),
+            (EventKind::NodeChildrenChanged, "/parent"),
+        ]
+    );
+    assert!(tree.has_watch("/never", WatcherId(1), WatcherType::Data));
+}
+
+#[test]
+fn a_removed_watch_is_gone_and_removing_it_again_says_so() {
+    let mut tree = tree();
+    plant(&mut tree, &["/w"]);
+    tree.add_watch("/w", WatcherId(1), AddWatchMode::Persistent);
+    tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
+
+    assert!(tree.remove_watch("/w", WatcherId(1), WatcherType::Persistent));
+    assert!(!tree.remove_watch("/w", WatcherId(1), WatcherType::Persistent));
+    assert!(tree.has_watch("/w", WatcherId(1), WatcherType::Data));
+    tree.forget_watcher(WatcherId(1));
+    assert_eq!(tree.watch_count(), (0, 0, 0));
+}
+
+#[test]
+fn a_container_goes_after_its_last_child_and_not_before_its_first() {
+    let mut tree = tree();
+    write(&mut tree, &[create("/c", CreateMode::Container)])
+        .outcome
+        .unwrap();
+    assert!(tree.sweep(100).is_empty(), "never had a child");
+    plant(&mut tree, &["/c/x"]);
+    assert!(tree.sweep(100).is_empty(), "has a child");
+    write(&mut tree, &[delete("/c/x")]).outcome.unwrap();
+
+    assert_eq!(tree.sweep(100).len(), 1);
+    assert_eq!(tree.exists("/c", None), Err(Code::NO_NODE));
+}
+
+#[test]
+fn a_node_with_a_time_to_live_goes_when_it_was_left_alone_that_long() {
+    let mut tree = tree();
+    write(&mut tree, &[create("/t", CreateMode::PersistentTtl(50))])
+        .outcome
+        .unwrap();
+
+    assert!(tree.sweep(60).is_empty());
+    assert_eq!(tree.sweep(61).len(), 1);
+}
+
+#[test]
+fn a_closed_node_is_not_authorised_rather_than_absent() {
+    let mut tree = tree();
+    let jane = [AuthId::digest("jane:secret")];
+    let owned = Op::Create(Create {
+        path: "/mine".into(),
+        data: None,
+        acl: Acl::creator_all(),
+        mode: CreateMode::Persistent,
+        with_stat: false,
+    });
+    tree.write(
+        Caller {
+            session: ALICE,
+            ids: &jane,
+        },
+        &[owned],
+        1,
+    )
+    .outcome
+    .unwrap();
+    tree.add_watch("/mine", WatcherId(1), AddWatchMode::PersistentRecursive);
+
+    let stranger = caller(BOB);
+    assert_eq!(
+        tree.data(stranger, "/mine", None).unwrap_err(),
+        Code::NO_AUTH
+    );
+    assert_eq!(
+        tree.children(stranger, "/mine", None).unwrap_err(),
+        Code::NO_AUTH
+    );
+    assert_eq!(tree.acl(stranger, "/mine").unwrap_err(), Code::NO_AUTH);
+    let refused = tree.write(stranger, &[set("/mine")], 2).outcome;
+    assert_eq!(
+        refused,
+        Err(Refused {
+            index: 0,
+            code: Code::NO_AUTH
+        })
+    );
+    let written = tree.write(
+        Caller {
+            session: ALICE,
+            ids: &jane,
+        },
+        &[set("/mine")],
+        2,
+    );
+    let acl = written.notifications[0]
+        .acl
+        .as_deref()
+        .expect("not for everybody's ears");
+    assert!(!is_allowed(acl, Perms::READ, &[]) && is_allowed(acl, Perms::READ, &jane));
+}
+
+#[test]
+fn a_password_opens_only_its_session() {
+    let tree = tree();
+
+    assert!(tree.is_session(ALICE, &[1; 16]));
+    assert!(!tree.is_session(ALICE, &[2; 16]));
+    assert!(!tree.is_session(ALICE, &[]));
+    assert!(!tree.is_session(0x33, &[1; 16]));
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let path = prop::sample::select(vec!["/a", "/b", "/a/x", "/a/y", "/a/x/z", "/b/x"]);
+    let mode = prop::sample::select(vec![
+        CreateMode::Persistent,
+        CreateMode::Ephemeral,
+        CreateMode::PersistentSequential,
+        CreateMode::EphemeralSequential,
+        CreateMode::Container,
+    ]);
+    prop_oneof![
+        4 => (path.clone(), mode).prop_map(|(path, mode)| create(path, mode)),
+        2 => path.clone().prop_map(set),
+        2 => path.clone().prop_map(delete),
+        1 => (path, -1..3).prop_map(|(path, version)| Op::Check { path: path.into(), version }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn replaying_the_transactions_gives_the_same_tree(
+        writes in prop::collection::vec((any::<bool>(), prop::collection::vec(any_op(), 1..4)), 1..40)
+    ) {
+        let mut tree = tree();
+        let mut copy = Tree::from_snapshot(tree.to_snapshot()).unwrap();
+        for (alice, ops) in writes {
+            let session = if alice { ALICE } else { BOB };
+            let written = tree.write(caller(session), &ops, 5);
+            if let Some(transaction) = written.transaction {
+                let mut bytes = bytes::BytesMut::new();
+                transaction.encode(&mut bytes);
+                copy.replay(&Transaction::decode(bytes.freeze()).unwrap()).unwrap();
+            }
+            copy.raise_zxid(written.zxid);
+        }
+        let end = tree.close_session(BOB, 6);
+        copy.replay(&end.transaction.unwrap()).unwrap();
+
+        prop_assert_eq!(tree.to_snapshot(), copy.to_snapshot());
+        let again = Tree::from_snapshot(tree.to_snapshot()).unwrap();
+        prop_assert_eq!(again.to_snapshot(), tree.to_snapshot());
+        prop_assert_eq!(again.data_bytes(), tree.data_bytes());
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Tree::from_snapshot(Bytes::from(bytes.clone()));
+        let _ = Transaction::decode(Bytes::from(bytes));
+    }
+}
