@@ -5,5 +5,11 @@
 //! * [`client`] — one connection to a server or an ensemble; one ordered stream of answers and notifications.
 //! * [`server`] — sockets and sessions around the tree; [`store`] — what survives a restart.
 
+#[cfg(feature = "client")]
+pub mod client;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(feature = "server")]
+pub mod store;
 pub mod tree;
 pub mod wire;

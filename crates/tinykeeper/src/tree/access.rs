@@ -7,18 +7,11 @@ use crate::wire::{Acl, AuthId, Code, Perms};
 /// Whether somebody who proved `ids` has one of `wanted` by this list. An empty list closes nothing, as in ZooKeeper.
 pub fn is_allowed(list: &[Acl], wanted: Perms, ids: &[AuthId]) -> bool {
     list.is_empty()
-        || list
-            .iter()
-            .filter(|acl| acl.perms.intersects(wanted))
-            .any(|acl| match &*acl.id.scheme {
-                "world" => acl.id.id == "anyone",
-                "ip" => ids
-                    .iter()
-                    .any(|id| id.scheme == "ip" && ip_matches(&id.id, &acl.id.id)),
-                scheme => ids
-                    .iter()
-                    .any(|id| id.scheme == scheme && id.id == acl.id.id),
-            })
+        || list.iter().filter(|acl| acl.perms.intersects(wanted)).any(|acl| match &*acl.id.scheme {
+            "world" => acl.id.id == "anyone",
+            "ip" => ids.iter().any(|id| id.scheme == "ip" && ip_matches(&id.id, &acl.id.id)),
+            scheme => ids.iter().any(|id| id.scheme == scheme && id.id == acl.id.id),
+        })
 }
 
 /// The list a node gets when a client that proved `ids` asks for `asked`: `auth` stands for everything proved, repetitions go.
@@ -36,23 +29,14 @@ pub(super) fn resolve(asked: &[Acl], ids: &[AuthId]) -> Result<Vec<Acl>, Code> {
                 // An address is not proof of anything, so it does not count here.
                 let mut proved = ids.iter().filter(|id| id.scheme != "ip").peekable();
                 proved.peek().ok_or(Code::INVALID_ACL)?;
-                proved.for_each(|id| {
-                    add(Acl {
-                        perms: acl.perms,
-                        id: id.clone(),
-                    })
-                });
+                proved.for_each(|id| add(Acl { perms: acl.perms, id: id.clone() }));
             }
             "digest" if acl.id.id.split(':').count() == 2 => add(acl.clone()),
             "ip" if parse_range(&acl.id.id).is_some() => add(acl.clone()),
             _ => return Err(Code::INVALID_ACL),
         }
     }
-    if list.is_empty() {
-        Err(Code::INVALID_ACL)
-    } else {
-        Ok(list)
-    }
+    if list.is_empty() { Err(Code::INVALID_ACL) } else { Ok(list) }
 }
 
 /// The list as somebody without ADMIN may see it: digests are hidden.
@@ -61,10 +45,7 @@ pub(super) fn masked(list: &[Acl]) -> Vec<Acl> {
         .map(|acl| match acl.id.id.split_once(':') {
             Some((user, _)) if acl.id.scheme == "digest" => Acl {
                 perms: acl.perms,
-                id: AuthId {
-                    scheme: acl.id.scheme.clone(),
-                    id: format!("{user}:x"),
-                },
+                id: AuthId { scheme: acl.id.scheme.clone(), id: format!("{user}:x") },
             },
             _ => acl.clone(),
         })
@@ -105,17 +86,11 @@ mod tests {
     use super::*;
 
     fn id(scheme: &str, id: &str) -> AuthId {
-        AuthId {
-            scheme: scheme.into(),
-            id: id.into(),
-        }
+        AuthId { scheme: scheme.into(), id: id.into() }
     }
 
     fn list(scheme: &str, who: &str) -> Vec<Acl> {
-        vec![Acl {
-            perms: Perms::READ,
-            id: id(scheme, who),
-        }]
+        vec![Acl { perms: Perms::READ, id: id(scheme, who) }]
     }
 
     #[test]
@@ -136,15 +111,9 @@ mod tests {
 
         assert_eq!(
             resolve(&Acl::creator_all(), &proved).unwrap(),
-            [Acl {
-                perms: Perms::ALL,
-                id: jane
-            }]
+            [Acl { perms: Perms::ALL, id: jane }]
         );
-        assert_eq!(
-            resolve(&Acl::creator_all(), &proved[..1]),
-            Err(Code::INVALID_ACL)
-        );
+        assert_eq!(resolve(&Acl::creator_all(), &proved[..1]), Err(Code::INVALID_ACL));
     }
 
     #[test]

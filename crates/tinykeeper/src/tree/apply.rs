@@ -33,54 +33,25 @@ pub(super) struct Touched {
 #[derive(Debug)]
 pub(super) enum Undo {
     Nothing,
-    Create {
-        path: Box<str>,
-        parent: Meta,
-    },
-    Delete {
-        path: Box<str>,
-        node: Node,
-        parent: Meta,
-    },
-    SetData {
-        path: Box<str>,
-        data: Option<Bytes>,
-        meta: Meta,
-    },
-    SetAcl {
-        path: Box<str>,
-        acl: Arc<[Acl]>,
-        meta: Meta,
-    },
+    Create { path: Box<str>, parent: Meta },
+    Delete { path: Box<str>, node: Node, parent: Meta },
+    SetData { path: Box<str>, data: Option<Bytes>, meta: Meta },
+    SetAcl { path: Box<str>, acl: Arc<[Acl]>, meta: Meta },
 }
 
 impl Tree {
     /// Makes the change; `None` if it does not fit the tree, in which case nothing changed.
     pub(super) fn apply(&mut self, change: &Change, zxid: i64, now: i64) -> Option<Applied> {
         match change {
-            Change::Create {
-                path,
-                data,
-                acl,
-                lifetime,
-            } => self.plant(path, data.as_ref(), acl, *lifetime, zxid, now),
+            Change::Create { path, data, acl, lifetime } => {
+                self.plant(path, data.as_ref(), acl, *lifetime, zxid, now)
+            }
             Change::Delete { path } => {
                 let (node, parent, touched) = self.uproot(path, zxid)?;
-                let undo = Undo::Delete {
-                    path: path.as_str().into(),
-                    node,
-                    parent,
-                };
-                Some(Applied {
-                    undo,
-                    touched: vec![touched],
-                })
+                let undo = Undo::Delete { path: path.as_str().into(), node, parent };
+                Some(Applied { undo, touched: vec![touched] })
             }
-            Change::SetData {
-                path,
-                data,
-                version,
-            } => {
+            Change::SetData { path, data, version } => {
                 let node = self.nodes.get_mut(path.as_str())?;
                 let meta = node.meta;
                 let old = std::mem::replace(&mut node.data, own(data.as_ref()));
@@ -94,15 +65,8 @@ impl Tree {
                     acl: Arc::clone(&node.acl),
                     parent: None,
                 };
-                let undo = Undo::SetData {
-                    path: path.as_str().into(),
-                    data: old,
-                    meta,
-                };
-                Some(Applied {
-                    undo,
-                    touched: vec![touched],
-                })
+                let undo = Undo::SetData { path: path.as_str().into(), data: old, meta };
+                Some(Applied { undo, touched: vec![touched] })
             }
             Change::SetAcl { path, acl, version } => {
                 let acl = self.acls.share(acl);
@@ -110,35 +74,18 @@ impl Tree {
                 let meta = node.meta;
                 let old = std::mem::replace(&mut node.acl, acl);
                 node.meta.aversion = *version;
-                let undo = Undo::SetAcl {
-                    path: path.as_str().into(),
-                    acl: old,
-                    meta,
-                };
-                Some(Applied {
-                    undo,
-                    touched: vec![],
-                })
+                let undo = Undo::SetAcl { path: path.as_str().into(), acl: old, meta };
+                Some(Applied { undo, touched: vec![] })
             }
-            Change::Check => Some(Applied {
-                undo: Undo::Nothing,
-                touched: vec![],
-            }),
-            Change::OpenSession {
-                id,
-                timeout_ms,
-                password,
-            } => {
+            Change::Check => Some(Applied { undo: Undo::Nothing, touched: vec![] }),
+            Change::OpenSession { id, timeout_ms, password } => {
                 let session = Session {
                     timeout_ms: *timeout_ms,
                     password: Bytes::copy_from_slice(password),
                     ephemerals: BTreeSet::new(),
                 };
                 self.sessions.insert(*id, session);
-                Some(Applied {
-                    undo: Undo::Nothing,
-                    touched: vec![],
-                })
+                Some(Applied { undo: Undo::Nothing, touched: vec![] })
             }
             Change::CloseSession { id } => {
                 let ephemerals = self.sessions.get(id)?.ephemerals.clone();
@@ -147,10 +94,7 @@ impl Tree {
                     .filter_map(|path| self.uproot(path, zxid).map(|(_, _, touched)| touched))
                     .collect();
                 self.sessions.remove(id);
-                Some(Applied {
-                    undo: Undo::Nothing,
-                    touched,
-                })
+                Some(Applied { undo: Undo::Nothing, touched })
             }
         }
     }
@@ -193,9 +137,8 @@ impl Tree {
         now: i64,
     ) -> Option<Applied> {
         let parent_path = path::parent(path)?;
-        let is_orphan = lifetime
-            .session()
-            .is_some_and(|session| !self.sessions.contains_key(&session));
+        let is_orphan =
+            lifetime.session().is_some_and(|session| !self.sessions.contains_key(&session));
         if self.nodes.contains_key(path) || is_orphan {
             return None;
         }
@@ -214,12 +157,7 @@ impl Tree {
             owner: lifetime.to_owner(),
             ..Meta::default()
         };
-        let node = Node {
-            data: own(data),
-            acl: Arc::clone(&acl),
-            meta,
-            children: BTreeSet::new(),
-        };
+        let node = Node { data: own(data), acl: Arc::clone(&acl), meta, children: BTreeSet::new() };
         self.attach(path, node);
         let touched = Touched {
             path: path.into(),
@@ -227,14 +165,8 @@ impl Tree {
             acl,
             parent: Some((parent_path.into(), parent_acl)),
         };
-        let undo = Undo::Create {
-            path: path.into(),
-            parent: parent_meta,
-        };
-        Some(Applied {
-            undo,
-            touched: vec![touched],
-        })
+        let undo = Undo::Create { path: path.into(), parent: parent_meta };
+        Some(Applied { undo, touched: vec![touched] })
     }
 
     fn uproot(&mut self, path: &str, zxid: i64) -> Option<(Node, Meta, Touched)> {

@@ -33,10 +33,9 @@ impl Lifetime {
                 Some(Lifetime::Ephemeral { session })
             }
             CreateMode::Container => Some(Lifetime::Container),
-            CreateMode::PersistentTtl(millis) | CreateMode::PersistentSequentialTtl(millis) => (1
-                ..=TTL_MAX)
-                .contains(&millis)
-                .then_some(Lifetime::Ttl { millis }),
+            CreateMode::PersistentTtl(millis) | CreateMode::PersistentSequentialTtl(millis) => {
+                (1..=TTL_MAX).contains(&millis).then_some(Lifetime::Ttl { millis })
+            }
             CreateMode::Unknown(..) => None,
         }
     }
@@ -56,20 +55,14 @@ impl Lifetime {
         match owner {
             0 => Lifetime::Persistent,
             i64::MIN => Lifetime::Container,
-            owner if owner & TTL_MARK == TTL_MARK => Lifetime::Ttl {
-                millis: owner & TTL_MAX,
-            },
+            owner if owner & TTL_MARK == TTL_MARK => Lifetime::Ttl { millis: owner & TTL_MAX },
             session => Lifetime::Ephemeral { session },
         }
     }
 
     /// The session it lives with, if it lives with one.
     pub fn session(self) -> Option<i64> {
-        if let Lifetime::Ephemeral { session } = self {
-            Some(session)
-        } else {
-            None
-        }
+        if let Lifetime::Ephemeral { session } = self { Some(session) } else { None }
     }
 }
 
@@ -81,9 +74,7 @@ mod tests {
     fn a_lifetime_survives_the_protocols_packing() {
         for lifetime in [
             Lifetime::Persistent,
-            Lifetime::Ephemeral {
-                session: 0x0012_3456_789a_bcde,
-            },
+            Lifetime::Ephemeral { session: 0x0012_3456_789a_bcde },
             Lifetime::Container,
             Lifetime::Ttl { millis: 1 },
             Lifetime::Ttl { millis: TTL_MAX },

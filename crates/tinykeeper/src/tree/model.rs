@@ -234,37 +234,18 @@ impl Tree {
                     };
                 }
             };
-            applied.push(
-                self.apply(&change, zxid, now)
-                    .expect("a prepared change fits"),
-            );
+            applied.push(self.apply(&change, zxid, now).expect("a prepared change fits"));
             done.push(self.done(op, &change));
             changes.push(change);
         }
         let notifications = self.notify(applied.into_iter().flat_map(|step| step.touched));
-        let transaction = Some(Transaction {
-            zxid,
-            time: now,
-            changes,
-        });
-        Written {
-            zxid,
-            outcome: Ok(done),
-            transaction,
-            notifications,
-        }
+        let transaction = Some(Transaction { zxid, time: now, changes });
+        Written { zxid, outcome: Ok(done), transaction, notifications }
     }
 
     /// A session begins. Ids and passwords are the caller's to choose.
     pub fn open_session(&mut self, id: i64, timeout_ms: i32, password: Bytes, now: i64) -> Written {
-        self.write_change(
-            Change::OpenSession {
-                id,
-                timeout_ms,
-                password,
-            },
-            now,
-        )
+        self.write_change(Change::OpenSession { id, timeout_ms, password }, now)
     }
 
     /// A session ends, by its own wish or by expiry, and its ephemerals with it.
@@ -289,10 +270,7 @@ impl Tree {
     pub fn replay(&mut self, transaction: &Transaction) -> Result<(), Misfit> {
         for change in &transaction.changes {
             self.apply(change, transaction.zxid, transaction.time)
-                .ok_or_else(|| Misfit {
-                    zxid: transaction.zxid,
-                    change: format!("{change:?}"),
-                })?;
+                .ok_or_else(|| Misfit { zxid: transaction.zxid, change: format!("{change:?}") })?;
         }
         self.zxid = transaction.zxid;
         Ok(())
@@ -312,12 +290,7 @@ impl Tree {
         // No early exit on the first wrong byte: the time it takes must not tell how much of a guess was right.
         self.sessions.get(&id).is_some_and(|session| {
             session.password.len() == password.len()
-                && session
-                    .password
-                    .iter()
-                    .zip(password)
-                    .fold(0, |diff, (a, b)| diff | (a ^ b))
-                    == 0
+                && session.password.iter().zip(password).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
         })
     }
 
@@ -329,38 +302,20 @@ impl Tree {
     fn write_change(&mut self, change: Change, now: i64) -> Written {
         let zxid = self.next_zxid();
         let Some(applied) = self.apply(&change, zxid, now) else {
-            let outcome = Err(Refused {
-                index: 0,
-                code: Code::SESSION_EXPIRED,
-            });
-            return Written {
-                zxid,
-                outcome,
-                transaction: None,
-                notifications: Vec::new(),
-            };
+            let outcome = Err(Refused { index: 0, code: Code::SESSION_EXPIRED });
+            return Written { zxid, outcome, transaction: None, notifications: Vec::new() };
         };
         let notifications = self.notify(applied.touched.into_iter());
-        let transaction = Some(Transaction {
-            zxid,
-            time: now,
-            changes: vec![change],
-        });
-        Written {
-            zxid,
-            outcome: Ok(vec![]),
-            transaction,
-            notifications,
-        }
+        let transaction = Some(Transaction { zxid, time: now, changes: vec![change] });
+        Written { zxid, outcome: Ok(vec![]), transaction, notifications }
     }
 
     fn done(&self, op: &Op, change: &Change) -> Done {
         let stat = |path: &str| self.nodes.get(path).map(Node::stat).unwrap_or_default();
         match (op, change) {
-            (Op::Create(_), Change::Create { path, .. }) => Done::Created {
-                path: path.clone(),
-                stat: stat(path),
-            },
+            (Op::Create(_), Change::Create { path, .. }) => {
+                Done::Created { path: path.clone(), stat: stat(path) }
+            }
             (Op::SetData { path, .. }, _) => Done::Set { stat: stat(path) },
             (Op::SetAcl { path, .. }, _) => Done::AclSet { stat: stat(path) },
             (Op::Check { .. }, _) => Done::Checked,
@@ -373,13 +328,7 @@ impl Tree {
             return Vec::new();
         }
         let mut notifications = Vec::new();
-        for Touched {
-            path,
-            kind,
-            acl,
-            parent,
-        } in touched
-        {
+        for Touched { path, kind, acl, parent } in touched {
             let told = self.watches.trigger(Book::Data, &path, kind);
             let mut tell = |watchers: &mut dyn Iterator<Item = WatcherId>,
                             path: &str,

@@ -9,8 +9,7 @@ pub fn is_valid(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else {
         return false;
     };
-    rest.split('/')
-        .all(|segment| !matches!(segment, "" | "." | ".."))
+    rest.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
         && !rest.chars().any(is_forbidden)
 }
 
@@ -35,11 +34,7 @@ pub fn name(path: &str) -> &str {
 
 /// A child's path.
 pub fn child(parent: &str, name: &str) -> String {
-    if parent == "/" {
-        format!("/{name}")
-    } else {
-        format!("{parent}/{name}")
-    }
+    if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
 }
 
 /// The path itself, then its parent, and so on up to the root.

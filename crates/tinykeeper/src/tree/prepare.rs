@@ -16,11 +16,7 @@ impl Tree {
         match op {
             Op::Create(create) => self.prepare_create(caller, create),
             Op::Delete { path, version } => self.prepare_delete(caller, path, *version),
-            Op::SetData {
-                path,
-                data,
-                version,
-            } => {
+            Op::SetData { path, data, version } => {
                 let node = self.node_for(caller, path, Perms::WRITE)?;
                 Ok(Change::SetData {
                     path: path.clone(),
@@ -58,11 +54,7 @@ impl Tree {
             return Err(Code::BAD_ARGUMENTS);
         }
         let acl = access::resolve(&create.acl, caller.ids)?;
-        let parent_path = if slash == 0 {
-            "/"
-        } else {
-            &create.path[..slash]
-        };
+        let parent_path = if slash == 0 { "/" } else { &create.path[..slash] };
         let parent = self.nodes.get(parent_path).ok_or(Code::NO_NODE)?;
         allow(parent, Perms::CREATE, caller)?;
         let path = if create.mode.is_sequential() {
@@ -79,12 +71,7 @@ impl Tree {
         if Lifetime::from_owner(parent.meta.owner).session().is_some() {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
         }
-        Ok(Change::Create {
-            path,
-            data: create.data.clone(),
-            acl,
-            lifetime,
-        })
+        Ok(Change::Create { path, data: create.data.clone(), acl, lifetime })
     }
 
     fn prepare_delete(&self, caller: Caller<'_>, path: &str, version: i32) -> Result<Change, Code> {
@@ -92,17 +79,13 @@ impl Tree {
         if path.contains('\0') || is_special(path) {
             return Err(Code::BAD_ARGUMENTS);
         }
-        let parent = self
-            .nodes
-            .get(if slash == 0 { "/" } else { &path[..slash] })
-            .ok_or(Code::NO_NODE)?;
+        let parent =
+            self.nodes.get(if slash == 0 { "/" } else { &path[..slash] }).ok_or(Code::NO_NODE)?;
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         allow(parent, Perms::DELETE, caller)?;
         next_version(node.meta.version, version)?;
         if node.children.is_empty() {
-            Ok(Change::Delete {
-                path: path.to_owned(),
-            })
+            Ok(Change::Delete { path: path.to_owned() })
         } else {
             Err(Code::NOT_EMPTY)
         }
@@ -119,11 +102,7 @@ impl Tree {
 }
 
 pub(super) fn allow(node: &Node, perms: Perms, caller: Caller<'_>) -> Result<(), Code> {
-    if access::is_allowed(&node.acl, perms, caller.ids) {
-        Ok(())
-    } else {
-        Err(Code::NO_AUTH)
-    }
+    if access::is_allowed(&node.acl, perms, caller.ids) { Ok(()) } else { Err(Code::NO_AUTH) }
 }
 
 /// The version after this change, if the one expected is the one found; −1 expects nothing.
@@ -136,8 +115,5 @@ fn next_version(found: i32, expected: i32) -> Result<i32, Code> {
 }
 
 fn is_special(path: &str) -> bool {
-    matches!(
-        path,
-        "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config"
-    )
+    matches!(path, "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config")
 }

@@ -42,13 +42,8 @@ impl Tree {
         watch: Option<WatcherId>,
     ) -> Result<(Vec<String>, Stat), Code> {
         let node = self.readable(caller, path)?;
-        let answer = (
-            node.children
-                .iter()
-                .map(std::string::ToString::to_string)
-                .collect(),
-            node.stat(),
-        );
+        let answer =
+            (node.children.iter().map(std::string::ToString::to_string).collect(), node.stat());
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Book::Child, path, watcher);
         }
@@ -60,22 +55,14 @@ impl Tree {
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         allow(node, Perms(Perms::READ.0 | Perms::ADMIN.0), caller)?;
         let may_see_all = allow(node, Perms::ADMIN, caller).is_ok();
-        let list = if may_see_all {
-            node.acl.to_vec()
-        } else {
-            access::masked(&node.acl)
-        };
+        let list = if may_see_all { node.acl.to_vec() } else { access::masked(&node.acl) };
         Ok((list, node.stat()))
     }
 
     /// How many nodes are below this one.
     pub fn descendants(&self, caller: Caller<'_>, path: &str) -> Result<usize, Code> {
         self.readable(caller, path)?;
-        let prefix = if path == "/" {
-            "/".to_owned()
-        } else {
-            format!("{path}/")
-        };
+        let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
         Ok(self
             .nodes
             .keys()
@@ -85,15 +72,10 @@ impl Tree {
 
     /// The ephemerals of a session whose paths begin with `prefix`.
     pub fn ephemerals(&self, session: i64, prefix: &str) -> Vec<String> {
-        self.sessions
-            .get(&session)
-            .map_or_else(Vec::new, |session| {
-                let all = session
-                    .ephemerals
-                    .iter()
-                    .filter(|path| path.starts_with(prefix));
-                all.map(std::string::ToString::to_string).collect()
-            })
+        self.sessions.get(&session).map_or_else(Vec::new, |session| {
+            let all = session.ephemerals.iter().filter(|path| path.starts_with(prefix));
+            all.map(std::string::ToString::to_string).collect()
+        })
     }
 
     /// A watch that stays.
@@ -120,12 +102,7 @@ impl Tree {
     pub fn set_watches(&mut self, watcher: WatcherId, wanted: &SetWatches) -> Vec<Notification> {
         let mut missed = Vec::new();
         let mut tell = |path: &str, kind| {
-            missed.push(Notification {
-                watcher,
-                kind,
-                path: path.into(),
-                acl: None,
-            });
+            missed.push(Notification { watcher, kind, path: path.into(), acl: None });
         };
         for path in &wanted.data {
             match self.nodes.get(path.as_str()) {
@@ -153,12 +130,10 @@ impl Tree {
             }
         }
         for path in &wanted.persistent {
-            self.watches
-                .add_persistent(path, watcher, AddWatchMode::Persistent);
+            self.watches.add_persistent(path, watcher, AddWatchMode::Persistent);
         }
         for path in &wanted.persistent_recursive {
-            self.watches
-                .add_persistent(path, watcher, AddWatchMode::PersistentRecursive);
+            self.watches.add_persistent(path, watcher, AddWatchMode::PersistentRecursive);
         }
         missed
     }

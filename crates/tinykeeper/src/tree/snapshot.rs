@@ -43,12 +43,7 @@ impl Tree {
                 continue;
             };
             encode_node(&path, node, &mut out);
-            waiting.extend(
-                node.children
-                    .iter()
-                    .rev()
-                    .map(|name| path::child(&path, name)),
-            );
+            waiting.extend(node.children.iter().rev().map(|name| path::child(&path, name)));
         }
         out.freeze()
     }
@@ -64,14 +59,7 @@ impl Tree {
             let id = reader.i64("id")?;
             let timeout_ms = reader.i32("timeout")?;
             let password = Bytes::copy_from_slice(&reader.buffer("password")?.unwrap_or_default());
-            Ok((
-                id,
-                Session {
-                    timeout_ms,
-                    password,
-                    ephemerals: BTreeSet::new(),
-                },
-            ))
+            Ok((id, Session { timeout_ms, password, ephemerals: BTreeSet::new() }))
         })?;
         tree.sessions = sessions.into_iter().collect();
         for _ in 0..reader.i32("nodes")? {
@@ -86,9 +74,7 @@ impl Tree {
 
     fn decode_node(&mut self, reader: &mut Reader) -> Result<(String, Node), DecodeError> {
         let path = reader.string("path")?;
-        let data = reader
-            .buffer("data")?
-            .map(|data| Bytes::copy_from_slice(&data));
+        let data = reader.buffer("data")?.map(|data| Bytes::copy_from_slice(&data));
         let acl: Arc<[Acl]> = self.acls.share(&Acl::decode_list(reader)?);
         let meta = Meta {
             czxid: reader.i64("czxid")?,
@@ -101,15 +87,7 @@ impl Tree {
             creates: reader.i32("creates")?,
             owner: reader.i64("owner")?,
         };
-        Ok((
-            path,
-            Node {
-                data,
-                acl,
-                meta,
-                children: BTreeSet::new(),
-            },
-        ))
+        Ok((path, Node { data, acl, meta, children: BTreeSet::new() }))
     }
 }
 

@@ -34,18 +34,11 @@ fn create(path: &str, mode: CreateMode) -> Op {
 }
 
 fn set(path: &str) -> Op {
-    Op::SetData {
-        path: path.into(),
-        data: Some(Bytes::from_static(b"y")),
-        version: -1,
-    }
+    Op::SetData { path: path.into(), data: Some(Bytes::from_static(b"y")), version: -1 }
 }
 
 fn delete(path: &str) -> Op {
-    Op::Delete {
-        path: path.into(),
-        version: -1,
-    }
+    Op::Delete { path: path.into(), version: -1 }
 }
 
 fn write(tree: &mut Tree, ops: &[Op]) -> Written {
@@ -54,18 +47,12 @@ fn write(tree: &mut Tree, ops: &[Op]) -> Written {
 
 fn plant(tree: &mut Tree, paths: &[&str]) {
     for path in paths {
-        write(tree, &[create(path, CreateMode::Persistent)])
-            .outcome
-            .unwrap();
+        write(tree, &[create(path, CreateMode::Persistent)]).outcome.unwrap();
     }
 }
 
 fn told(written: &Written) -> Vec<(u64, EventKind, &str)> {
-    written
-        .notifications
-        .iter()
-        .map(|n| (n.watcher.0, n.kind, &*n.path))
-        .collect()
+    written.notifications.iter().map(|n| (n.watcher.0, n.kind, &*n.path)).collect()
 }
 
 #[test]
@@ -74,14 +61,9 @@ fn a_sequence_counts_every_child_ever_created() {
     plant(&mut tree, &["/q", "/q/plain"]);
     write(&mut tree, &[delete("/q/plain")]).outcome.unwrap();
 
-    let written = write(
-        &mut tree,
-        &[create("/q/n-", CreateMode::PersistentSequential)],
-    );
+    let written = write(&mut tree, &[create("/q/n-", CreateMode::PersistentSequential)]);
 
-    let Done::Created { path, stat } = &written.outcome.unwrap()[0] else {
-        panic!("not created")
-    };
+    let Done::Created { path, stat } = &written.outcome.unwrap()[0] else { panic!("not created") };
     assert_eq!(path, "/q/n-0000000001");
     assert_eq!((stat.czxid, stat.version), (written.zxid, 0));
     let (children, stat) = tree.children(caller(ALICE), "/q", None).unwrap();
@@ -106,19 +88,9 @@ fn a_refused_member_undoes_the_whole_multi() {
         ],
     );
 
-    assert_eq!(
-        written.outcome,
-        Err(Refused {
-            index: 5,
-            code: Code::NO_NODE
-        })
-    );
+    assert_eq!(written.outcome, Err(Refused { index: 5, code: Code::NO_NODE }));
     assert_eq!(tree.zxid(), written.zxid);
-    assert_eq!(
-        tree.to_snapshot()[8..],
-        before[8..],
-        "only the transaction number moved"
-    );
+    assert_eq!(tree.to_snapshot()[8..], before[8..], "only the transaction number moved");
     assert!(tree.ephemerals(ALICE, "/").is_empty());
 }
 
@@ -126,32 +98,16 @@ fn a_refused_member_undoes_the_whole_multi() {
 fn ephemerals_end_with_their_session_and_only_then() {
     let mut tree = tree();
     plant(&mut tree, &["/e"]);
-    write(&mut tree, &[create("/e/a", CreateMode::Ephemeral)])
-        .outcome
-        .unwrap();
-    tree.write(caller(BOB), &[create("/e/b", CreateMode::Ephemeral)], 10)
-        .outcome
-        .unwrap();
+    write(&mut tree, &[create("/e/a", CreateMode::Ephemeral)]).outcome.unwrap();
+    tree.write(caller(BOB), &[create("/e/b", CreateMode::Ephemeral)], 10).outcome.unwrap();
 
     let below = write(&mut tree, &[create("/e/a/x", CreateMode::Persistent)]);
     tree.close_session(ALICE, 20);
 
-    assert_eq!(
-        below.outcome,
-        Err(Refused {
-            index: 0,
-            code: Code::NO_CHILDREN_FOR_EPHEMERALS
-        })
-    );
+    assert_eq!(below.outcome, Err(Refused { index: 0, code: Code::NO_CHILDREN_FOR_EPHEMERALS }));
     assert_eq!(tree.children(caller(BOB), "/e", None).unwrap().0, ["b"]);
     let late = write(&mut tree, &[create("/e/late", CreateMode::Ephemeral)]);
-    assert_eq!(
-        late.outcome,
-        Err(Refused {
-            index: 0,
-            code: Code::SESSION_EXPIRED
-        })
-    );
+    assert_eq!(late.outcome, Err(Refused { index: 0, code: Code::SESSION_EXPIRED }));
 }
 
 #[test]
@@ -166,10 +122,7 @@ fn a_one_shot_watch_is_told_once_and_a_persistent_one_always() {
 
     assert_eq!(
         told(&first),
-        [
-            (1, EventKind::NodeDataChanged, "/w"),
-            (2, EventKind::NodeDataChanged, "/w")
-        ]
+        [(1, EventKind::NodeDataChanged, "/w"), (2, EventKind::NodeDataChanged, "/w")]
     );
     assert_eq!(told(&second), [(2, EventKind::NodeDataChanged, "/w")]);
 }
@@ -199,41 +152,25 @@ fn a_recursive_watch_sees_everything_below_and_no_lists_of_children() {
             (1, EventKind::NodeDeleted, "/w/a/b"),
         ]
     );
-    assert!(
-        told(&write(
-            &mut tree,
-            &[create("/other", CreateMode::Persistent)]
-        ))
-        .is_empty()
-    );
+    assert!(told(&write(&mut tree, &[create("/other", CreateMode::Persistent)])).is_empty());
 }
 
 #[test]
 fn one_watcher_hears_of_one_deletion_once_however_many_watches_match() {
     let mut tree = tree();
     plant(&mut tree, &["/w", "/w/a"]);
-    tree.data(caller(ALICE), "/w/a", Some(WatcherId(1)))
-        .unwrap();
-    tree.children(caller(ALICE), "/w/a", Some(WatcherId(1)))
-        .unwrap();
+    tree.data(caller(ALICE), "/w/a", Some(WatcherId(1))).unwrap();
+    tree.children(caller(ALICE), "/w/a", Some(WatcherId(1))).unwrap();
     tree.add_watch("/w", WatcherId(1), AddWatchMode::PersistentRecursive);
-    tree.children(caller(ALICE), "/w", Some(WatcherId(1)))
-        .unwrap();
+    tree.children(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
 
     let written = write(&mut tree, &[delete("/w/a")]);
 
     assert_eq!(
         told(&written),
-        [
-            (1, EventKind::NodeDeleted, "/w/a"),
-            (1, EventKind::NodeChildrenChanged, "/w")
-        ]
+        [(1, EventKind::NodeDeleted, "/w/a"), (1, EventKind::NodeChildrenChanged, "/w")]
     );
-    assert_eq!(
-        tree.watch_count(),
-        (1, 1, 1),
-        "only the recursive watch is left"
-    );
+    assert_eq!(tree.watch_count(), (1, 1, 1), "only the recursive watch is left");
 }
 
 #[test]
@@ -254,15 +191,9 @@ fn watches_set_again_tell_what_was_missed() {
     let mut tree = tree();
     plant(&mut tree, &["/same", "/changed", "/parent"]);
     let seen = tree.zxid();
-    write(
-        &mut tree,
-        &[
-            set("/changed"),
-            create("/parent/new", CreateMode::Persistent),
-        ],
-    )
-    .outcome
-    .unwrap();
+    write(&mut tree, &[set("/changed"), create("/parent/new", CreateMode::Persistent)])
+        .outcome
+        .unwrap();
 
     let missed = tree.set_watches(
         WatcherId(1),
@@ -305,9 +236,7 @@ fn a_removed_watch_is_gone_and_removing_it_again_says_so() {
 #[test]
 fn a_container_goes_after_its_last_child_and_not_before_its_first() {
     let mut tree = tree();
-    write(&mut tree, &[create("/c", CreateMode::Container)])
-        .outcome
-        .unwrap();
+    write(&mut tree, &[create("/c", CreateMode::Container)]).outcome.unwrap();
     assert!(tree.sweep(100).is_empty(), "never had a child");
     plant(&mut tree, &["/c/x"]);
     assert!(tree.sweep(100).is_empty(), "has a child");
@@ -320,9 +249,7 @@ fn a_container_goes_after_its_last_child_and_not_before_its_first() {
 #[test]
 fn a_node_with_a_time_to_live_goes_when_it_was_left_alone_that_long() {
     let mut tree = tree();
-    write(&mut tree, &[create("/t", CreateMode::PersistentTtl(50))])
-        .outcome
-        .unwrap();
+    write(&mut tree, &[create("/t", CreateMode::PersistentTtl(50))]).outcome.unwrap();
 
     assert!(tree.sweep(60).is_empty());
     assert_eq!(tree.sweep(61).len(), 1);
@@ -339,48 +266,17 @@ fn a_closed_node_is_not_authorised_rather_than_absent() {
         mode: CreateMode::Persistent,
         with_stat: false,
     });
-    tree.write(
-        Caller {
-            session: ALICE,
-            ids: &jane,
-        },
-        &[owned],
-        1,
-    )
-    .outcome
-    .unwrap();
+    tree.write(Caller { session: ALICE, ids: &jane }, &[owned], 1).outcome.unwrap();
     tree.add_watch("/mine", WatcherId(1), AddWatchMode::PersistentRecursive);
 
     let stranger = caller(BOB);
-    assert_eq!(
-        tree.data(stranger, "/mine", None).unwrap_err(),
-        Code::NO_AUTH
-    );
-    assert_eq!(
-        tree.children(stranger, "/mine", None).unwrap_err(),
-        Code::NO_AUTH
-    );
+    assert_eq!(tree.data(stranger, "/mine", None).unwrap_err(), Code::NO_AUTH);
+    assert_eq!(tree.children(stranger, "/mine", None).unwrap_err(), Code::NO_AUTH);
     assert_eq!(tree.acl(stranger, "/mine").unwrap_err(), Code::NO_AUTH);
     let refused = tree.write(stranger, &[set("/mine")], 2).outcome;
-    assert_eq!(
-        refused,
-        Err(Refused {
-            index: 0,
-            code: Code::NO_AUTH
-        })
-    );
-    let written = tree.write(
-        Caller {
-            session: ALICE,
-            ids: &jane,
-        },
-        &[set("/mine")],
-        2,
-    );
-    let acl = written.notifications[0]
-        .acl
-        .as_deref()
-        .expect("not for everybody's ears");
+    assert_eq!(refused, Err(Refused { index: 0, code: Code::NO_AUTH }));
+    let written = tree.write(Caller { session: ALICE, ids: &jane }, &[set("/mine")], 2);
+    let acl = written.notifications[0].acl.as_deref().expect("not for everybody's ears");
     assert!(!is_allowed(acl, Perms::READ, &[]) && is_allowed(acl, Perms::READ, &jane));
 }
 

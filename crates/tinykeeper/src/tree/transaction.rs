@@ -77,12 +77,7 @@ impl Transaction {
 impl Change {
     fn encode(&self, out: &mut BytesMut) {
         match self {
-            Change::Create {
-                path,
-                data,
-                acl,
-                lifetime,
-            } => {
+            Change::Create { path, data, acl, lifetime } => {
                 out.put_int(1);
                 out.put_string(path);
                 out.put_buffer(data.as_deref());
@@ -93,11 +88,7 @@ impl Change {
                 out.put_int(2);
                 out.put_string(path);
             }
-            Change::SetData {
-                path,
-                data,
-                version,
-            } => {
+            Change::SetData { path, data, version } => {
                 out.put_int(3);
                 out.put_string(path);
                 out.put_buffer(data.as_deref());
@@ -110,11 +101,7 @@ impl Change {
                 out.put_int(*version);
             }
             Change::Check => out.put_int(5),
-            Change::OpenSession {
-                id,
-                timeout_ms,
-                password,
-            } => {
+            Change::OpenSession { id, timeout_ms, password } => {
                 out.put_int(6);
                 out.put_long(*id);
                 out.put_int(*timeout_ms);
@@ -135,9 +122,7 @@ impl Change {
                 acl: Acl::decode_list(reader)?,
                 lifetime: Lifetime::from_owner(reader.i64("owner")?),
             },
-            2 => Change::Delete {
-                path: reader.string("path")?,
-            },
+            2 => Change::Delete { path: reader.string("path")? },
             3 => Change::SetData {
                 path: reader.string("path")?,
                 data: reader.buffer("data")?,
@@ -154,14 +139,9 @@ impl Change {
                 timeout_ms: reader.i32("timeout")?,
                 password: reader.buffer("password")?.unwrap_or_default(),
             },
-            7 => Change::CloseSession {
-                id: reader.i64("id")?,
-            },
+            7 => Change::CloseSession { id: reader.i64("id")? },
             value => {
-                return Err(DecodeError::BadValue {
-                    field: "change",
-                    value,
-                });
+                return Err(DecodeError::BadValue { field: "change", value });
             }
         })
     }

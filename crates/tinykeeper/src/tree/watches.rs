@@ -92,11 +92,7 @@ impl Watches {
         if !entries.contains_key(path) {
             entries.insert(path.into(), BTreeMap::new());
         }
-        let kinds = entries
-            .get_mut(path)
-            .expect("just inserted")
-            .entry(watcher)
-            .or_default();
+        let kinds = entries.get_mut(path).expect("just inserted").entry(watcher).or_default();
         let flag = kinds.flag(kind);
         if !*flag {
             *flag = true;
@@ -127,9 +123,7 @@ impl Watches {
                 Book::Data => &mut self.data,
                 Book::Child => &mut self.child,
             };
-            let Some(kinds) = entries
-                .get_mut(path)
-                .and_then(|watchers| watchers.get_mut(&watcher))
+            let Some(kinds) = entries.get_mut(path).and_then(|watchers| watchers.get_mut(&watcher))
             else {
                 continue;
             };
@@ -183,10 +177,7 @@ impl Watches {
             for ancestor in path::ancestry(at).skip(1) {
                 if let Some(watchers) = entries.get(ancestor) {
                     told.extend(
-                        watchers
-                            .iter()
-                            .filter(|(_, kinds)| kinds.recursive)
-                            .map(|(id, _)| *id),
+                        watchers.iter().filter(|(_, kinds)| kinds.recursive).map(|(id, _)| *id),
                     );
                 }
             }
@@ -199,18 +190,9 @@ impl Watches {
 
     /// How many connections watch, how many paths are watched, how many watches there are.
     pub(super) fn count(&self) -> (usize, usize, usize) {
-        let paths: BTreeSet<&str> = self
-            .data
-            .keys()
-            .chain(self.child.keys())
-            .map(|path| &**path)
-            .collect();
-        let total = self
-            .data
-            .values()
-            .chain(self.child.values())
-            .map(BTreeMap::len)
-            .sum();
+        let paths: BTreeSet<&str> =
+            self.data.keys().chain(self.child.keys()).map(|path| &**path).collect();
+        let total = self.data.values().chain(self.child.values()).map(BTreeMap::len).sum();
         (self.paths.len(), paths.len(), total)
     }
 
@@ -248,10 +230,9 @@ fn selections(kind: WatcherType) -> &'static [(Book, Kind)] {
     match kind {
         WatcherType::Children => &[(Book::Child, Kind::OneShot)],
         WatcherType::Data => &[(Book::Data, Kind::OneShot)],
-        WatcherType::Persistent => &[
-            (Book::Data, Kind::Persistent),
-            (Book::Child, Kind::Persistent),
-        ],
+        WatcherType::Persistent => {
+            &[(Book::Data, Kind::Persistent), (Book::Child, Kind::Persistent)]
+        }
         WatcherType::PersistentRecursive => &[(Book::Data, Kind::Recursive)],
         WatcherType::Any => &[
             (Book::Data, Kind::OneShot),

@@ -73,18 +73,12 @@ pub struct Acl {
 impl Acl {
     /// Everybody may do everything: ZooKeeper's `OPEN_ACL_UNSAFE`.
     pub fn open() -> Vec<Self> {
-        vec![Self {
-            perms: Perms::ALL,
-            id: AuthId { scheme: "world".into(), id: "anyone".into() },
-        }]
+        vec![Self { perms: Perms::ALL, id: AuthId { scheme: "world".into(), id: "anyone".into() } }]
     }
 
     /// Whoever creates the node may do everything, nobody else anything: ZooKeeper's `CREATOR_ALL_ACL`.
     pub fn creator_all() -> Vec<Self> {
-        vec![Self {
-            perms: Perms::ALL,
-            id: AuthId { scheme: "auth".into(), id: String::new() },
-        }]
+        vec![Self { perms: Perms::ALL, id: AuthId { scheme: "auth".into(), id: String::new() } }]
     }
 
     /// Reads an access list.

@@ -100,7 +100,9 @@ impl EventKind {
             2 => EventKind::NodeDeleted,
             3 => EventKind::NodeDataChanged,
             4 => EventKind::NodeChildrenChanged,
-            value => return Err(DecodeError::BadValue { field: "event type", value }),
+            value => {
+                return Err(DecodeError::BadValue { field: "event type", value });
+            }
         })
     }
 }

@@ -111,7 +111,9 @@ impl Reader {
         let remaining = self.rest.len();
         let count = match usize::try_from(length) {
             Ok(count) if count <= remaining / 4 => count,
-            _ => return Err(DecodeError::BadLength { field, length, remaining }),
+            _ => {
+                return Err(DecodeError::BadLength { field, length, remaining });
+            }
         };
         let mut items = Vec::with_capacity(count.min(1024));
         for _ in 0..count {
@@ -212,6 +214,9 @@ mod tests {
 
     #[test]
     fn a_record_that_ends_early_names_the_field() {
-        assert_eq!(reader(&[0, 0]).i32("version"), Err(DecodeError::Truncated { field: "version" }));
+        assert_eq!(
+            reader(&[0, 0]).i32("version"),
+            Err(DecodeError::Truncated { field: "version" })
+        );
     }
 }

@@ -48,13 +48,25 @@ impl ReadOp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum MultiResult {
-    Create { path: String },
-    Create2 { path: String, stat: Stat },
+    Create {
+        path: String,
+    },
+    Create2 {
+        path: String,
+        stat: Stat,
+    },
     Delete,
-    SetData { stat: Stat },
+    SetData {
+        stat: Stat,
+    },
     Check,
-    GetData { data: Option<Bytes>, stat: Stat },
-    GetChildren { children: Vec<String> },
+    GetData {
+        data: Option<Bytes>,
+        stat: Stat,
+    },
+    GetChildren {
+        children: Vec<String>,
+    },
     /// This member failed, or another did: then it says [`Code::OK`] before and
     /// [`Code::RUNTIME_INCONSISTENCY`] after the one that failed.
     Error(Code),
@@ -88,7 +100,9 @@ impl MultiResult {
             }
             op::GET_CHILDREN => MultiResult::GetChildren { children: reader.strings("children")? },
             op::ERROR => MultiResult::Error(Code(reader.i32("err")?)),
-            value => return Err(DecodeError::BadValue { field: "multi result", value }),
+            value => {
+                return Err(DecodeError::BadValue { field: "multi result", value });
+            }
         })
     }
 

@@ -225,7 +225,9 @@ impl Op {
             op::CHECK => {
                 Op::Check { path: reader.string("path")?, version: reader.i32("version")? }
             }
-            value => return Err(DecodeError::BadValue { field: "operation", value }),
+            value => {
+                return Err(DecodeError::BadValue { field: "operation", value });
+            }
         })
     }
 
@@ -288,7 +290,9 @@ impl WatcherType {
             3 => WatcherType::Any,
             4 => WatcherType::Persistent,
             5 => WatcherType::PersistentRecursive,
-            value => return Err(DecodeError::BadValue { field: "watcher type", value }),
+            value => {
+                return Err(DecodeError::BadValue { field: "watcher type", value });
+            }
         })
     }
 }
@@ -319,25 +323,59 @@ pub enum Request {
     Write(Op),
     Multi(Vec<Op>),
     MultiRead(Vec<ReadOp>),
-    Exists { path: String, watch: bool },
-    GetData { path: String, watch: bool },
-    GetAcl { path: String },
-    GetChildren { path: String, watch: bool },
+    Exists {
+        path: String,
+        watch: bool,
+    },
+    GetData {
+        path: String,
+        watch: bool,
+    },
+    GetAcl {
+        path: String,
+    },
+    GetChildren {
+        path: String,
+        watch: bool,
+    },
     /// `getChildren2`: the children and the node's stat.
-    GetChildrenStat { path: String, watch: bool },
-    GetAllChildrenNumber { path: String },
-    GetEphemerals { prefix: String },
-    Sync { path: String },
-    Auth { scheme: String, auth: Bytes },
+    GetChildrenStat {
+        path: String,
+        watch: bool,
+    },
+    GetAllChildrenNumber {
+        path: String,
+    },
+    GetEphemerals {
+        prefix: String,
+    },
+    Sync {
+        path: String,
+    },
+    Auth {
+        scheme: String,
+        auth: Bytes,
+    },
     /// `setWatches` when there is no persistent watch, `setWatches2` otherwise.
     SetWatches(SetWatches),
-    AddWatch { path: String, mode: AddWatchMode },
-    CheckWatches { path: String, kind: WatcherType },
-    RemoveWatches { path: String, kind: WatcherType },
+    AddWatch {
+        path: String,
+        mode: AddWatchMode,
+    },
+    CheckWatches {
+        path: String,
+        kind: WatcherType,
+    },
+    RemoveWatches {
+        path: String,
+        kind: WatcherType,
+    },
     WhoAmI,
     CloseSession,
     /// An operation this implementation does not know; answered with the protocol's own "unimplemented".
-    Unknown { op: i32 },
+    Unknown {
+        op: i32,
+    },
 }
 
 impl Request {
@@ -441,7 +479,9 @@ impl Request {
                 mode: match reader.i32("mode")? {
                     0 => AddWatchMode::Persistent,
                     1 => AddWatchMode::PersistentRecursive,
-                    value => return Err(DecodeError::BadValue { field: "watch mode", value }),
+                    value => {
+                        return Err(DecodeError::BadValue { field: "watch mode", value });
+                    }
                 },
             },
             op::CHECK_WATCHES => Request::CheckWatches {
@@ -461,10 +501,7 @@ impl Request {
     /// Writes the body.
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
-            Request::Ping
-            | Request::WhoAmI
-            | Request::CloseSession
-            | Request::Unknown { .. } => {}
+            Request::Ping | Request::WhoAmI | Request::CloseSession | Request::Unknown { .. } => {}
             Request::Write(change) => change.encode(out),
             Request::Multi(ops) => {
                 multi::encode_ops(out, ops.iter().map(|op| (op.number(), op)), |op, out| {
@@ -528,7 +565,9 @@ impl std::fmt::Debug for Request {
             Request::Exists { path, watch } => write!(f, "Exists({path}, watch: {watch})"),
             Request::GetData { path, watch } => write!(f, "GetData({path}, watch: {watch})"),
             Request::GetAcl { path } => write!(f, "GetAcl({path})"),
-            Request::GetChildren { path, watch } => write!(f, "GetChildren({path}, watch: {watch})"),
+            Request::GetChildren { path, watch } => {
+                write!(f, "GetChildren({path}, watch: {watch})")
+            }
             Request::GetChildrenStat { path, watch } => {
                 write!(f, "GetChildrenStat({path}, watch: {watch})")
             }

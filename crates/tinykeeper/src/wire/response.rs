@@ -16,16 +16,32 @@ use super::{
 pub enum Response {
     /// Nothing but the header: ping, delete, auth, set, check and remove watches, close.
     Done,
-    Create { path: String },
-    Create2 { path: String, stat: Stat },
+    Create {
+        path: String,
+    },
+    Create2 {
+        path: String,
+        stat: Stat,
+    },
     Stat(Stat),
-    Data { data: Option<Bytes>, stat: Stat },
-    Acl { acl: Vec<Acl>, stat: Stat },
+    Data {
+        data: Option<Bytes>,
+        stat: Stat,
+    },
+    Acl {
+        acl: Vec<Acl>,
+        stat: Stat,
+    },
     Children(Vec<String>),
-    ChildrenStat { children: Vec<String>, stat: Stat },
+    ChildrenStat {
+        children: Vec<String>,
+        stat: Stat,
+    },
     Paths(Vec<String>),
     Number(i32),
-    Sync { path: String },
+    Sync {
+        path: String,
+    },
     Multi(Vec<MultiResult>),
     /// Answer to `addWatch`: a record that holds another code.
     Watching(i32),

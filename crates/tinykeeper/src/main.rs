@@ -1,0 +1,94 @@
+//! `tinykeeper`: a ZooKeeper server in one process.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use tinykeeper::server::{Config, Server, ServerError};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A ZooKeeper server in one process, for development, tests and small installs.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Options {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181")]
+    listen: SocketAddr,
+    /// Where to keep what must survive a restart; without it everything is in memory
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Answer before a change is on disk: faster, and a power cut loses the last moments
+    #[arg(long, requires = "data")]
+    no_fsync: bool,
+    /// The shortest session timeout granted, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..))]
+    min_session_timeout: u32,
+    /// The longest session timeout granted, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 40_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_session_timeout: u32,
+    /// The largest request accepted, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    max_frame: usize,
+    /// How many connections are served at once
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_connections: usize,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
+        )
+        .init();
+    match serve(options).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tinykeeper: {}", with_causes(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(options: Options) -> Result<(), ServerError> {
+    let mut config = Config::default();
+    config.listen = options.listen;
+    config.data = options.data;
+    config.fsync = !options.no_fsync;
+    config.min_session_timeout = Duration::from_millis(options.min_session_timeout.into());
+    config.max_session_timeout =
+        Duration::from_millis(options.max_session_timeout.max(options.min_session_timeout).into());
+    config.max_frame = options.max_frame;
+    config.max_connections = options.max_connections;
+    let place =
+        config.data.as_ref().map_or("in memory".into(), |dir| format!("in {}", dir.display()));
+
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(ServerError::Broken)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(ServerError::Broken)?;
+    let mut server = Server::start(config).await?;
+    ready(&format!("tinykeeper is ready on {}, {place}", server.address()));
+    tokio::select! {
+        ended = server.ended() => ended,
+        _ = interrupted.recv() => server.shutdown().await,
+        _ = terminated.recv() => server.shutdown().await,
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the one line a script waits for")]
+fn ready(line: &str) {
+    println!("{line}");
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! From a configuration to a running server: what was on disk, then the core, then the door.
+
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+
+use super::{
+    config::Config,
+    connection,
+    core::{Core, Inbound},
+    handle::{Server, ServerError},
+    journal::Journal,
+};
+use crate::{
+    store::{self, Store},
+    tree::{Transaction, Tree},
+};
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// How many messages may wait for the core before connections stop reading.
+const INBOX: usize = 1024;
+
+pub(super) async fn start(config: Config) -> Result<Server, ServerError> {
+    let listener = listen(config.listen)?;
+    let address = listener.local_addr().map_err(ServerError::Broken)?;
+    let (tree, journal) = match config.data.clone() {
+        None => (Tree::new(), None),
+        Some(dir) => {
+            let options = store::Options { fsync: config.fsync, ..store::Options::default() };
+            let opened = tokio::task::spawn_blocking(move || recover(&dir, options)).await;
+            let (tree, store) = opened.map_err(|broken| ServerError::Broken(broken.into()))??;
+            (tree, Some(Journal::start(store).map_err(ServerError::Broken)?))
+        }
+    };
+    let config = Arc::new(config);
+    let (stop, stopped) = watch::channel(false);
+    let (core, inbox) = mpsc::channel(INBOX);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Core::new(Arc::clone(&config), address, tree, journal).run(inbox, stopped.clone()));
+    tasks.spawn(accept(listener, core, config, stopped));
+    tracing::info!(%address, "listening");
+    Ok(Server { address, stop, tasks })
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let open = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    open().map_err(|source| ServerError::Listen { address, source })
+}
+
+fn recover(dir: &Path, options: store::Options) -> Result<(Tree, Store), ServerError> {
+    let (store, recovered) = Store::open(dir, options)?;
+    let mut tree = match recovered.snapshot {
+        Some((zxid, bytes)) => {
+            Tree::from_snapshot(bytes).map_err(|source| ServerError::Snapshot { zxid, source })?
+        }
+        None => Tree::new(),
+    };
+    for (zxid, bytes) in recovered.records {
+        let replay = |reason: String| ServerError::Replay { zxid, reason };
+        let transaction = Transaction::decode(bytes).map_err(|error| replay(error.to_string()))?;
+        tree.replay(&transaction).map_err(|error| replay(error.to_string()))?;
+    }
+    Ok((tree, store))
+}
+
+async fn accept(
+    listener: TcpListener,
+    core: mpsc::Sender<Inbound>,
+    config: Arc<Config>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), store::Error> {
+    let mut connections = JoinSet::new();
+    let mut next = 0;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            () = core.closed() => break,
+            _ = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((_, peer)) if connections.len() >= config.max_connections => {
+                tracing::warn!(%peer, max_connections = config.max_connections, "refused: too many connections");
+            }
+            Ok((socket, peer)) => {
+                next += 1;
+                connections.spawn(connection::serve(
+                    next,
+                    socket,
+                    peer,
+                    core.clone(),
+                    Arc::clone(&config),
+                ));
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: others have to end before anything can get better.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(core);
+    // Each has its last answers to send; the core has let go of them all, so none has reason to stay.
+    let finish = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(config.patience, finish).await.is_err() {
+        tracing::warn!("connections that do not end are dropped");
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Four-letter words: what an operator types into `nc` to see how a server is.
+
+use std::{fmt::Write, net::SocketAddr, time::Duration};
+
+use super::config::Config;
+use crate::tree::Tree;
+
+/// A word this server understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    Ruok,
+    Srvr,
+    Stat,
+    Mntr,
+    Conf,
+    Cons,
+    Dump,
+    Wchs,
+    Envi,
+    Isro,
+}
+
+impl Word {
+    pub(super) fn find(bytes: [u8; 4]) -> Option<Self> {
+        Some(match &bytes {
+            b"ruok" => Word::Ruok,
+            b"srvr" => Word::Srvr,
+            b"stat" => Word::Stat,
+            b"mntr" => Word::Mntr,
+            b"conf" => Word::Conf,
+            b"cons" => Word::Cons,
+            b"dump" => Word::Dump,
+            b"wchs" => Word::Wchs,
+            b"envi" => Word::Envi,
+            b"isro" => Word::Isro,
+            _ => return None,
+        })
+    }
+}
+
+/// What the server counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counters {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) answered: u64,
+    pub(super) latency_sum: Duration,
+    pub(super) latency_max: Duration,
+}
+
+/// One connection, as `cons` shows it.
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    pub(super) session: Option<i64>,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+}
+
+/// Everything a word can be about.
+pub(super) struct Facts<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) config: &'a Config,
+    pub(super) listen: SocketAddr,
+    pub(super) counters: Counters,
+    pub(super) peers: Vec<Peer>,
+    pub(super) outstanding: usize,
+}
+
+impl Facts<'_> {
+    pub(super) fn answer(&self, word: Word) -> String {
+        match word {
+            Word::Ruok => "imok".into(),
+            Word::Isro => "rw".into(),
+            Word::Srvr => self.server(),
+            Word::Stat => {
+                let clients = self.peers.iter().fold(String::new(), |mut text, peer| {
+                    let _ = writeln!(text, " /{}[1]", peer.address);
+                    text
+                });
+                let server = self.server();
+                let (version, rest) = server.split_once('\n').unwrap_or((&server, ""));
+                format!("{version}\nClients:\n{clients}\n{rest}")
+            }
+            Word::Mntr => self.monitor(),
+            Word::Conf => self.configuration(),
+            Word::Cons => self.peers.iter().fold(String::new(), |mut text, peer| {
+                let session = peer.session.map_or(String::new(), |id| format!(",sid={id:#x}"));
+                let Peer { address, received, sent, .. } = peer;
+                let _ = writeln!(
+                    text,
+                    " /{address}[1](queued=0,recved={received},sent={sent}{session})"
+                );
+                text
+            }),
+            Word::Dump => self.dump(),
+            Word::Wchs => {
+                let (watchers, paths, total) = self.tree.watch_count();
+                format!("{watchers} connections watching {paths} paths\nTotal watches:{total}\n")
+            }
+            Word::Envi => format!(
+                "Environment:\nzookeeper.version={}\nhost.name=localhost\nos.name={}\nos.arch={}\n",
+                version(),
+                std::env::consts::OS,
+                std::env::consts::ARCH
+            ),
+        }
+    }
+
+    fn average_ms(&self) -> f64 {
+        let answered = self.counters.answered.max(1);
+        #[allow(clippy::cast_precision_loss, reason = "an average for people")]
+        let answered = answered as f64;
+        self.counters.latency_sum.as_secs_f64() * 1000.0 / answered
+    }
+
+    fn server(&self) -> String {
+        format!(
+            "Zookeeper version: {}\nLatency min/avg/max: 0/{:.4}/{}\nReceived: {}\nSent: {}\nConnections: {}\n\
+             Outstanding: {}\nZxid: {:#x}\nMode: standalone\nNode count: {}\n",
+            version(),
+            self.average_ms(),
+            self.counters.latency_max.as_millis(),
+            self.counters.received,
+            self.counters.sent,
+            self.peers.len(),
+            self.outstanding,
+            self.tree.zxid(),
+            self.tree.node_count(),
+        )
+    }
+
+    fn monitor(&self) -> String {
+        let ephemerals: usize = self.tree.sessions().map(|session| session.ephemerals).sum();
+        let rows: &[(&str, String)] = &[
+            ("version", version()),
+            ("server_state", "standalone".into()),
+            ("avg_latency", format!("{:.4}", self.average_ms())),
+            ("max_latency", self.counters.latency_max.as_millis().to_string()),
+            ("min_latency", "0".into()),
+            ("packets_received", self.counters.received.to_string()),
+            ("packets_sent", self.counters.sent.to_string()),
+            ("num_alive_connections", self.peers.len().to_string()),
+            ("outstanding_requests", self.outstanding.to_string()),
+            ("znode_count", self.tree.node_count().to_string()),
+            ("watch_count", self.tree.watch_count().2.to_string()),
+            ("ephemerals_count", ephemerals.to_string()),
+            ("approximate_data_size", self.tree.data_bytes().to_string()),
+            ("global_sessions", self.tree.sessions().count().to_string()),
+        ];
+        rows.iter().fold(String::new(), |mut text, (name, value)| {
+            let _ = writeln!(text, "zk_{name}\t{value}");
+            text
+        })
+    }
+
+    fn configuration(&self) -> String {
+        let data =
+            self.config.data.as_ref().map_or("(memory)".into(), |dir| dir.display().to_string());
+        format!(
+            "clientPort={}\nclientPortAddress={}\ndataDir={data}\nfsync={}\nminSessionTimeout={}\n\
+             maxSessionTimeout={}\nmaxConnections={}\nmaxSessions={}\njute.maxbuffer={}\nserverId=0\n",
+            self.listen.port(),
+            self.listen.ip(),
+            self.config.fsync,
+            self.config.min_session_timeout.as_millis(),
+            self.config.max_session_timeout.as_millis(),
+            self.config.max_connections,
+            self.config.max_sessions,
+            self.config.max_frame,
+        )
+    }
+
+    fn dump(&self) -> String {
+        let sessions: Vec<_> = self.tree.sessions().collect();
+        let mut text = format!("SessionTracker dump:\nSessions ({}):\n", sessions.len());
+        for session in &sessions {
+            let _ = writeln!(text, "{:#x}\ttimeout {} ms", session.id, session.timeout_ms);
+        }
+        let owners = sessions.iter().filter(|session| session.ephemerals > 0);
+        let _ = writeln!(
+            text,
+            "ephemeral nodes dump:\nSessions with Ephemerals ({}):",
+            owners.clone().count()
+        );
+        for session in owners {
+            let _ = writeln!(text, "{:#x}:", session.id);
+            for path in self.tree.ephemerals(session.id, "") {
+                let _ = writeln!(text, "\t{path}");
+            }
+        }
+        text
+    }
+}
+
+/// The version clients and tools read: theirs to compare, ours to recognise.
+fn version() -> String {
+    format!("3.9.0-tinykeeper-{}", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,146 @@
+//! The names in the folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{Error, disk::attempt};
+
+pub(super) fn log_path(dir: &Path, first: i64) -> PathBuf {
+    dir.join(format!("log.{first:016x}"))
+}
+
+pub(super) fn snapshot_path(dir: &Path, zxid: i64) -> PathBuf {
+    dir.join(format!("snapshot.{zxid:016x}"))
+}
+
+/// `path` with `.suffix` after its name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// A name like [`beside`] that nothing has yet: what is kept for people must not replace what was
+/// kept before.
+pub(super) fn free_beside(path: &Path, suffix: &str) -> PathBuf {
+    let plain = beside(path, suffix);
+    let mut free = plain.clone();
+    let mut number = 2;
+    while free.exists() {
+        free = beside(&plain, &number.to_string());
+        number += 1;
+    }
+    free
+}
+
+/// The store's files in a folder; what has another name is not ours and left alone.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// First zxid and path of each log, ascending.
+    pub(super) logs: Vec<(i64, PathBuf)>,
+    /// Zxid and path of each snapshot, ascending.
+    pub(super) snapshots: Vec<(i64, PathBuf)>,
+    /// Files whose writer died before they got their final name.
+    pub(super) unfinished: Vec<PathBuf>,
+}
+
+impl Listing {
+    pub(super) fn of(dir: &Path) -> Result<Listing, Error> {
+        let mut listing = Listing::default();
+        for entry in attempt("list", dir, || fs::read_dir(dir))? {
+            let path = attempt("list", dir, || entry)?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let (name, unfinished) = match name.strip_suffix(".tmp") {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
+            match Name::parse(name) {
+                Some(_) if unfinished => listing.unfinished.push(path),
+                Some(Name::Log(first)) => listing.logs.push((first, path)),
+                Some(Name::Snapshot(zxid)) => listing.snapshots.push((zxid, path)),
+                None => {}
+            }
+        }
+        listing.logs.sort_unstable();
+        listing.snapshots.sort_unstable();
+        Ok(listing)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    Log(i64),
+    Snapshot(i64),
+}
+
+impl Name {
+    fn parse(name: &str) -> Option<Name> {
+        let (kind, digits) = name.split_once('.')?;
+        // Only as we write them, so that two names never mean the same zxid.
+        let ours = digits.len() == 16
+            && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let zxid = i64::from_str_radix(digits, 16).ok().filter(|_| ours)?;
+        match kind {
+            "log" => Some(Name::Log(zxid)),
+            "snapshot" => Some(Name::Snapshot(zxid)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        let dir = Path::new("dir");
+        for zxid in [0, 1, 0x66_0000_0001, i64::MAX] {
+            let log = log_path(dir, zxid);
+            let snapshot = snapshot_path(dir, zxid);
+
+            assert_eq!(parse(&log), Some(Name::Log(zxid)));
+            assert_eq!(parse(&snapshot), Some(Name::Snapshot(zxid)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_read_as_ours() {
+        for name in [
+            "log",
+            "log.",
+            "log.1",
+            "log.00000000000000ff.torn",
+            "log.00000000000000FF",
+            "log.+0000000000000ff",
+            "log.ffffffffffffffff",
+            "log.000000000000000g",
+            "backup.00000000000000ff",
+            "snapshot.00000000000000ff.bad",
+        ] {
+            assert_eq!(Name::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log_path(dir.path(), 7);
+
+        for expected in ["torn", "torn.2", "torn.3"] {
+            let kept = free_beside(&log, "torn");
+            fs::write(&kept, "").unwrap();
+
+            assert_eq!(kept, beside(&log, expected));
+        }
+    }
+
+    fn parse(path: &Path) -> Option<Name> {
+        Name::parse(path.file_name()?.to_str()?)
+    }
+}

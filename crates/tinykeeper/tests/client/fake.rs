@@ -1,0 +1,143 @@
+//! A server that says what the test tells it to.
+
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use tinykeeper::wire::{
+    Code, ConnectRequest, ConnectResponse, EventKind, KeeperState, Reader, ReplyHeader, Request,
+    RequestHeader, Response, WatcherEvent, frame, xid,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::soon;
+
+/// The password every fake session has.
+pub(crate) const PASSWORD: &[u8; 16] = b"sixteen secrets!";
+
+pub(crate) struct Fake {
+    listener: TcpListener,
+}
+
+impl Fake {
+    pub(crate) async fn start() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap()
+    }
+
+    /// The next client that connects.
+    pub(crate) async fn accept(&self) -> Peer {
+        let (socket, _) = soon(self.listener.accept()).await.unwrap();
+        Peer { socket, input: BytesMut::new() }
+    }
+
+    /// The next client, given this session with this timeout in milliseconds.
+    pub(crate) async fn welcome(&self, session: i64, timeout_ms: i32) -> Peer {
+        let mut peer = self.accept().await;
+        peer.hello().await;
+        peer.grant(session, timeout_ms).await;
+        peer
+    }
+}
+
+/// One client's connection, seen from the server.
+pub(crate) struct Peer {
+    socket: TcpStream,
+    input: BytesMut,
+}
+
+impl Peer {
+    pub(crate) async fn hello(&mut self) -> ConnectRequest {
+        let frame = self.frame().await.expect("a client says hello");
+        ConnectRequest::decode(&mut Reader::new(frame)).unwrap()
+    }
+
+    pub(crate) async fn grant(&mut self, session: i64, timeout_ms: i32) {
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout_ms,
+            session_id: session,
+            password: Bytes::from_static(PASSWORD),
+            read_only: Some(false),
+        };
+        self.send(|out| response.encode(out)).await;
+    }
+
+    pub(crate) async fn say_gone(&mut self) {
+        self.send(|out| ConnectResponse::expired(Some(true)).encode(out)).await;
+    }
+
+    /// The next request, or `None` when the client hung up.
+    pub(crate) async fn asked(&mut self) -> Option<(i32, Request)> {
+        let mut reader = Reader::new(self.frame().await?);
+        let header = RequestHeader::decode(&mut reader).unwrap();
+        Some((header.xid, Request::decode(header.op, &mut reader).unwrap()))
+    }
+
+    /// The next request that is not a ping; pings are answered.
+    pub(crate) async fn asked_for_something(&mut self) -> (i32, Request) {
+        loop {
+            match self.asked().await.expect("the client is there") {
+                (number, Request::Ping) => self.answer(number, &Response::Done).await,
+                other => return other,
+            }
+        }
+    }
+
+    pub(crate) async fn answer(&mut self, number: i32, response: &Response) {
+        self.answer_at(number, 1, response).await;
+    }
+
+    pub(crate) async fn answer_at(&mut self, xid: i32, zxid: i64, response: &Response) {
+        self.send(|out| {
+            ReplyHeader { xid, zxid, code: Code::OK }.encode(out);
+            response.encode(out);
+        })
+        .await;
+    }
+
+    pub(crate) async fn refuse(&mut self, xid: i32, code: Code) {
+        self.send(|out| ReplyHeader { xid, zxid: 1, code }.encode(out)).await;
+    }
+
+    pub(crate) async fn notify(&mut self, kind: EventKind, path: &str) {
+        let event =
+            WatcherEvent { kind, state: KeeperState::SYNC_CONNECTED, path: path.to_owned() };
+        self.send(|out| {
+            ReplyHeader { xid: xid::NOTIFICATION, zxid: -1, code: Code::OK }.encode(out);
+            event.encode(out);
+        })
+        .await;
+    }
+
+    pub(crate) async fn raw(&mut self, bytes: &[u8]) {
+        // The client may have hung up on us already.
+        let _ = self.socket.write_all(bytes).await;
+    }
+
+    async fn send(&mut self, body: impl FnOnce(&mut BytesMut)) {
+        let mut out = BytesMut::new();
+        frame::write(&mut out, body);
+        self.socket.write_all(&out).await.unwrap();
+    }
+
+    async fn frame(&mut self) -> Option<Bytes> {
+        soon(async {
+            loop {
+                if let Some(frame) = frame::split(&mut self.input, 1 << 20).unwrap() {
+                    return Some(frame);
+                }
+                // Hung up, orderly or not.
+                if self.socket.read_buf(&mut self.input).await.unwrap_or(0) == 0 {
+                    return None;
+                }
+            }
+        })
+        .await
+    }
+}

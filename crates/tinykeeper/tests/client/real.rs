@@ -1,0 +1,410 @@
+//! What only a real ZooKeeper can confirm.
+
+use std::{sync::LazyLock, time::Duration};
+
+use bytes::Bytes;
+use testbed::{Proxy, ZooKeeper};
+use tinykeeper::{
+    client::{Client, ConnectError, Credentials, Error, GapCause, SessionState, Watch, WatchEvent},
+    wire::{
+        Acl, AddWatchMode, AuthId, Code, Create, CreateMode, EventKind, MultiResult, Op, Perms,
+        Request, Response,
+    },
+};
+
+use super::{config, is_connected, is_suspended, soon, state};
+
+/// For tests that only need some server and leave it as it is.
+static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+async fn client() -> Client {
+    Client::connect(config(&[SERVER.address()])).await.unwrap()
+}
+
+async fn make(client: &Client, path: &str) {
+    client.create(path, "", CreateMode::Persistent, Acl::open()).await.unwrap();
+}
+
+fn creation(path: &str, mode: CreateMode) -> Op {
+    Op::Create(Create {
+        path: path.to_owned(),
+        data: Some(Bytes::new()),
+        acl: Acl::open(),
+        mode,
+        with_stat: true,
+    })
+}
+
+fn changed(kind: EventKind, path: &str) -> WatchEvent {
+    WatchEvent::Changed { path: path.to_owned(), kind }
+}
+
+/// Everything waiting, without waiting.
+fn waiting(watch: &mut Watch) -> Vec<WatchEvent> {
+    std::iter::from_fn(|| watch.try_next()).collect()
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn pipelined_calls_are_answered_in_order() {
+    let client = client().await;
+    make(&client, "/pipeline").await;
+
+    let calls: Vec<_> = (0..1000)
+        .map(|_| {
+            let create = creation("/pipeline/n-", CreateMode::PersistentSequential);
+            client.submit(Request::Write(create))
+        })
+        .collect();
+
+    let mut last = 0;
+    for (index, call) in calls.into_iter().enumerate() {
+        let answer = soon(call).await.unwrap();
+        let Response::Create2 { path, stat } = answer.response else { panic!("{answer:?}") };
+        assert_eq!(path, format!("/pipeline/n-{index:010}"));
+        assert_eq!(answer.zxid, stat.czxid);
+        assert!(answer.zxid > last);
+        last = answer.zxid;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn my_write_is_answered_after_all_i_must_know_before_it() {
+    let (mine, theirs) = (client().await, client().await);
+    make(&mine, "/order").await;
+    let mut watch = mine.watch("/order", AddWatchMode::PersistentRecursive).await.unwrap();
+
+    for round in 0..200 {
+        let path = format!("/order/{round}");
+        make(&theirs, &path).await;
+        theirs.set(&path, "data", 0).await.unwrap();
+        // Not even a refused write overtakes a notification.
+        mine.delete("/order/absent", -1).await.unwrap_err();
+
+        assert_eq!(
+            waiting(&mut watch),
+            [changed(EventKind::NodeCreated, &path), changed(EventKind::NodeDataChanged, &path)]
+        );
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn watches_that_overlap_each_see_a_change_once() {
+    let client = client().await;
+    make(&client, "/overlap").await;
+    make(&client, "/overlap/a").await;
+    let recursive = AddWatchMode::PersistentRecursive;
+    let mut above = client.watch("/overlap", recursive).await.unwrap();
+    let mut below = client.watch("/overlap/a", AddWatchMode::Persistent).await.unwrap();
+    let mut twin = client.watch("/overlap", recursive).await.unwrap();
+
+    client.set("/overlap/a", "data", -1).await.unwrap();
+    make(&client, "/overlap/a/b").await;
+    client.delete("/overlap/a/b", -1).await.unwrap();
+    client.delete("/overlap/a", -1).await.unwrap();
+
+    let seen = [
+        changed(EventKind::NodeDataChanged, "/overlap/a"),
+        changed(EventKind::NodeCreated, "/overlap/a/b"),
+        changed(EventKind::NodeDeleted, "/overlap/a/b"),
+        changed(EventKind::NodeDeleted, "/overlap/a"),
+    ];
+    assert_eq!(waiting(&mut above), seen);
+    assert_eq!(waiting(&mut twin), seen);
+    assert_eq!(
+        waiting(&mut below),
+        [
+            changed(EventKind::NodeDataChanged, "/overlap/a"),
+            changed(EventKind::NodeChildrenChanged, "/overlap/a"),
+            changed(EventKind::NodeChildrenChanged, "/overlap/a"),
+            changed(EventKind::NodeDeleted, "/overlap/a"),
+        ]
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_dropped_watch_is_gone_and_its_twin_is_not() {
+    let (notified, mut notifications) = tokio::sync::mpsc::unbounded_channel();
+    let mut config = config(&[SERVER.address()]);
+    config.notifications = Some(notified);
+    let client = Client::connect(config).await.unwrap();
+    make(&client, "/dropped").await;
+    let first = client.watch("/dropped", AddWatchMode::Persistent).await.unwrap();
+    let mut second = client.watch("/dropped", AddWatchMode::Persistent).await.unwrap();
+
+    drop(first);
+    client.set("/dropped", "1", -1).await.unwrap();
+    assert_eq!(waiting(&mut second), [changed(EventKind::NodeDataChanged, "/dropped")]);
+    assert!(notifications.try_recv().is_ok());
+    drop(second);
+    client.set("/dropped", "2", -1).await.unwrap();
+
+    assert!(notifications.try_recv().is_err());
+    // And it can come back, in another mode too.
+    let mode = AddWatchMode::PersistentRecursive;
+    let mut again = client.watch("/dropped", mode).await.unwrap();
+    make(&client, "/dropped/child").await;
+    assert_eq!(waiting(&mut again), [changed(EventKind::NodeCreated, "/dropped/child")]);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_refused_multi_names_the_member_that_failed() {
+    let client = client().await;
+    make(&client, "/multi").await;
+
+    let done = client
+        .multi(vec![
+            Op::Check { path: "/multi".into(), version: 0 },
+            creation("/multi/a", CreateMode::Persistent),
+        ])
+        .await;
+    let refused = client
+        .multi(vec![
+            creation("/multi/b", CreateMode::Persistent),
+            creation("/multi/a", CreateMode::Persistent),
+            creation("/multi/c", CreateMode::Persistent),
+        ])
+        .await;
+
+    let (zxid, results) = done.unwrap();
+    assert_eq!(results[0], MultiResult::Check);
+    let (_, stat) = client.get("/multi/a").await.unwrap();
+    assert_eq!(stat.czxid, zxid);
+    let Err(Error::MultiRefused { index: 1, code: Code::NODE_EXISTS, zxid: later }) = refused
+    else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(later, zxid + 1);
+    assert_eq!(client.children("/multi").await.unwrap().0, ["a"]);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn the_usual_requests_get_the_usual_answers() {
+    let client = client().await;
+    make(&client, "/usual").await;
+
+    assert_eq!(client.exists("/usual/absent").await, Ok(None));
+    let missing = client.get("/usual/absent").await.unwrap_err();
+    assert_eq!(missing.code(), Some(Code::NO_NODE));
+    let stat = client.set("/usual", "data", 0).await.unwrap();
+    assert_eq!(client.exists("/usual").await, Ok(Some(stat)));
+    assert_eq!(client.get("/usual").await, Ok((Bytes::from_static(b"data"), stat)));
+    assert_eq!(client.acl("/usual").await.unwrap().0, Acl::open());
+    client.sync().await.unwrap();
+    let stale = client.set("/usual", "other", 0).await.unwrap_err();
+    assert_eq!(stale.code(), Some(Code::BAD_VERSION));
+    for mode in [CreateMode::Container, CreateMode::EphemeralSequential] {
+        let (path, stat) = client.create("/usual/node-", "", mode, Acl::open()).await.unwrap();
+        assert_eq!(client.exists(&path).await, Ok(Some(stat)));
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_request_cut_off_in_flight_is_unknown_and_reading_tells() {
+    let proxy = Proxy::start(SERVER.address()).await;
+    let client = Client::connect(config(&[proxy.address()])).await.unwrap();
+    let witness = self::client().await;
+
+    proxy.hold_answers();
+    let create = creation("/cut", CreateMode::Persistent);
+    let in_flight = client.submit(Request::Write(create));
+    let mut seen = witness.watch("/", AddWatchMode::PersistentRecursive).await.unwrap();
+    while witness.exists("/cut").await.unwrap().is_none() {
+        soon(seen.next()).await;
+    }
+    proxy.cut();
+
+    assert_eq!(soon(in_flight).await, Err(Error::Unknown));
+    assert!(is_suspended(&client.session().state));
+    proxy.heal();
+    state(&client, is_connected).await;
+    client.sync().await.unwrap();
+    assert!(client.exists("/cut").await.unwrap().is_some());
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_reconnect_keeps_the_session_its_nodes_and_its_watches() {
+    let proxy = Proxy::start(SERVER.address()).await;
+    let client = Client::connect(config(&[proxy.address()])).await.unwrap();
+    let witness = self::client().await;
+    let before = client.session();
+    make(&client, "/reconnect").await;
+    client.create("/reconnect/mine", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
+    let mode = AddWatchMode::PersistentRecursive;
+    let mut recursive = client.watch("/reconnect", mode).await.unwrap();
+    let mut plain = client.watch("/reconnect/mine", AddWatchMode::Persistent).await.unwrap();
+
+    for round in 0..3 {
+        proxy.cut();
+        state(&client, is_suspended).await;
+        make(&witness, &format!("/reconnect/missed-{round}")).await;
+        proxy.heal();
+        for watch in [&mut recursive, &mut plain] {
+            assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
+            assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::Reconnected)));
+        }
+        let path = format!("/reconnect/seen-{round}");
+        make(&witness, &path).await;
+        witness.set("/reconnect/mine", "data", -1).await.unwrap();
+        client.sync().await.unwrap();
+        let data = changed(EventKind::NodeDataChanged, "/reconnect/mine");
+        assert_eq!(waiting(&mut recursive), [changed(EventKind::NodeCreated, &path), data.clone()]);
+        assert_eq!(waiting(&mut plain), [data]);
+    }
+
+    assert_eq!(client.session().id, before.id);
+    let mine = client.exists("/reconnect/mine").await.unwrap().unwrap();
+    assert_eq!(mine.ephemeral_owner, before.id);
+    assert!(client.lease_deadline() > before.lease_deadline);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_session_that_expired_is_replaced_by_a_new_one() {
+    let server = ZooKeeper::builder().tick(Duration::from_millis(100)).start();
+    let proxy = Proxy::start(server.address()).await;
+    let mut config = config(&[proxy.address()]);
+    config.session_timeout = Duration::from_secs(1);
+    let client = Client::connect(config).await.unwrap();
+    let witness = Client::connect(super::config(&[server.address()])).await.unwrap();
+    let old = client.session().id;
+    make(&client, "/expiry").await;
+    client.create("/expiry/mine", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
+    let mut watch = client.watch("/expiry", AddWatchMode::Persistent).await.unwrap();
+    let mut gone = witness.watch("/expiry/mine", AddWatchMode::Persistent).await.unwrap();
+
+    proxy.cut();
+    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/expiry/mine")));
+    assert!(is_suspended(&client.session().state), "only a server says that a session is gone");
+    proxy.heal();
+    let new = state(
+        &client,
+        |state| matches!(state, SessionState::Connected { session } if *session != old),
+    )
+    .await;
+
+    assert_eq!(new, SessionState::Connected { session: client.session().id });
+    let ephemeral = Request::Write(creation("/expiry/mine", CreateMode::Ephemeral));
+    assert_eq!(client.call_in(old, ephemeral).await, Err(Error::SessionExpired));
+    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
+    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::NewSession)));
+    make(&witness, "/expiry/more").await;
+    client.sync().await.unwrap();
+    let more = changed(EventKind::NodeChildrenChanged, "/expiry");
+    assert_eq!(waiting(&mut watch), [more]);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_frozen_server_suspends_us_and_a_thawed_one_takes_us_back() {
+    let server = ZooKeeper::builder().tick(Duration::from_millis(500)).start();
+    let mut config = config(&[server.address()]);
+    config.session_timeout = Duration::from_secs(6);
+    let client = Client::connect(config).await.unwrap();
+    let id = client.session().id;
+    make(&client, "/frozen").await;
+
+    server.freeze();
+    let in_flight = client.submit(Request::Write(creation("/frozen/a", CreateMode::Persistent)));
+    let suspended = client.session().timeout * 2 / 3 + Duration::from_millis(500);
+    tokio::time::timeout(suspended, client.states().wait_for(is_suspended))
+        .await
+        .expect("silence is noticed in time")
+        .unwrap();
+    assert_eq!(soon(in_flight).await, Err(Error::Unknown));
+    server.thaw();
+
+    state(&client, is_connected).await;
+    assert_eq!(client.session().id, id);
+    client.sync().await.unwrap();
+    client.exists("/frozen/a").await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_server_killed_and_restarted_finds_us_again() {
+    let server = ZooKeeper::start();
+    let mut config = config(&[server.address()]);
+    config.session_timeout = Duration::from_secs(20);
+    let client = Client::connect(config).await.unwrap();
+    make(&client, "/killed").await;
+    client.create("/killed/mine", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
+    let mut watch = client.watch("/killed", AddWatchMode::Persistent).await.unwrap();
+
+    server.stop();
+    state(&client, is_suspended).await;
+    server.restart();
+    state(&client, is_connected).await;
+
+    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
+    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::Reconnected)));
+    let mine = client.exists("/killed/mine").await.unwrap().unwrap();
+    assert_eq!(mine.ephemeral_owner, client.session().id);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn credentials_open_what_they_should_and_nothing_else() {
+    let mut janes = config(&[SERVER.address()]);
+    janes.auth.push(Credentials::digest("jane", "secret"));
+    let mut strangers = config(&[SERVER.address()]);
+    strangers.auth.push(Credentials::digest("jane", "guess"));
+    let jane = Client::connect(janes).await.unwrap();
+    let stranger = Client::connect(strangers).await.unwrap();
+    jane.create("/janes", "", CreateMode::Persistent, Acl::creator_all()).await.unwrap();
+
+    let refused = stranger.get("/janes").await.unwrap_err();
+
+    assert_eq!(refused.code(), Some(Code::NO_AUTH));
+    assert!(jane.get("/janes").await.is_ok());
+    let (acl, _) = jane.acl("/janes").await.unwrap();
+    let id = AuthId::digest("jane:secret");
+    assert_eq!(acl, [Acl { perms: Perms::ALL, id }]);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_scheme_nobody_knows_is_refused_for_good() {
+    let mut config = config(&[SERVER.address()]);
+    config.auth.push(Credentials { scheme: "nonsense".into(), secret: "secret".into() });
+
+    let error = Client::connect(config).await.unwrap_err();
+
+    assert!(matches!(error, ConnectError::AuthRefused { .. }), "{error:?}");
+    assert!(error.to_string().contains("nonsense"));
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn the_largest_request_we_send_is_one_the_server_takes() {
+    let client = client().await;
+    make(&client, "/large").await;
+    // Headers, path, length and version.
+    let around = 8 + 4 + "/large".len() + 4 + 4;
+    let largest = 0xf_ffff - around;
+
+    client.set("/large", vec![1; largest], -1).await.unwrap();
+    let refused = client.set("/large", vec![1; largest + 1], -1).await;
+
+    assert_eq!(refused, Err(Error::TooLarge { length: 0x10_0000, limit: 0xf_ffff }));
+    assert_eq!(client.get("/large").await.unwrap().0.len(), largest);
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn closing_ends_the_session_on_the_server() {
+    let (client, witness) = (client().await, client().await);
+    client.create("/closing", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
+
+    client.close().await;
+
+    witness.sync().await.unwrap();
+    assert_eq!(witness.exists("/closing").await, Ok(None));
+}
