@@ -1,0 +1,57 @@
+//! From a URL to a registry.
+
+use std::sync::Arc;
+
+use super::{
+    Registry,
+    error::Error,
+    memory::MemoryServer,
+    operation::Create,
+    path::{Namespace, Path},
+    url::RegistryUrl,
+    zookeeper::ZooKeeper,
+};
+use crate::runtime::SystemClock;
+
+/// Connects to the registry at `url` and makes sure that its namespace exists.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use elasticjob::registry::{self, Create, Registry};
+///
+/// let registry = registry::connect(&"memory:".parse()?).await?;
+/// let path = registry.namespace().path().join("greeting")?;
+/// registry.create(Create::persistent(&path, "hello")).await?;
+/// assert_eq!(registry.get(&path).await?.unwrap().data, "hello");
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
+    match url {
+        RegistryUrl::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::connect(settings).await?)),
+        RegistryUrl::Memory => {
+            let server = MemoryServer::new(Arc::new(SystemClock));
+            let namespace: Namespace = "elasticjob".parse().expect("a good name");
+            Ok(Arc::new(server.join(namespace).await?))
+        }
+    }
+}
+
+/// Creates `path` and what is missing above it, as plain persistent nodes.
+///
+/// Curator makes its namespace a container, which the server removes when the last job goes, under whoever is about to add the
+/// next one. A persistent node means the same to every peer and stays.
+pub(super) async fn plant(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
+    if registry.exists(path).await?.is_some() {
+        return Ok(());
+    }
+    let mut missing: Vec<Path> = std::iter::successors(Some(path.clone()), Path::parent).collect();
+    missing.pop(); // the root
+    for path in missing.into_iter().rev() {
+        match registry.create(Create::persistent(&path, "")).await {
+            Ok(_) | Err(Error::Exists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

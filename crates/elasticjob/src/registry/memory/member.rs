@@ -1,0 +1,255 @@
+//! One member: the registry trait on the shared tree.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use tinykeeper::wire::{Acl, Code};
+use tokio::sync::watch;
+
+use super::{
+    link::Link,
+    server::{Connection, MemberId, MemoryServer, World},
+    watch::Source,
+};
+use crate::{
+    registry::{
+        Registry,
+        error::Error,
+        operation::{Committed, Op},
+        path::{Namespace, Path},
+        session::{Lease, Session, SessionId, SessionState, StateSource, States},
+        stat::{Node, Stat, Zxid},
+        watch::Watch,
+        zookeeper::translate,
+    },
+    runtime::Monotonic,
+};
+
+const ENDPOINT: &str = "memory:";
+/// ZooKeeper's limit, so that what works here works there.
+const LIMIT: usize = 0xf_ffff;
+
+/// A member of a [`MemoryServer`].
+pub struct MemoryRegistry {
+    inner: Arc<Inner>,
+    namespace: Namespace,
+    acl: Vec<Acl>,
+}
+
+struct Inner {
+    server: MemoryServer,
+    id: MemberId,
+}
+
+impl MemoryRegistry {
+    pub(super) fn new(
+        server: MemoryServer,
+        id: MemberId,
+        namespace: Namespace,
+        acl: Vec<Acl>,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { server, id }), namespace, acl }
+    }
+
+    /// This member's connection, to be broken at will.
+    pub fn link(&self) -> Link {
+        Link { server: self.inner.server.clone(), member: self.inner.id }
+    }
+}
+
+impl Inner {
+    /// Carries a request out as a connection would: it may not leave, may not be answered, may have to wait.
+    async fn request<T>(
+        &self,
+        meant_for: Option<SessionId>,
+        passes_leader: bool,
+        act: impl FnOnce(&mut World) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let sent = self.server.clock().monotonic();
+        loop {
+            let thawed = {
+                let mut world = self.server.lock();
+                let member = world.member(self.id);
+                if !member.is_frozen {
+                    return self.carry_out(&mut world, sent, meant_for, passes_leader, act);
+                }
+                Arc::clone(&member.thawed).notified_owned()
+            };
+            thawed.await;
+        }
+    }
+
+    fn carry_out<T>(
+        &self,
+        world: &mut World,
+        sent: Monotonic,
+        meant_for: Option<SessionId>,
+        passes_leader: bool,
+        act: impl FnOnce(&mut World) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let member = world.member(self.id);
+        if member.connection == Connection::Closed {
+            return Err(Error::Closed);
+        }
+        if member.connection == Connection::Cut {
+            return Err(Error::Unreachable {
+                endpoint: ENDPOINT.into(),
+                source: "the link is cut".into(),
+            });
+        }
+        if meant_for.is_some_and(|session| session != member.session) {
+            return Err(Error::SessionExpired);
+        }
+        let loses_answer = std::mem::take(&mut member.loses_next_answer);
+        let result = act(world);
+        if loses_answer {
+            world.cut(self.id);
+            return Err(Error::Unknown { endpoint: ENDPOINT.into() });
+        }
+        if passes_leader {
+            let member = world.member(self.id);
+            member.deadline = member.deadline.max(sent + self.server.timeout());
+        }
+        result
+    }
+}
+
+#[async_trait]
+impl Registry for MemoryRegistry {
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    fn session(&self) -> Session {
+        let inner = &self.inner;
+        let id = inner.server.lock().member(inner.id).session;
+        Session::new(id, inner.server.timeout(), Arc::clone(inner) as Arc<dyn Lease>)
+    }
+
+    async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        let session = ops.iter().find_map(translate::session_of);
+        let bytes = ops.iter().map(translate::size_of).sum();
+        if bytes > LIMIT {
+            let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
+            return Err(Error::TooLarge { path, bytes, limit: LIMIT });
+        }
+        let requests = translate::ops(&ops, &self.acl);
+        let now_ms = self.inner.server.now_ms();
+        let id = self.inner.id;
+        let act = |world: &mut World| {
+            let written = world.write(id, &requests, now_ms);
+            match written.outcome {
+                Ok(done) => Ok(Committed {
+                    zxid: Zxid(written.zxid),
+                    done: ops
+                        .iter()
+                        .zip(done)
+                        .map(|(op, done)| translate::done_in_tree(op, done))
+                        .collect(),
+                }),
+                Err(refused) => Err(Error::Member {
+                    index: refused.index,
+                    cause: Box::new(translate::refusal(refused.code, &ops[refused.index])),
+                }),
+            }
+        };
+        self.inner.request(session, true, act).await
+    }
+
+    async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+        let act = |world: &mut World| {
+            let (tree, caller) = world.reading(self.inner.id);
+            found(path, tree.data(caller, path.as_str(), None))
+        };
+        let found = self.inner.request(None, false, act).await?;
+        Ok(found.map(|(data, stat)| Node {
+            data: data.unwrap_or_default(),
+            stat: translate::stat(&stat, 0),
+        }))
+    }
+
+    async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
+        let act = |world: &mut World| found(path, world.tree.exists(path.as_str(), None));
+        let found = self.inner.request(None, false, act).await?;
+        Ok(found.map(|stat| translate::stat(&stat, 0)))
+    }
+
+    async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        let act = |world: &mut World| {
+            let (tree, caller) = world.reading(self.inner.id);
+            found(path, tree.children(caller, path.as_str(), None))
+        };
+        let found = self.inner.request(None, false, act).await?;
+        Ok(found.map(|(children, _)| children))
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.inner.request(None, true, |_| Ok(())).await
+    }
+
+    async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
+        // A prefix that may not be read is an error here and now, not an empty picture for ever.
+        self.children(prefix).await?;
+        let act = |world: &mut World| Ok(world.watch(self.inner.id, prefix));
+        let (watcher, feed) = self.inner.request(None, false, act).await?;
+        Ok(Watch::new(Source { server: self.inner.server.clone(), watcher, feed }))
+    }
+
+    async fn close(&self) {
+        let now_ms = self.inner.server.now_ms();
+        self.inner.server.lock().close(self.inner.id, now_ms);
+    }
+}
+
+fn found<T>(path: &Path, answer: Result<T, Code>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Code::NO_NODE) => Ok(None),
+        Err(code) => Err(translate::read_refusal(code, path)),
+    }
+}
+
+impl Lease for Inner {
+    fn deadline(&self, session: SessionId) -> Monotonic {
+        let mut world = self.server.lock();
+        let member = world.member(self.id);
+        if member.session == session && member.connection != Connection::Closed {
+            member.deadline
+        } else {
+            Monotonic::from_start(std::time::Duration::ZERO)
+        }
+    }
+
+    fn states(&self) -> States {
+        let receiver = self.server.lock().member(self.id).states.subscribe();
+        States::new(Latest { receiver, is_first: true })
+    }
+}
+
+struct Latest {
+    receiver: watch::Receiver<SessionState>,
+    is_first: bool,
+}
+
+#[async_trait]
+impl StateSource for Latest {
+    async fn newest(&mut self) -> Option<SessionState> {
+        if !std::mem::take(&mut self.is_first) {
+            self.receiver.changed().await.ok()?;
+        }
+        Some(*self.receiver.borrow_and_update())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let now_ms = self.server.now_ms();
+        self.server.lock().remove(self.id, now_ms);
+    }
+}
+
+impl fmt::Debug for MemoryRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory:{}", self.namespace)
+    }
+}

@@ -1,0 +1,8 @@
+//! A registry on ZooKeeper's protocol: a real ensemble, a single server, or tinykeeper.
+
+mod adapter;
+mod outage;
+pub(super) mod translate;
+mod walk;
+
+pub use self::adapter::ZooKeeper;

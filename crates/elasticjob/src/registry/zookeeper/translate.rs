@@ -1,0 +1,147 @@
+//! Between the registry's words and the protocol's.
+
+use tinykeeper::{
+    tree::{self, Lifetime},
+    wire::{self, Acl, Code, EventKind, MultiResult},
+};
+
+use crate::registry::{
+    error::Error,
+    operation::{Done, Expected, Kind, Op},
+    path::Path,
+    session::SessionId,
+    stat::{Stat, Version, Zxid},
+    watch::Event,
+};
+
+/// The operations as the protocol sends them; every created node gets `acl`.
+pub(in crate::registry) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
+    ops.iter()
+        .map(|op| match op {
+            Op::Create(create) => wire::Op::Create(wire::Create {
+                path: create.path.to_string(),
+                data: Some(create.data.clone()),
+                acl: acl.to_vec(),
+                mode: mode(create.kind),
+                with_stat: false,
+            }),
+            Op::Set { path, data, expected } => wire::Op::SetData {
+                path: path.to_string(),
+                data: Some(data.clone()),
+                version: version(*expected),
+            },
+            Op::Delete { path, expected } => {
+                wire::Op::Delete { path: path.to_string(), version: version(*expected) }
+            }
+            Op::Check { path, expected } => {
+                wire::Op::Check { path: path.to_string(), version: version(*expected) }
+            }
+        })
+        .collect()
+}
+
+/// The session an operation is meant for.
+pub(in crate::registry) fn session_of(op: &Op) -> Option<SessionId> {
+    if let Op::Create(create) = op { create.kind.session() } else { None }
+}
+
+/// About how many bytes an operation takes on the wire.
+pub(in crate::registry) fn size_of(op: &Op) -> usize {
+    const HEADERS: usize = 64;
+    let data = match op {
+        Op::Create(create) => create.data.len(),
+        Op::Set { data, .. } => data.len(),
+        Op::Delete { .. } | Op::Check { .. } => 0,
+    };
+    HEADERS + op.path().as_str().len() + data
+}
+
+/// What became of one operation, from a server's answer; `None` if that is no answer to it.
+pub(in crate::registry) fn done(result: MultiResult) -> Option<Done> {
+    Some(match result {
+        MultiResult::Create { path } | MultiResult::Create2 { path, .. } => {
+            Done::Created(path.parse().ok()?)
+        }
+        MultiResult::SetData { stat } => Done::Set(Version(stat.version)),
+        MultiResult::Delete => Done::Deleted,
+        MultiResult::Check => Done::Checked,
+        MultiResult::GetData { .. } | MultiResult::GetChildren { .. } | MultiResult::Error(_) => {
+            return None;
+        }
+    })
+}
+
+/// What became of one operation, from the tree itself.
+pub(in crate::registry) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
+    match done {
+        tree::Done::Created { path, .. } => {
+            Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
+        }
+        tree::Done::Set { stat } | tree::Done::AclSet { stat } => Done::Set(Version(stat.version)),
+        tree::Done::Deleted => Done::Deleted,
+        tree::Done::Checked => Done::Checked,
+    }
+}
+
+/// Why an operation was refused.
+pub(in crate::registry) fn refusal(code: Code, op: &Op) -> Error {
+    let path = op.path().clone();
+    match (code, op) {
+        // What is missing is the parent.
+        (Code::NO_NODE, Op::Create(_)) => Error::Absent { path: path.parent().unwrap_or(path) },
+        (Code::NODE_EXISTS, _) => Error::Exists { path },
+        (Code::BAD_VERSION, _) => Error::Conflict { path, expected: op.expected() },
+        (Code::NOT_EMPTY, _) => Error::NotEmpty { path },
+        (code, _) => read_refusal(code, &path),
+    }
+}
+
+/// Why a read was refused.
+pub(in crate::registry) fn read_refusal(code: Code, path: &Path) -> Error {
+    let path = path.clone();
+    match code {
+        Code::NO_NODE => Error::Absent { path },
+        Code::NO_AUTH | Code::INVALID_ACL | Code::AUTH_FAILED => Error::NotAuthorised { path },
+        Code::SESSION_EXPIRED => Error::SessionExpired,
+        code => Error::Invalid { path, reason: code.to_string() },
+    }
+}
+
+/// A stat; `floor` is added to transaction numbers.
+pub(in crate::registry) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
+    Stat {
+        created: Zxid(stat.czxid.saturating_add(floor)),
+        changed: Zxid(stat.mzxid.saturating_add(floor)),
+        changed_at_ms: stat.mtime,
+        version: Version(stat.version),
+        owner: Lifetime::from_owner(stat.ephemeral_owner).session().map(SessionId),
+        children: usize::try_from(stat.num_children).unwrap_or(0),
+    }
+}
+
+/// What a notification tells a recursive watch; `None` if it is not for one.
+pub(in crate::registry) fn event(kind: EventKind, path: &str) -> Option<Event> {
+    let path = path.parse().ok()?;
+    match kind {
+        EventKind::NodeCreated | EventKind::NodeDataChanged => Some(Event::Apply { path }),
+        EventKind::NodeDeleted => Some(Event::Delete { path }),
+        EventKind::NodeChildrenChanged | EventKind::None => None,
+    }
+}
+
+fn mode(kind: Kind) -> wire::CreateMode {
+    match kind {
+        Kind::Persistent => wire::CreateMode::Persistent,
+        Kind::Ephemeral(_) => wire::CreateMode::Ephemeral,
+        Kind::Sequential => wire::CreateMode::PersistentSequential,
+        Kind::EphemeralSequential(_) => wire::CreateMode::EphemeralSequential,
+        Kind::Container => wire::CreateMode::Container,
+    }
+}
+
+fn version(expected: Expected) -> i32 {
+    match expected {
+        Expected::Any => -1,
+        Expected::Version(Version(version)) => version,
+    }
+}
