@@ -117,13 +117,14 @@ pub struct States {
 /// What an adapter has to bring for [`States`].
 #[async_trait]
 pub(crate) trait StateSource: Send {
-    /// The present state the first time, later the newest once it has changed; `None` when the registry is closed.
+    /// The newest state once it has changed; `None` when the registry is closed.
     async fn newest(&mut self) -> Option<SessionState>;
 }
 
 impl States {
-    pub(crate) fn new(source: impl StateSource + 'static) -> Self {
-        Self { source: Box::new(source), told: None, waiting: VecDeque::new() }
+    /// `present`: the state at the moment of asking, which must not be missed even if it has changed when it is read.
+    pub(crate) fn new(present: Option<SessionState>, source: impl StateSource + 'static) -> Self {
+        Self { source: Box::new(source), told: None, waiting: present.into_iter().collect() }
     }
 
     /// The next state; `None` when the registry is closed.

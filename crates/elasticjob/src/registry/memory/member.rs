@@ -66,6 +66,8 @@ impl Inner {
         act: impl FnOnce(&mut World) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         let sent = self.server.clock().monotonic();
+        // A request travels: others get their turn, as they would while it is on the wire.
+        tokio::task::yield_now().await;
         loop {
             let thawed = {
                 let mut world = self.server.lock();
@@ -158,7 +160,7 @@ impl Registry for MemoryRegistry {
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
         let act = |world: &mut World| {
-            let (tree, caller) = world.reading(self.inner.id);
+            let (tree, caller) = world.on_behalf_of(self.inner.id);
             found(path, tree.data(caller, path.as_str(), None))
         };
         let found = self.inner.request(None, false, act).await?;
@@ -176,7 +178,7 @@ impl Registry for MemoryRegistry {
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
         let act = |world: &mut World| {
-            let (tree, caller) = world.reading(self.inner.id);
+            let (tree, caller) = world.on_behalf_of(self.inner.id);
             found(path, tree.children(caller, path.as_str(), None))
         };
         let found = self.inner.request(None, false, act).await?;
@@ -221,23 +223,19 @@ impl Lease for Inner {
     }
 
     fn states(&self) -> States {
-        let receiver = self.server.lock().member(self.id).states.subscribe();
-        States::new(Latest { receiver, is_first: true })
+        let mut receiver = self.server.lock().member(self.id).states.subscribe();
+        let present = *receiver.borrow_and_update();
+        States::new(present, Latest(receiver))
     }
 }
 
-struct Latest {
-    receiver: watch::Receiver<SessionState>,
-    is_first: bool,
-}
+struct Latest(watch::Receiver<Option<SessionState>>);
 
 #[async_trait]
 impl StateSource for Latest {
     async fn newest(&mut self) -> Option<SessionState> {
-        if !std::mem::take(&mut self.is_first) {
-            self.receiver.changed().await.ok()?;
-        }
-        Some(*self.receiver.borrow_and_update())
+        self.0.changed().await.ok()?;
+        *self.0.borrow_and_update()
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) struct Member {
     pub(super) session: SessionId,
     pub(super) ids: Vec<AuthId>,
     pub(super) deadline: Monotonic,
-    pub(super) states: watch::Sender<SessionState>,
+    /// `None` once closed.
+    pub(super) states: watch::Sender<Option<SessionState>>,
     pub(super) connection: Connection,
     pub(super) is_frozen: bool,
     /// The next request is carried out and the connection breaks before its answer.
@@ -113,7 +114,7 @@ impl MemoryServer {
                     session,
                     ids: ids.into_iter().collect(),
                     deadline: now + self.timeout,
-                    states: watch::Sender::new(SessionState::Connected(session)),
+                    states: watch::Sender::new(Some(SessionState::Connected(session))),
                     connection: Connection::Up,
                     is_frozen: false,
                     loses_next_answer: false,
@@ -161,14 +162,14 @@ impl World {
     }
 
     pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> Written {
-        let caller = Caller { session: self.member(id).session.0, ids: &[] };
-        let written = self.tree.write(caller, ops, now_ms);
+        let (tree, caller) = self.on_behalf_of(id);
+        let written = tree.write(caller, ops, now_ms);
         self.tell(&written.notifications);
         written
     }
 
-    /// The tree, and on whose behalf it is read.
-    pub(super) fn reading(&mut self, id: MemberId) -> (&mut Tree, Caller<'_>) {
+    /// The tree, and on whose behalf it is asked.
+    pub(super) fn on_behalf_of(&mut self, id: MemberId) -> (&mut Tree, Caller<'_>) {
         let Self { tree, members, .. } = self;
         let member = &members[&id];
         (tree, Caller { session: member.session.0, ids: &member.ids })
@@ -194,7 +195,7 @@ impl World {
     pub(super) fn cut(&mut self, id: MemberId) {
         let member = self.member(id);
         member.connection = Connection::Cut;
-        member.states.send_replace(SessionState::Suspended(member.session));
+        member.states.send_replace(Some(SessionState::Suspended(member.session)));
         for watcher in self.watchers_of(id) {
             self.tree.forget_watcher(watcher);
             self.feeds[&watcher].1.blind();
@@ -211,7 +212,7 @@ impl World {
         // Taking the session up again proves nothing, but the sync that follows it does.
         member.deadline = now + timeout;
         member.session = session;
-        member.states.send_replace(SessionState::Connected(session));
+        member.states.send_replace(Some(SessionState::Connected(session)));
         for watcher in self.watchers_of(id) {
             let feed = self.feeds[&watcher].1.clone();
             self.tree.forget_watcher(watcher);
@@ -245,7 +246,9 @@ impl World {
 
     pub(super) fn close(&mut self, id: MemberId, now_ms: i64) {
         self.end_session(id, now_ms);
-        self.member(id).connection = Connection::Closed;
+        let member = self.member(id);
+        member.connection = Connection::Closed;
+        member.states.send_replace(None);
         for watcher in self.watchers_of(id) {
             self.tree.forget_watcher(watcher);
             self.feeds[&watcher].1.close();
@@ -276,7 +279,7 @@ impl World {
         let mut waiting = vec![feed.prefix().clone()];
         while let Some(path) = waiting.pop() {
             // The model lists by name, so the same tree always gives the same snapshot.
-            let (tree, caller) = self.reading(id);
+            let (tree, caller) = self.on_behalf_of(id);
             let Ok((children, stat)) = tree.children(caller, path.as_str(), None) else {
                 continue;
             };

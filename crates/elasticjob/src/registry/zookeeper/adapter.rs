@@ -205,31 +205,33 @@ impl Lease for Link {
     }
 
     fn states(&self) -> States {
-        States::new(Latest { receiver: self.0.states(), is_first: true })
+        let mut receiver = self.0.states();
+        let present = state(*receiver.borrow_and_update());
+        States::new(present, Latest(receiver))
     }
 }
 
-struct Latest {
-    receiver: watch::Receiver<client::SessionState>,
-    is_first: bool,
-}
+struct Latest(watch::Receiver<client::SessionState>);
 
 #[async_trait]
 impl StateSource for Latest {
     async fn newest(&mut self) -> Option<SessionState> {
-        if !std::mem::take(&mut self.is_first) {
-            self.receiver.changed().await.ok()?;
+        self.0.changed().await.ok()?;
+        state(*self.0.borrow_and_update())
+    }
+}
+
+/// `None` when there is nothing to come.
+fn state(state: client::SessionState) -> Option<SessionState> {
+    match state {
+        client::SessionState::Connected { session } => {
+            Some(SessionState::Connected(SessionId(session)))
         }
-        match *self.receiver.borrow_and_update() {
-            client::SessionState::Connected { session } => {
-                Some(SessionState::Connected(SessionId(session)))
-            }
-            client::SessionState::Suspended { session } => {
-                Some(SessionState::Suspended(SessionId(session)))
-            }
-            client::SessionState::Lost { session } => Some(SessionState::Lost(SessionId(session))),
-            client::SessionState::Closed | client::SessionState::AuthFailed => None,
+        client::SessionState::Suspended { session } => {
+            Some(SessionState::Suspended(SessionId(session)))
         }
+        client::SessionState::Lost { session } => Some(SessionState::Lost(SessionId(session))),
+        client::SessionState::Closed | client::SessionState::AuthFailed => None,
     }
 }
 

@@ -1,0 +1,54 @@
+//! The ground in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::ground::{Ground, Line, Member};
+use crate::registry::{
+    Digest,
+    memory::{Link, MemoryServer},
+};
+
+/// A [`MemoryServer`] to test on.
+#[derive(Debug, Clone)]
+pub struct MemoryGround {
+    server: MemoryServer,
+}
+
+impl MemoryGround {
+    /// Members join `server`.
+    pub fn new(server: MemoryServer) -> Self {
+        Self { server }
+    }
+}
+
+#[async_trait]
+impl Ground for MemoryGround {
+    async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
+        let namespace = namespace.parse().expect("a good namespace");
+        let registry = self.server.join_as(namespace, user).await.expect("memory is there");
+        let line = Box::new(registry.link());
+        Member { registry: Arc::new(registry), line }
+    }
+}
+
+#[async_trait]
+impl Line for Link {
+    async fn cut(&self) {
+        Link::cut(self);
+    }
+
+    async fn lose_answers(&self) {
+        Link::cut_after_next_request(self);
+    }
+
+    async fn end_session(&self) {
+        Link::cut(self);
+        Link::expire(self);
+    }
+
+    async fn heal(&self) {
+        Link::heal(self);
+    }
+}
