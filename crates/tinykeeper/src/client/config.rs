@@ -37,6 +37,11 @@ pub struct Config {
     pub max_answer: usize,
     /// How many events a watch nobody drains may pile up before they are replaced by one gap.
     pub watch_queue: usize,
+    /// How long the server we are connected to may take to tell the ensemble's leader that it heard of us: half a tick, so
+    /// this default holds for ticks of up to 2 s. Never more than a quarter of the session timeout, which is two ticks at
+    /// least. `None` for a single server, which has nobody to tell. [`Client::lease_deadline`](super::Client::lease_deadline)
+    /// counts on it.
+    pub touch_lag: Option<Duration>,
     /// The clock of [`Client::lease_deadline`](super::Client::lease_deadline).
     pub clock: Clock,
     /// Receives every notification as it came, in order with the answers: the only way to see those of one-shot watches set
@@ -58,6 +63,7 @@ impl Config {
             max_frame: 0xf_ffff,
             max_answer: 16 << 20,
             watch_queue: 65_536,
+            touch_lag: Some(Duration::from_secs(1)),
             clock: Arc::new(boot_clock),
             notifications: None,
         }

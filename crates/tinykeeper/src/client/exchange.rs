@@ -47,13 +47,14 @@ pub(super) enum Heard {
     /// A watched node changed.
     Notification(WatcherEvent),
     /// A ping of our own was answered.
-    Pong,
+    Pong { sent_at: Duration },
     /// A question was answered.
     Answered {
         waiter: Waiter,
         outcome: Result<Answer, Error>,
-        /// When it was asked, if the answer proves that the session lived then.
-        renews: Option<Duration>,
+        sent_at: Duration,
+        /// Whether the leader had to see it and found the session alive.
+        from_leader: bool,
         /// The newest transaction seen, if it tells.
         zxid: Option<i64>,
     },
@@ -137,7 +138,7 @@ impl Exchange {
             }
         };
         if header.xid == xid::PING && matches!(pending.waiter, Waiter::Nobody) {
-            return Ok(Heard::Pong);
+            return Ok(Heard::Pong { sent_at: pending.sent_at });
         }
         let outcome = match outcome(header, pending.op, reader) {
             Ok(outcome) => outcome,
@@ -146,9 +147,10 @@ impl Exchange {
                 return Err(undecodable.into());
             }
         };
-        let renews = (pending.passes_leader && proves_life(header.code)).then_some(pending.sent_at);
+        let Pending { waiter, sent_at, passes_leader, .. } = pending;
+        let from_leader = passes_leader && proves_life(header.code);
         let zxid = (header.zxid > 0).then_some(header.zxid);
-        Ok(Heard::Answered { waiter: pending.waiter, outcome, renews, zxid })
+        Ok(Heard::Answered { waiter, outcome, sent_at, from_leader, zxid })
     }
 
     /// The connection is gone after `written` bytes. What nobody will answer now, each with what is known of its fate.
@@ -255,15 +257,8 @@ mod tests {
         out.freeze()
     }
 
-    fn renews(heard: &Heard) -> Option<Duration> {
-        match heard {
-            Heard::Answered { renews, .. } => *renews,
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
-    fn only_answers_of_the_leader_renew_the_lease() {
+    fn only_what_the_leader_judged_is_from_the_leader() {
         let delete = Request::Write(Op::Delete { path: "/a".into(), version: -1 });
         let done = Response::Sync { path: "/".into() };
         let stat = Response::Stat(crate::wire::Stat::default());
@@ -282,7 +277,8 @@ mod tests {
 
             let heard = exchange.hear(reply(1, code, response)).unwrap();
 
-            assert_eq!(renews(&heard).is_some(), expected, "{request:?} {code}");
+            let Heard::Answered { from_leader, .. } = heard else { panic!("{heard:?}") };
+            assert_eq!(from_leader, expected, "{request:?} {code}");
         }
     }
 
@@ -369,7 +365,7 @@ mod tests {
         let third = exchange.hear(reply(1, Code::NO_NODE, None)).unwrap();
 
         assert!(matches!(first, Heard::Notification(heard) if heard == event));
-        assert!(matches!(second, Heard::Pong));
+        assert!(matches!(second, Heard::Pong { .. }));
         assert!(matches!(third, Heard::Answered { zxid: Some(9), .. }));
     }
 }

@@ -88,10 +88,14 @@ impl Client {
         self.inner.shared.states()
     }
 
-    /// Until when the session may be believed to live, on the clock of the configuration: its timeout after the moment of
-    /// *sending* the newest answered request that had to pass the ensemble's leader — a write, done or refused, a `sync`, or
-    /// the session's creation. Pings and reads never count: a server cut off from its leader goes on answering them after the
-    /// leader has ended the session. Taking the session up again does not count either; the `sync` sent right after does.
+    /// Until when the session may be believed to live, on the clock of the configuration.
+    ///
+    /// It is the session's timeout after the *sending* of the newest contact the ensemble's leader must have heard of:
+    /// something that was answered, followed — [`Config::touch_lag`] after that answer or later — by an answered request that
+    /// had to pass the leader, such as a write, done or refused, or a `sync`. With no lag every such request counts itself.
+    /// The session's creation counts at once; taking it up again counts once the `sync` sent right after is answered. Pings
+    /// and reads are contacts but prove nothing: a server cut off from its leader goes on answering them after the leader has
+    /// ended the session.
     pub fn lease_deadline(&self) -> Duration {
         self.session().lease_deadline
     }
@@ -133,7 +137,7 @@ impl Client {
             clippy::disallowed_methods,
             reason = "the handle owns this task: it ends, in bounded time, when the last handle goes"
         )]
-        let task = tokio::spawn(task.run(first.connection));
+        let task = tokio::spawn(task.run(first));
         Self { inner: Arc::new(Inner { commands, shared, patience, task: Mutex::new(Some(task)) }) }
     }
 

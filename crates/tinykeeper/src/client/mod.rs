@@ -34,6 +34,7 @@ mod dial;
 mod error;
 mod exchange;
 mod handle;
+mod lease;
 mod pause;
 mod session;
 mod task;

@@ -95,11 +95,10 @@ impl Shared {
         self.pongs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The ensemble's leader answered what was sent at `sent_at`.
-    pub(super) fn renew(&self, sent_at: Duration) {
+    /// The ensemble's leader counts our timeout from `since` or later.
+    pub(super) fn renew(&self, since: Duration) {
         let mut session = self.lock();
-        // A slow answer must not stretch our trust, so the lease counts from when we asked.
-        session.lease_deadline = session.lease_deadline.max(sent_at + session.timeout);
+        session.lease_deadline = session.lease_deadline.max(since + session.timeout);
     }
 
     /// A server took the session up again. That renews no lease: the server may be cut off from its leader.
@@ -163,7 +162,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(6);
 
     #[test]
-    fn a_lease_counts_from_when_it_was_asked_for_and_never_goes_back() {
+    fn a_lease_never_goes_back() {
         let shared = Shared::new(1, TIMEOUT, Duration::from_secs(10));
         assert_eq!(shared.session().lease_deadline, Duration::from_secs(16));
 

@@ -17,6 +17,7 @@ use super::{
     dial::{AttemptError, Dialer, Established, Hello},
     error::{BoxError, Error},
     exchange::{Answer, Exchange, Heard, Waiter},
+    lease::Contacts,
     pause,
     session::{SessionState, Shared},
     watch::{GapCause, Watch},
@@ -96,12 +97,12 @@ impl Task {
     }
 
     /// Runs until the client is closed or of no further use.
-    pub(super) async fn run(mut self, first: Connection) {
-        let mut connection = first;
+    pub(super) async fn run(mut self, first: Established) {
+        let mut line = self.line(first.connection, first.asked_at);
         let mut arrival = Arrival::First;
         let end = loop {
             let since = now();
-            match self.serve(connection, arrival).await {
+            match self.serve(line, arrival).await {
                 Ended::Closed => break SessionState::Closed,
                 Ended::Lost(cause) => {
                     tracing::warn!(session = %id(self.session), cause = %chain(&*cause), "connection lost");
@@ -114,7 +115,7 @@ impl Task {
                 self.failures = self.failures.saturating_add(1);
             }
             match self.reconnect().await {
-                ControlFlow::Continue((next, how)) => (connection, arrival) = (next, how),
+                ControlFlow::Continue(next) => (line, arrival) = next,
                 ControlFlow::Break(end) => break end,
             }
         };
@@ -122,8 +123,7 @@ impl Task {
     }
 
     /// Serves one connection until it is lost or the client is closed.
-    async fn serve(&mut self, connection: Connection, arrival: Arrival) -> Ended {
-        let mut line = Line::new(connection, self.timeout);
+    async fn serve(&mut self, mut line: Line, arrival: Arrival) -> Ended {
         self.greet(&mut line, arrival);
         let mut ended = self.converse(&mut line).await;
         if line.closing.is_some() {
@@ -281,7 +281,7 @@ impl Task {
     fn ask(&mut self, line: &mut Line, request: &Request, waiter: Waiter) {
         let config = &self.dialer.config;
         // Read before the bytes leave, so that the lease can only come out short.
-        let sent_at = if request.passes_leader() { (config.clock)() } else { Duration::ZERO };
+        let sent_at = (config.clock)();
         let begins = line.connection.position();
         let out = line.connection.output();
         let asked = line.exchange.ask(out, begins, request, waiter, sent_at, config.max_frame);
@@ -295,6 +295,7 @@ impl Task {
 
     /// Deals with every frame that arrived, in order. Breaks when the session is closed.
     fn hear(&mut self, line: &mut Line) -> Result<ControlFlow<()>, BoxError> {
+        let heard_at = (self.dialer.config.clock)();
         while let Some(frame) = line.connection.next_frame()? {
             match line.exchange.hear(frame)? {
                 Heard::Notification(event) => {
@@ -304,14 +305,18 @@ impl Task {
                         let _ = notifications.send(event);
                     }
                 }
-                Heard::Pong => self.shared.pong(),
-                Heard::Answered { waiter, outcome, renews, zxid } => {
+                Heard::Pong { sent_at } => {
+                    line.contacts.heard(sent_at, heard_at);
+                    self.shared.pong();
+                }
+                Heard::Answered { waiter, outcome, sent_at, from_leader, zxid } => {
                     if let Some(zxid) = zxid {
                         self.hello.last_zxid = self.hello.last_zxid.max(zxid);
                     }
-                    if let Some(sent_at) = renews {
-                        self.shared.renew(sent_at);
+                    if from_leader && let Some(since) = line.contacts.proven(sent_at) {
+                        self.shared.renew(since);
                     }
+                    line.contacts.heard(sent_at, heard_at);
                     if self.settle(waiter, outcome)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -355,7 +360,7 @@ impl Task {
     }
 
     /// Tries server after server until one serves us, in the same session or, if that is gone, in a new one.
-    async fn reconnect(&mut self) -> ControlFlow<SessionState, (Connection, Arrival)> {
+    async fn reconnect(&mut self) -> ControlFlow<SessionState, (Line, Arrival)> {
         loop {
             let pause =
                 pause::after(self.failures, self.dialer.servers(), self.dialer.config.retry);
@@ -390,19 +395,25 @@ impl Task {
         }
     }
 
-    fn arrive(&mut self, established: Established) -> (Connection, Arrival) {
+    fn arrive(&mut self, established: Established) -> (Line, Arrival) {
         let Established { connection, server, session, password, timeout, asked_at } = established;
         tracing::info!(session = %id(session), server = %server.text, ?timeout, "connected");
         self.timeout = timeout;
+        let line = self.line(connection, asked_at);
         if session == self.session {
             self.shared.reattached(timeout);
-            return (connection, Arrival::Reattached);
+            return (line, Arrival::Reattached);
         }
         self.session = session;
         self.hello.session = session;
         self.hello.password = password;
         self.shared.renewed(session, timeout, asked_at);
-        (connection, Arrival::Renewed)
+        (line, Arrival::Renewed)
+    }
+
+    fn line(&self, connection: Connection, asked_at: Duration) -> Line {
+        let lag = self.dialer.config.touch_lag.map(|lag| lag.min(self.timeout / 4));
+        Line::new(connection, self.timeout, Contacts::new(asked_at, lag))
     }
 
     /// Waits for something while there is no connection: whatever callers ask fails at once.
@@ -465,6 +476,7 @@ impl Error {
 struct Line {
     connection: Connection,
     exchange: Exchange,
+    contacts: Contacts,
     timeout: Duration,
     last_sent: Instant,
     last_received: Instant,
@@ -473,11 +485,12 @@ struct Line {
 }
 
 impl Line {
-    fn new(connection: Connection, timeout: Duration) -> Self {
+    fn new(connection: Connection, timeout: Duration, contacts: Contacts) -> Self {
         let now = now();
         Self {
             connection,
             exchange: Exchange::default(),
+            contacts,
             timeout,
             last_sent: now,
             last_received: now,

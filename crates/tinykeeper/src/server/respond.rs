@@ -2,7 +2,7 @@
 
 use crate::{
     tree::{Caller, Done, Notification, Tree, WatcherId, Written},
-    wire::{Code, MultiResult, Op, ReadOp, Request, Response},
+    wire::{Code, MultiResult, Op, ReadOp, Request, Response, op},
 };
 
 /// What came of a request.
@@ -104,16 +104,17 @@ fn multi(tree: &mut Tree, caller: Caller<'_>, ops: &[Op], now_ms: i64) -> Outcom
         Ok(done) => ops
             .iter()
             .zip(done)
-            .map(|(op, done)| match (op, done) {
-                (Op::Create(create), Done::Created { path, stat }) if create.with_stat => {
+            .map(|(op, done)| match done {
+                // In a multi ZooKeeper leaves the stat out even for create2, but not for these two.
+                Done::Created { path, stat }
+                    if matches!(op.number(), op::CREATE_CONTAINER | op::CREATE_TTL) =>
+                {
                     MultiResult::Create2 { path: path.clone(), stat: *stat }
                 }
-                (_, Done::Created { path, .. }) => MultiResult::Create { path: path.clone() },
-                (_, Done::Deleted) => MultiResult::Delete,
-                (_, Done::Set { stat } | Done::AclSet { stat }) => {
-                    MultiResult::SetData { stat: *stat }
-                }
-                (_, Done::Checked) => MultiResult::Check,
+                Done::Created { path, .. } => MultiResult::Create { path: path.clone() },
+                Done::Deleted => MultiResult::Delete,
+                Done::Set { stat } | Done::AclSet { stat } => MultiResult::SetData { stat: *stat },
+                Done::Checked => MultiResult::Check,
             })
             .collect(),
         Err(refused) => (0..ops.len())

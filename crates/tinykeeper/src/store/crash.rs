@@ -126,7 +126,7 @@ fn a_failed_step_is_an_error_and_stops_the_store_but_loses_nothing() {
 
 #[test]
 fn many_lives_with_a_crash_each_lose_nothing() {
-    for seed in 0..60 {
+    for seed in 0..30 {
         let mut random = Random(seed);
         let options = every_option()[random.below(2)];
         let mut disk = Disk::new();
@@ -388,9 +388,9 @@ fn encode(records: &[Record]) -> Vec<u8> {
     batch.seal(0, 0)[batch::FRAME_LEN..].to_vec()
 }
 
-fn fates(seed: usize) -> [Fate; 6] {
+fn fates(seed: usize) -> [Fate; 4] {
     let any = |n| Fate::Anything((seed * 10 + n) as u64);
-    [Fate::Kill, Fate::PowerCut, any(0), any(1), any(2), any(3)]
+    [Fate::Kill, Fate::PowerCut, any(0), any(1)]
 }
 
 /// Without and with space allocated ahead, with and without waiting for the disk.

@@ -210,6 +210,29 @@ fn without_fsync_holes_after_a_power_cut_are_a_torn_end() {
 }
 
 #[test]
+fn a_torn_end_of_any_size_is_kept_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(dir.path());
+    commit(&mut store, 1..=1);
+    let end = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
+    let payload: Vec<u8> = (1..200_000_u32).map(|n| (n % 255) as u8 + 1).collect();
+    store.append(2, &payload);
+    store.commit().unwrap();
+    drop(store);
+    let log = files::log_path(dir.path(), 1);
+    change_byte(&log, end + 100);
+    let written = fs::read(&log).unwrap();
+
+    let (_store, recovered) = open(dir.path());
+
+    assert_eq!(recovered.records, expected(1..=1));
+    let torn = recovered.torn.unwrap();
+    assert_eq!((torn.offset, torn.bytes), (end, written.len() as u64 - end));
+    assert_eq!(fs::read(torn.kept).unwrap(), written[end as usize..]);
+    assert_eq!(fs::read(log).unwrap(), written[..end as usize]);
+}
+
+#[test]
 fn a_payload_cannot_pass_for_a_later_batch() {
     // The frame it contains would be right at its place in a log with salt 0.
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! Every step that changes the disk, in one place: each says what was tried on which file, and a
-//! test can record the steps, fail one of them, or cut the power after any ([`tape`](super::tape)).
+//! test can record the steps, fail one of them, or cut the power after any (`tape`).
 
 use std::{
     fs::{self, File},

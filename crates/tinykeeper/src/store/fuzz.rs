@@ -148,7 +148,7 @@ fn a_length_that_asks_for_more_than_the_file_has_is_not_allocated() {
 }
 
 fn check<S: Strategy>(cases: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let config = ProptestConfig { cases: 1000, failure_persistence: None, ..<_>::default() };
+    let config = ProptestConfig { cases: 400, failure_persistence: None, ..<_>::default() };
     if let Err(failure) = TestRunner::new(config).run(cases, test) {
         panic!("{failure}");
     }

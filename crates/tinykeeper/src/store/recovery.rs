@@ -127,7 +127,6 @@ fn judge(
     named: i64,
     is_last: bool,
 ) -> Result<Option<(u64, &'static str)>, Error> {
-    let corrupt = |offset, what| Err(Error::Corrupt { path: path.to_owned(), offset, what });
     if let Some(first) = contents.first
         && first != named
     {
@@ -139,7 +138,9 @@ fn judge(
     match contents.tail {
         Tail::Clean => Ok(None),
         Tail::Torn { bytes, what } if is_last => Ok(Some((bytes, what))),
-        Tail::Torn { what, .. } | Tail::Damaged { what } => corrupt(contents.end, what),
+        Tail::Torn { what, .. } | Tail::Damaged { what } => {
+            Err(Error::Corrupt { path: path.to_owned(), offset: contents.end, what })
+        }
     }
 }
 

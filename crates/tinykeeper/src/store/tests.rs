@@ -99,6 +99,23 @@ fn a_log_is_allocated_ahead_and_trimmed_when_closed() {
 }
 
 #[test]
+fn a_log_that_was_not_closed_is_trimmed_when_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(dir.path());
+    commit(&mut store, 1..=1);
+    let used = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
+    let copy = tempfile::tempdir().unwrap();
+    let log = files::log_path(copy.path(), 1);
+    fs::copy(files::log_path(dir.path(), 1), &log).unwrap();
+
+    let (_store, recovered) = open(copy.path());
+
+    assert_eq!(recovered.records, expected(1..=1));
+    assert_eq!(recovered.torn, None);
+    assert_eq!(fs::metadata(&log).unwrap().len(), used);
+}
+
+#[test]
 fn a_log_is_trimmed_when_a_snapshot_begins() {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, _) = open(dir.path());
@@ -279,6 +296,30 @@ fn a_zxid_out_of_order_never_reaches_the_disk() {
         assert!(matches!(store.commit(), Err(Error::Stopped { .. })));
     }
     assert_eq!(open(dir.path()).1.records, expected(1..=2));
+}
+
+#[test]
+fn a_store_that_has_stopped_says_why_and_takes_nothing_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(dir.path());
+    commit(&mut store, 1..=1);
+    append(&mut store, 2..=2);
+
+    tape::start(Some(1));
+    let first = store.commit().unwrap_err();
+    tape::stop();
+    append(&mut store, 3..=3);
+    let second = store.commit().unwrap_err();
+    let third = store.begin_snapshot(1).unwrap_err();
+
+    assert!(matches!(first, Error::Io { action: "sync", .. }), "{first}");
+    let cause = std::error::Error::source(&first).unwrap().to_string();
+    for error in [second, third] {
+        assert!(matches!(error, Error::Stopped { .. }), "{error}");
+        let message = error.to_string();
+        assert!(message.contains("cannot sync") && message.contains(&cause), "{message}");
+        assert!(message.contains("hint: "));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How long a node lives, and how the protocol packs that into one number.
+//! How long a node lives, and how ZooKeeper packs that into one number.
 
 use crate::wire::CreateMode;
 
@@ -40,7 +40,7 @@ impl Lifetime {
         }
     }
 
-    /// The `ephemeralOwner` of a stat.
+    /// As one number, the way ZooKeeper keeps it.
     pub fn to_owner(self) -> i64 {
         match self {
             Lifetime::Persistent => 0,
@@ -50,7 +50,7 @@ impl Lifetime {
         }
     }
 
-    /// From the `ephemeralOwner` of a stat.
+    /// From that number.
     pub fn from_owner(owner: i64) -> Self {
         match owner {
             0 => Lifetime::Persistent,

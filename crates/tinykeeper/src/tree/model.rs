@@ -63,7 +63,8 @@ impl Node {
             // Creations and deletions: every child that was created and is not there any more counts twice.
             cversion: self.meta.creates.wrapping_mul(2).wrapping_sub(num_children),
             aversion: self.meta.aversion,
-            ephemeral_owner: self.meta.owner,
+            // The marks of containers and times to live are the server's own affair.
+            ephemeral_owner: Lifetime::from_owner(self.meta.owner).session().unwrap_or(0),
             data_length: self.data.as_ref().map_or(0, Bytes::len) as i32,
             num_children,
             pzxid: self.meta.pzxid,

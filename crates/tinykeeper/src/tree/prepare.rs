@@ -81,8 +81,8 @@ impl Tree {
         }
         let parent =
             self.nodes.get(if slash == 0 { "/" } else { &path[..slash] }).ok_or(Code::NO_NODE)?;
-        let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         allow(parent, Perms::DELETE, caller)?;
+        let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         next_version(node.meta.version, version)?;
         if node.children.is_empty() {
             Ok(Change::Delete { path: path.to_owned() })

@@ -21,7 +21,7 @@ pub struct Stat {
     pub cversion: i32,
     /// How often its ACL changed.
     pub aversion: i32,
-    /// The session it lives with; zero for a persistent node, markers for container and TTL nodes.
+    /// The session it lives with; zero if it does not live with one.
     pub ephemeral_owner: i64,
     /// Length of its data.
     pub data_length: i32,

@@ -3,9 +3,12 @@
 use std::{sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
-use testbed::{Proxy, ZooKeeper};
+use testbed::{Ensemble, Proxy, ZooKeeper};
 use tinykeeper::{
-    client::{Client, ConnectError, Credentials, Error, GapCause, SessionState, Watch, WatchEvent},
+    client::{
+        Client, ConnectError, Credentials, Error, GapCause, SessionState, Watch, WatchEvent,
+        boot_clock,
+    },
     wire::{
         Acl, AddWatchMode, AuthId, Code, Create, CreateMode, EventKind, MultiResult, Op, Perms,
         Request, Response,
@@ -407,4 +410,32 @@ async fn closing_ends_the_session_on_the_server() {
 
     witness.sync().await.unwrap();
     assert_eq!(witness.exists("/closing").await, Ok(None));
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn the_leader_never_ends_a_session_before_its_lease() {
+    let tick = Duration::from_millis(500);
+    let ensemble = Ensemble::builder().tick(tick).start();
+    let leader = ensemble.leader();
+    let follower = (leader + 1) % 3;
+    let proxy = Proxy::start(ensemble.addresses()[follower]).await;
+    let client = Client::connect(config(&[proxy.address()])).await.unwrap();
+    let witness = Client::connect(config(&[ensemble.addresses()[leader]])).await.unwrap();
+    client.create("/leased", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
+    let mut gone = witness.watch("/leased", AddWatchMode::Persistent).await.unwrap();
+    let created = client.lease_deadline();
+
+    // The worst moment for a write: when the leader has not heard of us for long.
+    let idle = client.session().timeout / 3 - Duration::from_millis(50);
+    tokio::time::sleep(idle).await;
+    client.set("/leased", "data", -1).await.unwrap();
+    let lease = client.lease_deadline();
+    ensemble.server(follower).freeze();
+    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDataChanged, "/leased")));
+    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/leased")));
+
+    assert!(boot_clock() >= lease, "ended {:?} before", lease - boot_clock());
+    assert!(lease >= created);
+    ensemble.server(follower).thaw();
 }

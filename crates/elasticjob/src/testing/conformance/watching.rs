@@ -130,6 +130,8 @@ pub async fn a_write_is_also_a_sync_under_concurrent_writers(ground: &dyn Ground
         let other = ground.join("write-is-sync", None).await;
         let (stop, written, base) = (Arc::clone(&stop), Arc::clone(&written), base.clone());
         writers.spawn(async move {
+            // The whole member: its line must live as long as it writes.
+            let other = other;
             let mut turn = 0;
             while !stop.load(Ordering::Relaxed) {
                 let path = base.join(format!("w{writer}-{turn}")).unwrap();

@@ -1,0 +1,190 @@
+//! Three servers that agree.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::java::Main;
+use crate::poll;
+use crate::ports::free_port;
+use crate::zookeeper::{PortTaken, Ports, Settings, ZooKeeper, write};
+
+const SIZE: usize = 3;
+/// How long the members may take to agree on a leader.
+const ELECTION: Duration = Duration::from_mins(1);
+/// How long a member may take to fetch what the leader has.
+const JOINING: Duration = Duration::from_secs(10);
+
+/// Three real `ZooKeeper` servers with one leader, which keep serving while any two of them run.
+pub struct Ensemble {
+    servers: Vec<ZooKeeper>,
+}
+
+impl Ensemble {
+    /// Starts three servers and waits until all of them serve.
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// An ensemble that differs from the usual one.
+    pub fn builder() -> EnsembleBuilder {
+        EnsembleBuilder { settings: Settings::default(), sync_limit: 10 }
+    }
+
+    /// Where clients connect, in the order of [`Self::server`].
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(ZooKeeper::address).collect()
+    }
+
+    /// The server at `index`, from 0 to 2: to be killed, frozen or restarted on its own.
+    pub fn server(&self, index: usize) -> &ZooKeeper {
+        &self.servers[index]
+    }
+
+    /// Which server leads. While none does, waits for the one that will.
+    pub fn leader(&self) -> usize {
+        poll::until(ELECTION, || {
+            let modes: Vec<Option<String>> = self.servers.iter().map(ZooKeeper::mode).collect();
+            let all = |wanted: &str| -> Vec<usize> {
+                (0..SIZE).filter(|&index| modes[index].as_deref() == Some(wanted)).collect()
+            };
+            // A leader that was frozen takes itself for one until it hears of the next.
+            match all("leader")[..] {
+                [leader] if !all("follower").is_empty() => Some(leader),
+                _ => None,
+            }
+        })
+        .unwrap_or_else(|| panic!("the ensemble has no leader after {ELECTION:?}"))
+    }
+
+    /// Starts all servers again, with the same ports and what they had stored, and waits until they
+    /// serve. Those that still run are killed first.
+    pub fn restart(&self) {
+        self.servers.iter().for_each(ZooKeeper::stop);
+        self.servers.iter().for_each(ZooKeeper::launch);
+        self.servers.iter().for_each(ZooKeeper::wait_to_serve_again);
+    }
+}
+
+/// An [`Ensemble`] that differs from the usual one, whose servers are those of
+/// [`ZooKeeper::start`] with a sync limit of ten ticks.
+pub struct EnsembleBuilder {
+    settings: Settings,
+    sync_limit: u32,
+}
+
+impl EnsembleBuilder {
+    /// The servers' unit of time. Sessions last two ticks at least and are checked once a tick.
+    #[must_use]
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.settings.tick = tick;
+        self
+    }
+
+    /// For how many ticks the leader and a follower may hear nothing of each other before they part.
+    #[must_use]
+    pub fn sync_limit(mut self, ticks: u32) -> Self {
+        self.sync_limit = ticks;
+        self
+    }
+
+    /// Whether a write is on disk before it is answered.
+    #[must_use]
+    pub fn fsync(mut self, fsync: bool) -> Self {
+        self.settings.fsync = fsync;
+        self
+    }
+
+    /// For benchmarks: leaves the JVMs' compiler and collector as they are, and gives each 1 GiB.
+    #[must_use]
+    pub fn full_speed(mut self) -> Self {
+        self.settings.full_speed = true;
+        self
+    }
+
+    /// Starts the servers and waits until all of them serve.
+    pub fn start(&self) -> Ensemble {
+        loop {
+            let servers = self.prepare();
+            servers.iter().for_each(ZooKeeper::launch);
+            let served: Result<(), PortTaken> =
+                servers.iter().try_for_each(ZooKeeper::wait_to_serve);
+            if served.is_ok() {
+                return Ensemble { servers };
+            }
+        }
+    }
+
+    fn prepare(&self) -> Vec<ZooKeeper> {
+        let zoo_cfg = self.zoo_cfg();
+        (1..=SIZE)
+            .map(|id| {
+                let ports = Ports { client: free_port(), secure: None };
+                ZooKeeper::prepare(Main::EnsembleMember, &self.settings, ports, |folder| {
+                    let data = folder.join("data");
+                    fs::create_dir(&data).expect("a temporary folder can be written to");
+                    write(&data, "myid", &id.to_string());
+                    zoo_cfg.clone()
+                })
+            })
+            .collect()
+    }
+
+    /// What the members know of each other.
+    fn zoo_cfg(&self) -> String {
+        let init_limit = JOINING.as_millis().div_ceil(self.settings.tick.as_millis()).max(10);
+        let mut zoo_cfg = format!("initLimit={init_limit}\nsyncLimit={}\n", self.sync_limit);
+        for id in 1..=SIZE {
+            let _ = writeln!(zoo_cfg, "server.{id}=127.0.0.1:{}:{}", free_port(), free_port());
+        }
+        zoo_cfg
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a real ZooKeeper: make test"]
+    fn an_ensemble_elects_another_leader_when_the_leader_is_killed() {
+        let ensemble = Ensemble::start();
+        let first = ensemble.leader();
+
+        ensemble.server(first).stop();
+        let second = ensemble.leader();
+
+        assert_ne!(first, second);
+        ensemble.server(first).restart();
+        assert_eq!(ensemble.leader(), second);
+        assert_eq!(ensemble.server(first).mode().as_deref(), Some("follower"));
+    }
+
+    #[test]
+    #[ignore = "needs a real ZooKeeper: make test"]
+    fn an_ensemble_elects_another_leader_when_the_leader_freezes() {
+        let ensemble = Ensemble::builder().sync_limit(5).start();
+        let first = ensemble.leader();
+
+        ensemble.server(first).freeze();
+        let second = ensemble.leader();
+        ensemble.server(first).thaw();
+
+        assert_ne!(first, second);
+        assert_eq!(ensemble.leader(), second);
+    }
+
+    #[test]
+    #[ignore = "needs a real ZooKeeper: make test"]
+    fn an_ensemble_comes_back_after_all_its_servers_were_killed() {
+        let ensemble = Ensemble::start();
+        let addresses = ensemble.addresses();
+        (0..SIZE).for_each(|index| ensemble.server(index).stop());
+
+        ensemble.restart();
+
+        assert_eq!(ensemble.addresses(), addresses);
+        assert!(ensemble.leader() < SIZE);
+    }
+}

@@ -1,0 +1,82 @@
+//! The command that runs a server: where Java and the jars are, and how the JVM is set up.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+const JARS: &str = "/usr/share/java";
+
+/// `zookeeper.jar` names in its manifest what it needs for plain connections; these are for logs,
+/// and what Netty needs beyond that to speak TLS.
+const CLASS_PATH: [&str; 6] = [
+    "zookeeper.jar",
+    "slf4j-log4j12.jar",
+    "log4j-1.2.jar",
+    "netty-codec.jar",
+    "netty-resolver.jar",
+    "netty-transport-native-unix-common.jar",
+];
+
+pub(crate) const LOG4J: &str = "\
+log4j.rootLogger=INFO, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} - %m%n
+";
+
+/// The class a server starts with.
+#[derive(Clone, Copy)]
+pub(crate) enum Main {
+    Standalone,
+    EnsembleMember,
+}
+
+/// How the JVM is to run.
+#[derive(Clone)]
+pub(crate) struct Jvm {
+    pub(crate) full_speed: bool,
+    pub(crate) properties: Vec<(String, String)>,
+}
+
+/// The command that runs the `zoo.cfg` in `folder`.
+pub(crate) fn command(main: Main, jvm: &Jvm, folder: &Path) -> Vec<OsString> {
+    let jars = Path::new(JARS);
+    let (Some(java), true) = (find_java(), jars.join("zookeeper.jar").exists()) else {
+        panic!("no Java or no {JARS}/zookeeper.jar: apt-get install zookeeper (make test does it)");
+    };
+    let class_path = env::join_paths(
+        [folder.to_owned()].into_iter().chain(CLASS_PATH.map(|jar| jars.join(jar))),
+    )
+    .expect("a temporary folder has no `:` in its name");
+
+    let mut command: Vec<OsString> = vec![java.into()];
+    command.extend(flags(jvm.full_speed).iter().map(OsString::from));
+    command.extend(jvm.properties.iter().map(|(name, value)| format!("-D{name}={value}").into()));
+    command.extend(["-cp".into(), class_path, class(main).into(), folder.join("zoo.cfg").into()]);
+    command
+}
+
+fn find_java() -> Option<PathBuf> {
+    let home = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    home.into_iter()
+        .chain(env::split_paths(&path))
+        .map(|folder| folder.join("java"))
+        .find(|java| java.is_file())
+}
+
+fn flags(full_speed: bool) -> &'static [&'static str] {
+    if full_speed {
+        &["-Xmx1g"]
+    } else {
+        // Less to compile, less to keep: a test server lives for seconds.
+        &["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
+    }
+}
+
+fn class(main: Main) -> &'static str {
+    match main {
+        Main::Standalone => "org.apache.zookeeper.server.ZooKeeperServerMain",
+        Main::EnsembleMember => "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+    }
+}

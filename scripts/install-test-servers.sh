@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs what `make test` needs beyond Rust, where it is missing, and is silent where it is not.
+# Nothing is started here: tests start their own servers. A package that would start a service when
+# it is installed has to be kept from it before it may join this list.
+set -eu
+
+things=    # what is missing, in words, one a line
+packages=  # the Debian packages that have it
+
+missing() { # <thing> <package>...
+    things="$things$1
+"
+    shift
+    packages="$packages $*"
+}
+
+[ -e /usr/share/java/zookeeper.jar ] || missing ZooKeeper zookeeper
+[ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || command -v java >/dev/null || missing Java default-jre-headless
+if ! command -v python3 >/dev/null; then
+    missing Python python3 python3-venv
+elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+    missing "Python's venv" python3-venv
+fi
+
+[ -n "$packages" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    words=$(printf %s "$things" | sed -e '$!s/$/,/' | tr '\n' ' ' | sed -e 's/,\( [^,]*\)$/ and\1/' -e 's/ $//')
+    echo "make test needs $words: sudo apt-get install$packages" >&2
+    exit 1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+apt-get update
+# shellcheck disable=SC2086 # one argument for each package
+apt-get install -y --no-install-recommends $packages
