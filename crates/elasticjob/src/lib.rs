@@ -10,3 +10,8 @@ pub mod registry;
 pub mod runtime;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+/// What the README shows must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -29,6 +29,8 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} - %m%n
 pub(crate) enum Main {
     Standalone,
     EnsembleMember,
+    /// Not a server: the shell that comes with it.
+    Shell,
 }
 
 /// How the JVM is to run.
@@ -40,6 +42,25 @@ pub(crate) struct Jvm {
 
 /// The command that runs the `zoo.cfg` in `folder`.
 pub(crate) fn command(main: Main, jvm: &Jvm, folder: &Path) -> Vec<OsString> {
+    let properties = jvm.properties.iter().map(|(name, value)| format!("-D{name}={value}").into());
+    let mut command = java(main, jvm.full_speed, properties, folder);
+    command.push(folder.join("zoo.cfg").into());
+    command
+}
+
+/// The command that runs ZooKeeper's own shell; `folder` has the settings of its log.
+pub(crate) fn shell(server: &str, folder: &Path) -> Vec<OsString> {
+    let mut command = java(Main::Shell, false, std::iter::empty(), folder);
+    command.extend(["-server", server].map(OsString::from));
+    command
+}
+
+fn java(
+    main: Main,
+    full_speed: bool,
+    properties: impl Iterator<Item = OsString>,
+    folder: &Path,
+) -> Vec<OsString> {
     let jars = Path::new(JARS);
     let (Some(java), true) = (find_java(), jars.join("zookeeper.jar").exists()) else {
         panic!("no Java or no {JARS}/zookeeper.jar: apt-get install zookeeper (make test does it)");
@@ -50,9 +71,9 @@ pub(crate) fn command(main: Main, jvm: &Jvm, folder: &Path) -> Vec<OsString> {
     .expect("a temporary folder has no `:` in its name");
 
     let mut command: Vec<OsString> = vec![java.into()];
-    command.extend(flags(jvm.full_speed).iter().map(OsString::from));
-    command.extend(jvm.properties.iter().map(|(name, value)| format!("-D{name}={value}").into()));
-    command.extend(["-cp".into(), class_path, class(main).into(), folder.join("zoo.cfg").into()]);
+    command.extend(flags(full_speed).iter().map(OsString::from));
+    command.extend(properties);
+    command.extend(["-cp".into(), class_path, class(main).into()]);
     command
 }
 
@@ -78,5 +99,6 @@ fn class(main: Main) -> &'static str {
     match main {
         Main::Standalone => "org.apache.zookeeper.server.ZooKeeperServerMain",
         Main::EnsembleMember => "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        Main::Shell => "org.apache.zookeeper.ZooKeeperMain",
     }
 }

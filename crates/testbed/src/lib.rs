@@ -6,6 +6,7 @@
 //! - [`Proxy`] stands between a client and a server, to cut the one off from the other or to keep
 //!   the answers back.
 //! - [`Certificates`] are what a TLS test needs: an authority, a server and a client it vouches for.
+//! - [`zookeeper_shell`] is the Java client, typing.
 //! - [`free_port`] finds a port for a server that cannot find its own.
 //!
 //! There is nothing shared here: a test file that wants one server for all its tests keeps it in a
@@ -23,10 +24,12 @@ mod java;
 mod poll;
 mod ports;
 mod proxy;
+mod shell;
 mod zookeeper;
 
 pub use certificates::Certificates;
 pub use ensemble::{Ensemble, EnsembleBuilder};
 pub use ports::free_port;
 pub use proxy::Proxy;
+pub use shell::zookeeper_shell;
 pub use zookeeper::{ZooKeeper, ZooKeeperBuilder};

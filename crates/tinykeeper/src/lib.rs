@@ -13,3 +13,8 @@ pub mod server;
 pub mod store;
 pub mod tree;
 pub mod wire;
+
+/// What the README shows must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -71,7 +71,7 @@ pub enum Error {
         cause: Box<Error>,
     },
     /// The request did not leave, so nothing happened: back off, try again.
-    #[error("cannot reach the registry at {endpoint}")]
+    #[error("cannot reach the registry at {endpoint}; hint: is ZooKeeper listening there?")]
     Unreachable {
         /// Where it should be.
         endpoint: String,

@@ -22,6 +22,7 @@ mod path;
 mod session;
 mod settings;
 mod stat;
+mod translate;
 mod url;
 mod watch;
 pub mod zookeeper;

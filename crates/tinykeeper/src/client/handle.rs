@@ -114,10 +114,12 @@ impl Client {
         // The task keeps the same time; this is for a runtime that does not get round to it.
         let closed = timeout(self.inner.patience * 2, closed).await.is_ok();
         let task = self.inner.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task
-            && !closed
-        {
-            task.abort();
+        if let Some(task) = task {
+            if !closed {
+                task.abort();
+            }
+            // It ended, or was ended: either way nothing of it is left after this.
+            let _ = task.await;
         }
     }
 

@@ -151,7 +151,7 @@ impl Task {
             Arrival::Reattached => GapCause::Reconnected,
             Arrival::Renewed => GapCause::NewSession,
         };
-        for set in self.watches.set_again(self.hello.last_zxid) {
+        for set in self.watches.set_again(self.hello.last_zxid, self.dialer.config.max_frame) {
             let request = Request::SetWatches(set.clone());
             self.ask(line, &request, Waiter::Rewatch { set: Box::new(set), cause });
         }
@@ -282,9 +282,14 @@ impl Task {
         let config = &self.dialer.config;
         // Read before the bytes leave, so that the lease can only come out short.
         let sent_at = (config.clock)();
+        // What we ask on our own account is small, and must not fail here unnoticed.
+        let limit = match waiter {
+            Waiter::Caller(_) | Waiter::Watch { .. } => config.max_frame,
+            Waiter::Rewatch { .. } | Waiter::Close | Waiter::Nobody => usize::MAX,
+        };
         let begins = line.connection.position();
         let out = line.connection.output();
-        let asked = line.exchange.ask(out, begins, request, waiter, sent_at, config.max_frame);
+        let asked = line.exchange.ask(out, begins, request, waiter, sent_at, limit);
         if let Err((waiter, error)) = asked {
             if let Waiter::Watch { path, .. } = &waiter {
                 self.watches.not_added(path);

@@ -128,12 +128,13 @@ impl Watches {
     }
 
     /// What to ask of a new connection so that every watch is set again, in pieces no server finds too large.
-    pub(super) fn set_again(&self, relative_zxid: i64) -> Vec<SetWatches> {
+    pub(super) fn set_again(&self, relative_zxid: i64, max_frame: usize) -> Vec<SetWatches> {
+        let limit = CHUNK.min(max_frame / 2);
         let mut chunks = Vec::new();
         let mut chunk = SetWatches { relative_zxid, ..SetWatches::default() };
         let mut size = 0;
         for (path, entry) in &self.by_path {
-            if size > 0 && size + path.len() + 4 > CHUNK {
+            if size > 0 && size + path.len() + 4 > limit {
                 let empty = SetWatches { relative_zxid, ..SetWatches::default() };
                 chunks.push(std::mem::replace(&mut chunk, empty));
                 size = 0;
@@ -316,7 +317,7 @@ mod tests {
             })
             .collect();
 
-        let chunks = watches.set_again(7);
+        let chunks = watches.set_again(7, 1 << 20);
 
         assert_eq!(chunks.len(), 3);
         assert!(chunks.iter().all(|chunk| chunk.relative_zxid == 7));

@@ -4,7 +4,7 @@
 //! into memory. The task ends, and tells the core, when the peer hangs up, talks nonsense or is cut; it ends by itself when the
 //! core lets go of its outbox and everything in it is sent.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use tokio::{
@@ -101,7 +101,7 @@ impl Connection {
                     Taken::Some => self.send(&mut outgoing, &inbox).await?,
                     Taken::Cut => return Err(End::Cut),
                     Taken::Last => {
-                        let _ = self.writing.shutdown().await;
+                        self.part().await;
                         return Err(End::LetGo);
                     }
                 },
@@ -112,6 +112,17 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Everything is said. A peer that asked to part hangs up first, if we let it; its client would take our hanging up for an error.
+    async fn part(&mut self) {
+        const COURTESY: Duration = Duration::from_millis(200);
+        let hang_up = async {
+            let mut ignored = [0; 256];
+            while self.reading.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
+        };
+        let _ = timeout(COURTESY, hang_up).await;
+        let _ = self.writing.shutdown().await;
     }
 
     /// The first four bytes are either a word for people or the length of the first frame.

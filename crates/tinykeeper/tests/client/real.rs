@@ -427,7 +427,7 @@ async fn the_leader_never_ends_a_session_before_its_lease() {
     let created = client.lease_deadline();
 
     // The worst moment for a write: when the leader has not heard of us for long.
-    let idle = client.session().timeout / 3 - Duration::from_millis(50);
+    let idle = (client.session().timeout / 3).saturating_sub(Duration::from_millis(50));
     tokio::time::sleep(idle).await;
     client.set("/leased", "data", -1).await.unwrap();
     let lease = client.lease_deadline();
@@ -435,7 +435,7 @@ async fn the_leader_never_ends_a_session_before_its_lease() {
     assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDataChanged, "/leased")));
     assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/leased")));
 
-    assert!(boot_clock() >= lease, "ended {:?} before", lease - boot_clock());
+    assert!(boot_clock() >= lease, "ended {:?} before", lease.saturating_sub(boot_clock()));
     assert!(lease >= created);
     ensemble.server(follower).thaw();
 }

@@ -19,8 +19,8 @@ use crate::{
         path::{Namespace, Path},
         session::{Lease, Session, SessionId, SessionState, StateSource, States},
         stat::{Node, Stat, Zxid},
+        translate,
         watch::Watch,
-        zookeeper::translate,
     },
     runtime::Monotonic,
 };

@@ -22,8 +22,8 @@ use crate::{
         path::{Namespace, Path},
         session::{SessionId, SessionState},
         settings::Digest,
+        translate,
         watch::Event,
-        zookeeper::translate,
     },
     runtime::{Clock, Monotonic},
 };

@@ -9,7 +9,7 @@ use tinykeeper::{
 };
 use tokio::sync::watch;
 
-use super::{outage, translate, walk::Walker};
+use super::{outage, walk::Walker};
 use crate::{
     registry::{
         Registry,
@@ -20,6 +20,7 @@ use crate::{
         session::{Lease, Session, SessionId, SessionState, StateSource, States},
         settings::ZooKeeperSettings,
         stat::{Node, Stat, Zxid},
+        translate,
         watch::Watch,
     },
     runtime::Monotonic,

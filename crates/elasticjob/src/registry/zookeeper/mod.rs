@@ -2,7 +2,6 @@
 
 mod adapter;
 mod outage;
-pub(super) mod translate;
 mod walk;
 
 pub use self::adapter::ZooKeeper;

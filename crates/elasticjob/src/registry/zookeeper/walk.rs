@@ -16,9 +16,9 @@ use tinykeeper::{
     wire::{Code, Request, Response},
 };
 
-use super::translate;
 use crate::registry::{
     path::Path,
+    translate,
     watch::{Event, WatchSource},
 };
 

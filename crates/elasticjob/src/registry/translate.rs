@@ -1,11 +1,11 @@
-//! Between the registry's words and the protocol's.
+//! Between the registry's words and ZooKeeper's, which both adapters speak: one to a server, one to its model in memory.
 
 use tinykeeper::{
     tree::{self, Lifetime},
     wire::{self, Acl, Code, EventKind, MultiResult},
 };
 
-use crate::registry::{
+use super::{
     error::Error,
     operation::{Done, Expected, Kind, Op},
     path::Path,
@@ -15,7 +15,7 @@ use crate::registry::{
 };
 
 /// The operations as the protocol sends them; every created node gets `acl`.
-pub(in crate::registry) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
+pub(super) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
     ops.iter()
         .map(|op| match op {
             Op::Create(create) => wire::Op::Create(wire::Create {
@@ -41,12 +41,12 @@ pub(in crate::registry) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
 }
 
 /// The session an operation is meant for.
-pub(in crate::registry) fn session_of(op: &Op) -> Option<SessionId> {
+pub(super) fn session_of(op: &Op) -> Option<SessionId> {
     if let Op::Create(create) = op { create.kind.session() } else { None }
 }
 
 /// About how many bytes an operation takes on the wire.
-pub(in crate::registry) fn size_of(op: &Op) -> usize {
+pub(super) fn size_of(op: &Op) -> usize {
     const HEADERS: usize = 64;
     let data = match op {
         Op::Create(create) => create.data.len(),
@@ -57,7 +57,7 @@ pub(in crate::registry) fn size_of(op: &Op) -> usize {
 }
 
 /// What became of one operation, from a server's answer; `None` if that is no answer to it.
-pub(in crate::registry) fn done(result: MultiResult) -> Option<Done> {
+pub(super) fn done(result: MultiResult) -> Option<Done> {
     Some(match result {
         MultiResult::Create { path } | MultiResult::Create2 { path, .. } => {
             Done::Created(path.parse().ok()?)
@@ -72,7 +72,7 @@ pub(in crate::registry) fn done(result: MultiResult) -> Option<Done> {
 }
 
 /// What became of one operation, from the tree itself.
-pub(in crate::registry) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
+pub(super) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
     match done {
         tree::Done::Created { path, .. } => {
             Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
@@ -84,7 +84,7 @@ pub(in crate::registry) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
 }
 
 /// Why an operation was refused.
-pub(in crate::registry) fn refusal(code: Code, op: &Op) -> Error {
+pub(super) fn refusal(code: Code, op: &Op) -> Error {
     let path = op.path().clone();
     match (code, op) {
         // What is missing is the parent.
@@ -97,7 +97,7 @@ pub(in crate::registry) fn refusal(code: Code, op: &Op) -> Error {
 }
 
 /// Why a read was refused.
-pub(in crate::registry) fn read_refusal(code: Code, path: &Path) -> Error {
+pub(super) fn read_refusal(code: Code, path: &Path) -> Error {
     let path = path.clone();
     match code {
         Code::NO_NODE => Error::Absent { path },
@@ -108,7 +108,7 @@ pub(in crate::registry) fn read_refusal(code: Code, path: &Path) -> Error {
 }
 
 /// A stat; `floor` is added to transaction numbers.
-pub(in crate::registry) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
+pub(super) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
     Stat {
         created: Zxid(stat.czxid.saturating_add(floor)),
         changed: Zxid(stat.mzxid.saturating_add(floor)),
@@ -120,7 +120,7 @@ pub(in crate::registry) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
 }
 
 /// What a notification tells a recursive watch; `None` if it is not for one.
-pub(in crate::registry) fn event(kind: EventKind, path: &str) -> Option<Event> {
+pub(super) fn event(kind: EventKind, path: &str) -> Option<Event> {
     let path = path.parse().ok()?;
     match kind {
         EventKind::NodeCreated | EventKind::NodeDataChanged => Some(Event::Apply { path }),

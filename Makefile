@@ -1,0 +1,39 @@
+# `make` lists what there is. The two commands to know: `make run` and `make test`.
+CARGO ?= cargo
+SEEDS ?= 2000
+LISTEN ?= 127.0.0.1:2181
+LIBRARIES = tinykeeper elasticjob
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench sim package ci
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: ## build and start what there is to run so far: tinykeeper on $(LISTEN), in memory
+	$(CARGO) run --release -p tinykeeper -- --listen $(LISTEN)
+
+test: ## every test; installs the servers they need (apt) or says what is missing
+	@scripts/install-test-servers.sh
+	$(CARGO) test --workspace --all-features --lib --bins --tests --examples -- --include-ignored
+	$(CARGO) test --workspace --all-features --doc
+
+lint: ## formatting, clippy and rustdoc, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy -p tinykeeper --no-default-features -- -D warnings
+	$(CARGO) clippy -p elasticjob -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
+
+bench: ## tinykeeper and its client against the real ZooKeeper: prints a table, fails below the bar
+	@scripts/install-test-servers.sh
+	$(CARGO) build --release -p tinykeeper -p bench
+	$(CARGO) run --release -p bench -- registry
+
+sim: ## the seeded tests with SEEDS random cases each (default 2000)
+	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: wire decod
+
+package: ## check that the library crates can be published
+	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
+
+ci: lint test package ## what must be green to land
