@@ -64,8 +64,13 @@ pub(super) async fn serve(
         Ok(never) => match never {},
     };
     match end {
-        End::HungUp | End::LetGo => tracing::debug!(%peer, "connection ended"),
-        reason => tracing::info!(%peer, %reason, "connection closed"),
+        End::HungUp | End::LetGo | End::Io(_) => {
+            tracing::debug!(%peer, reason = %end, "connection ended")
+        }
+        End::Cut => tracing::info!(%peer, reason = %end, "connection closed"),
+        End::Silent | End::Stuck | End::TooLarge(_) | End::Garbage(_) => {
+            tracing::warn!(%peer, reason = %end, "connection closed");
+        }
     }
     let _ = connection.core.send(Inbound::Gone { connection: id }).await;
 }

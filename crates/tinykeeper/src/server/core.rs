@@ -65,6 +65,8 @@ pub(super) struct Core {
     /// What this turn will hand over.
     batch: Batch,
     since_snapshot: u64,
+    /// How many messages were waiting when this turn began.
+    outstanding: usize,
 }
 
 struct Connection {
@@ -105,6 +107,7 @@ impl Core {
             dirty: BTreeSet::new(),
             batch: Batch::default(),
             since_snapshot: 0,
+            outstanding: 0,
         }
     }
 
@@ -129,6 +132,7 @@ impl Core {
                     if count == 0 {
                         break;
                     }
+                    self.outstanding = inbox.len();
                     for inbound in arrived.drain(..) {
                         self.take(inbound);
                     }
@@ -167,6 +171,8 @@ impl Core {
                 self.counters.answered += count;
                 self.counters.latency_sum += latency * count as u32;
                 self.counters.latency_max = self.counters.latency_max.max(latency);
+                let least = self.counters.latency_min.unwrap_or(latency);
+                self.counters.latency_min = Some(least.min(latency));
             }
             Inbound::Gone { connection } => self.gone(connection),
             Inbound::Word { word, reply } => {
@@ -445,6 +451,7 @@ impl Core {
         let peers = self.connections.values().map(|connection| Peer {
             address: connection.peer,
             session: connection.session,
+            queued: connection.outbox.waiting() + connection.buffer.len(),
             received: connection.received,
             sent: connection.sent,
         });
@@ -454,7 +461,7 @@ impl Core {
             listen: self.listen,
             counters: self.counters,
             peers: peers.collect(),
-            outstanding: 0,
+            outstanding: self.outstanding,
         }
     }
 }

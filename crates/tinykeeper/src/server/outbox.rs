@@ -70,6 +70,11 @@ impl Outbox {
         true
     }
 
+    /// How many bytes wait to be sent.
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection at once, whatever waits.
     pub(super) fn cut(&self) {
         self.shared.cut.store(true, Ordering::Relaxed);

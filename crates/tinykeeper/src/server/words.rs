@@ -45,6 +45,7 @@ pub(super) struct Counters {
     pub(super) sent: u64,
     pub(super) answered: u64,
     pub(super) latency_sum: Duration,
+    pub(super) latency_min: Option<Duration>,
     pub(super) latency_max: Duration,
 }
 
@@ -52,6 +53,8 @@ pub(super) struct Counters {
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     pub(super) session: Option<i64>,
+    /// How many bytes wait to be sent to it.
+    pub(super) queued: usize,
     pub(super) received: u64,
     pub(super) sent: u64,
 }
@@ -85,10 +88,10 @@ impl Facts<'_> {
             Word::Conf => self.configuration(),
             Word::Cons => self.peers.iter().fold(String::new(), |mut text, peer| {
                 let session = peer.session.map_or(String::new(), |id| format!(",sid={id:#x}"));
-                let Peer { address, received, sent, .. } = peer;
+                let Peer { address, queued, received, sent, .. } = peer;
                 let _ = writeln!(
                     text,
-                    " /{address}[1](queued=0,recved={received},sent={sent}{session})"
+                    " /{address}[1](queued={queued},recved={received},sent={sent}{session})"
                 );
                 text
             }),
@@ -113,11 +116,16 @@ impl Facts<'_> {
         self.counters.latency_sum.as_secs_f64() * 1000.0 / answered
     }
 
+    fn minimum_ms(&self) -> u128 {
+        self.counters.latency_min.unwrap_or_default().as_millis()
+    }
+
     fn server(&self) -> String {
         format!(
-            "Zookeeper version: {}\nLatency min/avg/max: 0/{:.4}/{}\nReceived: {}\nSent: {}\nConnections: {}\n\
+            "Zookeeper version: {}\nLatency min/avg/max: {}/{:.4}/{}\nReceived: {}\nSent: {}\nConnections: {}\n\
              Outstanding: {}\nZxid: {:#x}\nMode: standalone\nNode count: {}\n",
             version(),
+            self.minimum_ms(),
             self.average_ms(),
             self.counters.latency_max.as_millis(),
             self.counters.received,
@@ -136,7 +144,7 @@ impl Facts<'_> {
             ("server_state", "standalone".into()),
             ("avg_latency", format!("{:.4}", self.average_ms())),
             ("max_latency", self.counters.latency_max.as_millis().to_string()),
-            ("min_latency", "0".into()),
+            ("min_latency", self.minimum_ms().to_string()),
             ("packets_received", self.counters.received.to_string()),
             ("packets_sent", self.counters.sent.to_string()),
             ("num_alive_connections", self.peers.len().to_string()),
