@@ -31,6 +31,9 @@ struct Options {
     /// How many connections are served at once
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_connections: usize,
+    /// After how many transactions the tree is written out whole
+    #[arg(long, value_name = "N", requires = "data", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    snapshot_every: u64,
 }
 
 #[tokio::main]
@@ -62,6 +65,7 @@ async fn serve(options: Options) -> Result<(), ServerError> {
         Duration::from_millis(options.max_session_timeout.max(options.min_session_timeout).into());
     config.max_frame = options.max_frame;
     config.max_connections = options.max_connections;
+    config.snapshot_every = options.snapshot_every;
     let place =
         config.data.as_ref().map_or("in memory".into(), |dir| format!("in {}", dir.display()));
 

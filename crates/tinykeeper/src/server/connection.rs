@@ -65,7 +65,7 @@ pub(super) async fn serve(
     };
     match end {
         End::HungUp | End::LetGo | End::Io(_) => {
-            tracing::debug!(%peer, reason = %end, "connection ended")
+            tracing::debug!(%peer, reason = %end, "connection ended");
         }
         End::Cut => tracing::info!(%peer, reason = %end, "connection closed"),
         End::Silent | End::Stuck | End::TooLarge(_) | End::Garbage(_) => {

@@ -85,6 +85,7 @@ impl Core {
         listen: SocketAddr,
         mut tree: Tree,
         journal: Option<Journal>,
+        since_snapshot: u64,
     ) -> Self {
         let wall_ms = clock::wall_ms();
         tree.raise_zxid(clock::first_zxid(wall_ms));
@@ -106,7 +107,7 @@ impl Core {
             counters: Counters::default(),
             dirty: BTreeSet::new(),
             batch: Batch::default(),
-            since_snapshot: 0,
+            since_snapshot,
             outstanding: 0,
         }
     }

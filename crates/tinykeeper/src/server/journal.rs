@@ -96,7 +96,9 @@ fn keep(mut store: Store, mut batches: mpsc::Receiver<Batch>) -> Result<(), stor
 }
 
 fn commit(store: &mut Store, waiting: &mut Vec<Batch>) -> Result<(), store::Error> {
-    store.commit().inspect_err(|error| tracing::error!(%error, "the journal stops"))?;
+    store
+        .commit()
+        .inspect_err(|error| tracing::error!(error = told(error), "the journal stops"))?;
     waiting.drain(..).for_each(Batch::deliver);
     Ok(())
 }
@@ -116,7 +118,10 @@ impl Snapshots {
         let thread = std::thread::Builder::new().name("tinykeeper-snapshot".into());
         let write = move || {
             if let Err(error) = writer.write([tree]) {
-                tracing::error!(%error, "a snapshot could not be written; the log goes on");
+                tracing::error!(
+                    error = told(&error),
+                    "a snapshot could not be written; the log goes on"
+                );
             }
         };
         // Without a thread to spare the log simply grows until the next occasion.
@@ -128,5 +133,13 @@ impl Snapshots {
         if let Some(thread) = self.thread {
             let _ = thread.join();
         }
+    }
+}
+
+/// The error with what the system said about it.
+fn told(error: &store::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }

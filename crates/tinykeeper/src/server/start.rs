@@ -22,26 +22,35 @@ use crate::{
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// How many logs may gather before a snapshot replaces them.
+const MAX_LOGS: u64 = 16;
 /// How many messages may wait for the core before connections stop reading.
 const INBOX: usize = 1024;
 
 pub(super) async fn start(config: Config) -> Result<Server, ServerError> {
     let listener = listen(config.listen)?;
     let address = listener.local_addr().map_err(ServerError::Broken)?;
-    let (tree, journal) = match config.data.clone() {
-        None => (Tree::new(), None),
+    let (tree, journal, since_snapshot) = match config.data.clone() {
+        None => (Tree::new(), None, 0),
         Some(dir) => {
             let options = store::Options { fsync: config.fsync, ..store::Options::default() };
             let opened = tokio::task::spawn_blocking(move || recover(&dir, options)).await;
             let (tree, store) = opened.map_err(|broken| ServerError::Broken(broken.into()))??;
-            (tree, Some(Journal::start(store).map_err(ServerError::Broken)?))
+            let progress = store.since_snapshot();
+            // Every start makes a log: a server that often starts and writes little must not collect them for ever.
+            let due = progress.logs >= MAX_LOGS;
+            let since = if due { config.snapshot_every } else { progress.records };
+            (tree, Some(Journal::start(store).map_err(ServerError::Broken)?), since)
         }
     };
     let config = Arc::new(config);
     let (stop, stopped) = watch::channel(false);
     let (core, inbox) = mpsc::channel(INBOX);
     let mut tasks = JoinSet::new();
-    tasks.spawn(Core::new(Arc::clone(&config), address, tree, journal).run(inbox, stopped.clone()));
+    tasks.spawn(
+        Core::new(Arc::clone(&config), address, tree, journal, since_snapshot)
+            .run(inbox, stopped.clone()),
+    );
     tasks.spawn(accept(listener, core, config, stopped));
     tracing::info!(%address, "listening");
     Ok(Server { address, stop, tasks })

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    platter::{Disk, Fate, Platter, Random, name, read_in, written_out},
+    platter::{Disk, Fate, Platter, Random, folder, name, read_in, written_out},
     tape::{self, Step},
     *,
 };
@@ -217,7 +217,7 @@ struct Run {
 
 impl Run {
     fn of(script: &[Act], options: Options, fail_at: Option<usize>) -> Run {
-        let mut run = Run::new(options, fail_at, tempfile::tempdir().unwrap(), 0);
+        let mut run = Run::new(options, fail_at, folder(), 0);
         run.live(script);
         run.end();
         run

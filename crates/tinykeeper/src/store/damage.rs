@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    platter::folder,
     tests::{change_byte, commit, expected, names, open, three_logs, with_snapshots},
     *,
 };
@@ -34,7 +35,7 @@ fn an_unreadable_snapshot_costs_nothing_but_a_replay() {
 
 #[test]
 fn without_any_readable_snapshot_the_logs_must_reach_the_beginning() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     store.begin_snapshot(1).unwrap().write([b"one"]).unwrap();
@@ -62,7 +63,7 @@ fn without_any_readable_snapshot_the_logs_must_reach_the_beginning() {
 
 #[test]
 fn only_unreadable_snapshots_is_not_an_empty_store() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     store.begin_snapshot(0).unwrap().write([b"the empty tree"]).unwrap();
     drop(store);
@@ -130,7 +131,7 @@ fn a_log_under_another_name_is_not_taken_for_what_it_is_not() {
 #[test]
 fn a_newer_format_is_not_guessed_at() {
     for path in [|dir: &Path| files::log_path(dir, 3), |dir: &Path| files::snapshot_path(dir, 2)] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         let (mut store, _) = open(dir.path());
         for zxid in 1..=2 {
             commit(&mut store, zxid..=zxid);
@@ -152,7 +153,7 @@ fn a_newer_format_is_not_guessed_at() {
 
 #[test]
 fn damage_before_a_later_commit_is_never_taken_for_a_torn_end() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=3);
     commit(&mut store, 4..=4);
@@ -175,7 +176,7 @@ fn damage_before_a_later_commit_is_never_taken_for_a_torn_end() {
 fn a_later_commit_is_found_wherever_it_lies() {
     // Large enough that the next frame lies across the windows in which the rest is read.
     for end in (1 << 16) - 14..(1 << 16) + 2 {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         let (mut store, _) = open(dir.path());
         store.append(1, &vec![0; end - batch::FRAME_LEN - 12]);
         store.commit().unwrap();
@@ -192,7 +193,7 @@ fn a_later_commit_is_found_wherever_it_lies() {
 
 #[test]
 fn without_fsync_holes_after_a_power_cut_are_a_torn_end() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let options = Options { fsync: false, ..Options::default() };
     let (mut store, _) = Store::open(dir.path(), options).unwrap();
     for zxid in 1..=3 {
@@ -211,7 +212,7 @@ fn without_fsync_holes_after_a_power_cut_are_a_torn_end() {
 
 #[test]
 fn a_torn_end_of_any_size_is_kept_whole() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let end = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
@@ -235,7 +236,7 @@ fn a_torn_end_of_any_size_is_kept_whole() {
 #[test]
 fn a_payload_cannot_pass_for_a_later_batch() {
     // The frame it contains would be right at its place in a log with salt 0.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     let mut payload = Vec::new();
     for _ in 0..1000 {
@@ -257,7 +258,7 @@ fn a_payload_cannot_pass_for_a_later_batch() {
 
 #[test]
 fn a_folder_in_place_of_a_file_is_an_error() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     fs::create_dir(files::log_path(dir.path(), 1)).unwrap();
 
     let error = Store::open(dir.path(), Options::default()).unwrap_err();

@@ -7,7 +7,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 
 use super::{
     files,
-    platter::{Disk, read_in, written_out},
+    platter::{Disk, folder, read_in, written_out},
     *,
 };
 
@@ -127,7 +127,7 @@ fn no_content_of_any_file_makes_open_panic() {
 
 #[test]
 fn a_length_that_asks_for_more_than_the_file_has_is_not_allocated() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let header = header::Header::new(header::Kind::Log, 0);
     // A frame with the right seal that claims a gigabyte.
     let mut sealed = Vec::new();
@@ -166,7 +166,7 @@ const LAST_BATCH: usize = batch::FRAME_LEN + 12 + 20;
 
 /// Two snapshots, three logs from the older one on, and a last log with several batches.
 fn written(fsync: bool) -> (Disk, Vec<Record>) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let options = Options { fsync, preallocate: 0 };
     let mut history: Vec<Record> = Vec::new();
     tape::start(None);

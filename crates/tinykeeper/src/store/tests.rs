@@ -3,11 +3,11 @@
 
 use std::{fs, path::Path};
 
-use super::*;
+use super::{platter::folder, *};
 
 #[test]
 fn a_new_folder_is_empty_and_made_with_its_parents() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let nested = dir.path().join("a/b");
 
     let (store, recovered) = Store::open(&nested, Options::default()).unwrap();
@@ -20,6 +20,7 @@ fn a_new_folder_is_empty_and_made_with_its_parents() {
 #[test]
 fn what_was_committed_is_there_again_and_what_was_not_is_not() {
     for options in every_option() {
+        // On a real disk, with real syncs.
         let dir = tempfile::tempdir().unwrap();
         let (mut store, _) = Store::open(dir.path(), options).unwrap();
         commit(&mut store, 1..=3);
@@ -36,7 +37,7 @@ fn what_was_committed_is_there_again_and_what_was_not_is_not() {
 
 #[test]
 fn records_of_several_lives_follow_each_other() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     for life in 0..5 {
         let (mut store, recovered) = open(dir.path());
         assert_eq!(recovered.records, expected(1..=life * 3));
@@ -51,7 +52,7 @@ fn records_of_several_lives_follow_each_other() {
 
 #[test]
 fn a_life_without_commits_leaves_no_file() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
 
     store.commit().unwrap();
@@ -62,7 +63,7 @@ fn a_life_without_commits_leaves_no_file() {
 
 #[test]
 fn payloads_may_be_empty_large_or_like_anything() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let large = vec![0xa5; 40 << 20];
     let (mut store, _) = open(dir.path());
     store.append(1, b"");
@@ -82,7 +83,7 @@ fn payloads_may_be_empty_large_or_like_anything() {
 
 #[test]
 fn a_log_is_allocated_ahead_and_trimmed_when_closed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let options = Options { fsync: true, preallocate: 4096 };
     let (mut store, _) = Store::open(dir.path(), options).unwrap();
     let log = files::log_path(dir.path(), 1);
@@ -100,11 +101,11 @@ fn a_log_is_allocated_ahead_and_trimmed_when_closed() {
 
 #[test]
 fn a_log_that_was_not_closed_is_trimmed_when_opened() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let used = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
-    let copy = tempfile::tempdir().unwrap();
+    let copy = folder();
     let log = files::log_path(copy.path(), 1);
     fs::copy(files::log_path(dir.path(), 1), &log).unwrap();
 
@@ -117,7 +118,7 @@ fn a_log_that_was_not_closed_is_trimmed_when_opened() {
 
 #[test]
 fn a_log_is_trimmed_when_a_snapshot_begins() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let used = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
@@ -129,7 +130,7 @@ fn a_log_is_trimmed_when_a_snapshot_begins() {
 
 #[test]
 fn a_second_opener_is_told_who_has_the_folder() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (store, _) = open(dir.path());
 
     let error = Store::open(dir.path(), Options::default()).unwrap_err();
@@ -144,7 +145,7 @@ fn a_second_opener_is_told_who_has_the_folder() {
 
 #[test]
 fn a_snapshot_replaces_the_records_up_to_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=10);
     let writer = store.begin_snapshot(10).unwrap();
@@ -165,7 +166,7 @@ fn a_snapshot_replaces_the_records_up_to_it() {
 
 #[test]
 fn a_snapshot_may_be_written_by_another_thread_in_any_chunks() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let chunks: Vec<Bytes> =
         [0, 1, 1000, 1 << 18, 3, (1 << 18) + 1, 5].map(|n| Bytes::from(vec![n as u8; n])).into();
     let (mut store, _) = open(dir.path());
@@ -182,7 +183,7 @@ fn a_snapshot_may_be_written_by_another_thread_in_any_chunks() {
 
 #[test]
 fn what_was_appended_before_a_snapshot_began_is_committed_with_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     append(&mut store, 1..=5);
 
@@ -199,7 +200,7 @@ fn what_was_appended_before_a_snapshot_began_is_committed_with_it() {
 
 #[test]
 fn a_dropped_or_failed_snapshot_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     drop(store.begin_snapshot(2).unwrap());
@@ -222,7 +223,7 @@ fn a_dropped_or_failed_snapshot_changes_nothing() {
 
 #[test]
 fn one_snapshot_at_a_time() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let writer = store.begin_snapshot(1).unwrap();
@@ -237,7 +238,7 @@ fn one_snapshot_at_a_time() {
 
 #[test]
 fn a_writer_keeps_the_folder_locked_when_the_store_is_gone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let writer = store.begin_snapshot(1).unwrap();
@@ -282,7 +283,7 @@ fn a_log_that_got_no_record_does_not_break_the_chain() {
 
 #[test]
 fn a_zxid_out_of_order_never_reaches_the_disk() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     for wrong in [2, 1, 0, -1, i64::MIN] {
         let (mut store, _) = open(dir.path());
         if store.newest < 2 {
@@ -300,7 +301,7 @@ fn a_zxid_out_of_order_never_reaches_the_disk() {
 
 #[test]
 fn a_store_that_has_stopped_says_why_and_takes_nothing_more() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     append(&mut store, 2..=2);
@@ -324,7 +325,7 @@ fn a_store_that_has_stopped_says_why_and_takes_nothing_more() {
 
 #[test]
 fn a_record_cannot_hide_behind_a_snapshot() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     store.begin_snapshot(100).unwrap().write([b"up to 100"]).unwrap();
@@ -349,7 +350,7 @@ fn a_record_cannot_hide_behind_a_snapshot() {
 
 #[test]
 fn a_snapshot_ahead_of_the_records_can_be_done_without() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     store.begin_snapshot(100).unwrap().write([b"up to 100"]).unwrap();
@@ -390,7 +391,7 @@ fn every_option() -> [Options; 4] {
 
 /// Logs of three lives: 1..=3, 4..=6 in two batches, 7.
 pub(super) fn three_logs() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     for batches in [&[1..=2, 3..=3][..], &[4..=5, 6..=6], &[7..=7]] {
         let (mut store, _) = open(dir.path());
         for zxids in batches {
@@ -402,7 +403,7 @@ pub(super) fn three_logs() -> tempfile::TempDir {
 
 /// Snapshots at these zxids, each begun before and written after the next record's commit.
 pub(super) fn with_snapshots(zxids: [i64; 5]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
     let (mut store, _) = open(dir.path());
     let mut next = 1;
     for zxid in zxids {
