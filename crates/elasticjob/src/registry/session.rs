@@ -83,8 +83,8 @@ impl Session {
 
     /// Until when it is certain that the registry has not ended it, unless it is renewed meanwhile.
     ///
-    /// Only answers that passed the registry's leader count — writes and [`sync`](super::Registry::sync), never pings or plain
-    /// reads, which a cut-off follower answers for a session that has long ended — and they count from when they were *sent*.
+    /// Only what is known to have reached the registry's leader counts — by writes and [`sync`](super::Registry::sync), never by
+    /// pings or plain reads, which a cut-off follower answers for a session that has long ended — and from when it was *sent*.
     /// Take a margin off: clocks drift. A session that is known to be gone has a deadline in the past.
     pub fn deadline(&self) -> Monotonic {
         self.lease.deadline(self.id)

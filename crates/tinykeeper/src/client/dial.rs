@@ -97,10 +97,10 @@ impl Server {
 
 /// Knows the servers and how to talk to them first. Goes round them in an order shuffled once.
 pub(super) struct Dialer {
-    pub(super) config: Config,
     servers: Vec<Server>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
+    pub(super) config: Config,
 }
 
 impl Dialer {

@@ -35,6 +35,7 @@ mod error;
 mod exchange;
 mod handle;
 mod lease;
+mod line;
 mod pause;
 mod session;
 mod task;

@@ -9,24 +9,22 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, Sleep, sleep, sleep_until},
+    time::{Sleep, sleep, sleep_until},
 };
 
 use super::{
-    connection::{Connection, Moved},
+    connection::Connection,
     dial::{AttemptError, Dialer, Established, Hello},
     error::{BoxError, Error},
-    exchange::{Answer, Exchange, Heard, Waiter},
+    exchange::{Answer, Heard, Waiter},
     lease::Contacts,
+    line::{Line, now},
     pause,
     session::{SessionState, Shared},
     watch::{GapCause, Watch},
     watches::Watches,
 };
 use crate::wire::{AddWatchMode, Request, WatcherType};
-
-/// With this many bytes waiting to leave, nothing more is taken from callers: it would only be lost with the connection.
-const HIGH_WATER: usize = 256 << 10;
 
 /// What callers want of the task.
 #[derive(Debug)]
@@ -171,6 +169,10 @@ impl Task {
                     Err(mpsc::error::TryRecvError::Empty) => break,
                     Err(mpsc::error::TryRecvError::Disconnected) => self.begin_close(line),
                 }
+            }
+            // The only deadline that can come nearer.
+            if let Some(until) = line.closing.filter(|until| *until < alarm.deadline()) {
+                alarm.as_mut().reset(until);
             }
             // Bytes before the alarm: after a standstill of ours the server's answers lie ready and prove that it lives.
             tokio::select! {
@@ -467,6 +469,15 @@ impl Task {
     }
 }
 
+// A runtime that shuts down, or a close that lost its patience, throws the task away: then too nobody may wait for ever.
+impl Drop for Task {
+    fn drop(&mut self) {
+        if !self.shared.session().state.is_final() {
+            self.finish(SessionState::Closed);
+        }
+    }
+}
+
 impl Error {
     /// Why nothing can be asked of a client in this final state.
     pub(super) fn of(end: SessionState) -> Self {
@@ -474,60 +485,6 @@ impl Error {
             SessionState::AuthFailed => Error::AuthFailed,
             _ => Error::Closed,
         }
-    }
-}
-
-/// One connection in use: its socket, its questions and its deadlines.
-struct Line {
-    connection: Connection,
-    exchange: Exchange,
-    contacts: Contacts,
-    timeout: Duration,
-    last_sent: Instant,
-    last_received: Instant,
-    /// Until when to wait for the session to be closed.
-    closing: Option<Instant>,
-}
-
-impl Line {
-    fn new(connection: Connection, timeout: Duration, contacts: Contacts) -> Self {
-        let now = now();
-        Self {
-            connection,
-            exchange: Exchange::default(),
-            contacts,
-            timeout,
-            last_sent: now,
-            last_received: now,
-            closing: None,
-        }
-    }
-
-    fn moved(&mut self, moved: Moved) {
-        let now = now();
-        if moved.sent {
-            self.last_sent = now;
-        }
-        if moved.received {
-            self.last_received = now;
-        }
-    }
-
-    fn accepts(&self) -> bool {
-        self.closing.is_none() && self.connection.waiting() < HIGH_WATER
-    }
-
-    fn ping_at(&self) -> Instant {
-        self.last_sent + self.timeout / 3
-    }
-
-    fn silent_until(&self) -> Instant {
-        self.last_received + self.timeout * 2 / 3
-    }
-
-    fn next_deadline(&self) -> Instant {
-        let next = self.ping_at().min(self.silent_until());
-        self.closing.map_or(next, |until| next.min(until))
     }
 }
 
@@ -558,10 +515,4 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
-}
-
-/// The only clock read here; deadlines on it are tokio's, so a paused runtime pauses them too.
-#[expect(clippy::disallowed_methods, reason = "this loop is where time is asked for")]
-fn now() -> Instant {
-    Instant::now()
 }

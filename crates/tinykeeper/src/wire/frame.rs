@@ -2,7 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The largest frame either end accepts unless told otherwise: ZooKeeper's `jute.maxbuffer`.
+/// The largest frame a server accepts unless told otherwise. ZooKeeper itself takes one byte less.
 pub const DEFAULT_LIMIT: usize = 1 << 20;
 
 /// A frame nobody should wait for.

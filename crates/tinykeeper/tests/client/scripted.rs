@@ -538,13 +538,40 @@ async fn closing_lets_everything_before_it_finish() {
 #[tokio::test(start_paused = true)]
 async fn closing_does_not_wait_for_ever() {
     let fake = Fake::start().await;
-    let (client, _peer) = connected(&fake).await;
+    let mut config = config(&[fake.address()]);
+    config.connect_timeout = Duration::from_millis(500);
+    let (client, _peer) = connected_with(&fake, config).await;
     let in_flight = client.submit(delete("/a"));
+    let start = now();
 
     client.close().await;
 
+    assert_eq!(near(start.elapsed()), near(Duration::from_millis(500)));
     assert_eq!(soon(in_flight).await, Err(Error::Unknown));
     assert_eq!(client.session().state, SessionState::Closed);
+}
+
+#[test]
+fn a_runtime_that_goes_away_leaves_nobody_waiting() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let (client, mut watch, in_flight) = first.block_on(async {
+        let fake = Fake::start().await;
+        let (client, mut peer) = connected(&fake).await;
+        let watch = watched(&client, &mut peer, AddWatchMode::Persistent).await;
+        let in_flight = client.submit(delete("/a"));
+        peer.asked_for_something().await;
+        (client, watch, in_flight)
+    });
+
+    drop(first);
+
+    runtime().block_on(async {
+        assert_eq!(soon(in_flight).await, Err(Error::Unknown));
+        assert_eq!(soon(client.call(exists("/a"))).await, Err(Error::Closed));
+        assert_eq!(soon(watch.next()).await, None);
+        soon(client.close()).await;
+    });
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ macro_rules! registry_conformance {
                 an_ephemeral_ends_with_its_session_and_only_then
                 expiry_yields_a_new_session_id
                 an_ephemeral_meant_for_an_old_session_is_not_created_in_a_new_one
-                the_deadline_follows_writes_and_syncs_from_when_they_were_sent
+                the_deadline_follows_writes_and_syncs_and_never_reads
                 wrong_credentials_are_not_authorised_and_never_absent
                 absent_is_not_unknown
                 a_request_cut_mid_flight_is_unknown_and_reading_again_tells
