@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// 2020-01-01T00:00:00Z, where transaction numbers begin to count.
 const EPOCH_2020_MS: i64 = 1_577_836_800_000;
@@ -19,6 +19,14 @@ pub(super) fn wall_ms() -> i64 {
     let since_1970 =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Waits until the clock shows another millisecond than it does now.
+pub(super) async fn tick() {
+    let now = wall_ms();
+    while wall_ms() == now {
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// The transaction number below which a server that starts now must not write.

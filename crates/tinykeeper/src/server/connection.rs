@@ -26,6 +26,9 @@ use super::{
 };
 use crate::wire::{ConnectRequest, DecodeError, Reader, Request, RequestHeader, frame};
 
+/// How much to ask the socket for at once. A client that asks without waiting has many requests lying there.
+const READ_CHUNK: usize = 16 << 10;
+
 /// Why a connection ended, for the log.
 #[derive(Debug, thiserror::Error)]
 enum End {
@@ -88,7 +91,11 @@ struct Connection {
 impl Connection {
     async fn run(&mut self) -> Result<std::convert::Infallible, End> {
         let patience = self.config.patience;
-        let first = timeout(patience, self.introduction()).await.map_err(|_| End::Silent)??;
+        let core = self.core.clone();
+        let first = tokio::select! {
+            first = timeout(patience, self.introduction()) => first.map_err(|_| End::Silent)??,
+            () = core.closed() => return Err(End::LetGo),
+        };
         let hello = match first {
             Introduction::Word(word) => return Err(self.answer_word(word).await),
             Introduction::Hello(frame) => frame,
@@ -110,11 +117,7 @@ impl Connection {
                         return Err(End::LetGo);
                     }
                 },
-                read = self.reading.read_buf(&mut self.unread) => {
-                    if read? == 0 {
-                        return Err(End::HungUp);
-                    }
-                }
+                read = read(&mut self.reading, &mut self.unread) => read?,
             }
         }
     }
@@ -141,9 +144,7 @@ impl Connection {
             if let Some(frame) = frame::split(&mut self.unread, self.config.max_frame)? {
                 return Ok(Introduction::Hello(frame));
             }
-            if self.reading.read_buf(&mut self.unread).await? == 0 {
-                return Err(End::HungUp);
-            }
+            read(&mut self.reading, &mut self.unread).await?;
         }
     }
 
@@ -192,8 +193,20 @@ impl Connection {
             }
             () = inbox.until_cut() => return Err(End::Cut),
         }
-        inbox.sent(bytes.len());
+        if inbox.sent(bytes.len()) {
+            let caught_up = Inbound::CaughtUp { connection: self.id };
+            self.core.send(caught_up).await.map_err(|_| End::LetGo)?;
+        }
         Ok(())
+    }
+}
+
+/// Waits for more. Cancel safe.
+async fn read(from: &mut OwnedReadHalf, unread: &mut BytesMut) -> Result<(), End> {
+    unread.reserve(READ_CHUNK);
+    match from.read_buf(unread).await? {
+        0 => Err(End::HungUp),
+        _ => Ok(()),
     }
 }
 

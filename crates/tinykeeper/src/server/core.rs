@@ -1,7 +1,7 @@
 //! The core: owns the tree and decides everything, one request after the other.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     net::SocketAddr,
     sync::Arc,
     time::Duration,
@@ -41,6 +41,8 @@ pub(super) enum Inbound {
     Connect { connection: ConnectionId, peer: SocketAddr, request: ConnectRequest, outbox: Outbox },
     /// It asks.
     Requests { connection: ConnectionId, requests: Vec<(i32, Request)>, arrived: Instant },
+    /// It has taken something of what it left unread.
+    CaughtUp { connection: ConnectionId },
     /// The connection has ended.
     Gone { connection: ConnectionId },
     /// An operator asks.
@@ -75,6 +77,8 @@ struct Connection {
     ids: Vec<AuthId>,
     outbox: Outbox,
     buffer: BytesMut,
+    /// Asked and not answered yet: while the peer leaves too much unread, the rest has to wait.
+    asked: VecDeque<(i32, Request)>,
     received: u64,
     sent: u64,
 }
@@ -127,7 +131,15 @@ impl Core {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                () = async { sleep_until(look.expect("guarded")).await }, if look.is_some() => self.expire(),
+                () = disk_failed(self.journal.as_ref()) => break,
+                () = async { sleep_until(look.expect("guarded")).await }, if look.is_some() => {
+                    // Who was heard of while we waited, for a slow disk say, is not given up.
+                    for _ in 0..inbox.len() {
+                        let Ok(inbound) = inbox.try_recv() else { break };
+                        self.take(inbound);
+                    }
+                    self.expire();
+                }
                 _ = sweep.tick() => self.sweep(),
                 count = inbox.recv_many(&mut arrived, TURN) => {
                     if count == 0 {
@@ -165,9 +177,7 @@ impl Core {
                     }
                 }
                 let count = requests.len() as u64;
-                for (xid, request) in requests {
-                    self.answer(connection, xid, &request);
-                }
+                self.answer_in_turn(connection, requests);
                 let latency = clock::now().saturating_duration_since(arrived);
                 self.counters.answered += count;
                 self.counters.latency_sum += latency * count as u32;
@@ -175,6 +185,7 @@ impl Core {
                 let least = self.counters.latency_min.unwrap_or(latency);
                 self.counters.latency_min = Some(least.min(latency));
             }
+            Inbound::CaughtUp { connection } => self.answer_in_turn(connection, Vec::new()),
             Inbound::Gone { connection } => self.gone(connection),
             Inbound::Word { word, reply } => {
                 let _ = reply.send(self.facts().answer(word));
@@ -205,6 +216,7 @@ impl Core {
             ids: vec![auth::address(peer.ip())],
             outbox,
             buffer: BytesMut::new(),
+            asked: VecDeque::new(),
             received: 1,
             sent: 1,
         };
@@ -269,6 +281,20 @@ impl Core {
         self.expiry.track(session, timeout, clock::now());
         if let Some(before) = self.by_session.insert(session, id) {
             self.cut(before);
+        }
+    }
+
+    /// Answers what was asked, in order, until the peer leaves too much unread: it is slowed down, not served into memory.
+    fn answer_in_turn(&mut self, id: ConnectionId, requests: Vec<(i32, Request)>) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.asked.extend(requests);
+        }
+        while let Some(connection) = self.connections.get_mut(&id)
+            && !connection.asked.is_empty()
+            && !connection.outbox.is_behind(connection.buffer.len())
+            && let Some((xid, request)) = connection.asked.pop_front()
+        {
+            self.answer(id, xid, &request);
         }
     }
 
@@ -427,7 +453,12 @@ impl Core {
             && !connection.buffer.is_empty()
         {
             let bytes = connection.buffer.split().freeze();
-            self.batch.deliveries.push((connection.outbox.clone(), bytes));
+            if connection.outbox.reserve(bytes.len()) {
+                self.batch.deliveries.push((connection.outbox.clone(), bytes));
+            } else {
+                tracing::warn!(peer = %connection.peer, "cut: it leaves too much unread");
+                self.cut(id);
+            }
         }
     }
 
@@ -467,6 +498,53 @@ impl Core {
     }
 }
 
+/// Waits until the journal has stopped by itself.
+async fn disk_failed(journal: Option<&Journal>) {
+    match journal {
+        Some(journal) => journal.stopped().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn millis(timeout_ms: i32) -> Duration {
     Duration::from_millis(timeout_ms.max(0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::{JoinSet, yield_now};
+
+    use super::*;
+    use crate::server::outbox::outbox;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_heard_of_while_the_server_was_busy_does_not_expire() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let mut core = Core::new(Arc::new(Config::ephemeral()), peer, Tree::new(), None, 0);
+        let (outbox, _inbox) = outbox(1 << 20);
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: 0,
+            timeout_ms: 4000,
+            session_id: 0,
+            password: Bytes::new(),
+            read_only: None,
+        };
+        core.take(Inbound::Connect { connection: 1, peer, request, outbox });
+        let (sender, inbox) = mpsc::channel(8);
+        let (_stop, stopped) = watch::channel(false);
+
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let requests = vec![(xid::PING, Request::Ping)];
+        let ping = Inbound::Requests { connection: 1, requests, arrived: clock::now() };
+        sender.send(ping).await.unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(core.run(inbox, stopped));
+        yield_now().await;
+
+        let (reply, answer) = oneshot::channel();
+        sender.send(Inbound::Word { word: Word::Dump, reply }).await.unwrap();
+        let dump = answer.await.unwrap();
+        assert!(dump.contains("Sessions (1)"), "{dump}");
+    }
 }

@@ -31,9 +31,7 @@ impl Batch {
     /// Sends what may be sent.
     pub(super) fn deliver(self) {
         for (outbox, bytes) in self.deliveries {
-            if !outbox.send(bytes) {
-                tracing::warn!("a connection leaves too much unread and is cut");
-            }
+            outbox.send(bytes);
         }
     }
 }
@@ -58,6 +56,11 @@ impl Journal {
     /// Hands a batch over; `false` when the journal has stopped because the disk failed.
     pub(super) async fn write(&self, batch: Batch) -> bool {
         self.batches.send(batch).await.is_ok()
+    }
+
+    /// Waits until the journal has stopped because the disk failed.
+    pub(super) async fn stopped(&self) {
+        self.batches.closed().await;
     }
 
     /// Waits until everything handed over is on disk, and says how it went.

@@ -1,7 +1,7 @@
 //! What waits to be sent on one connection.
 //!
-//! The core and the journal put bytes in, the connection's task takes them out. The box is bounded: a connection whose peer
-//! does not read is cut rather than allowed to fill the memory.
+//! The core and the journal put bytes in, the connection's task takes them out. The box is bounded: while a peer leaves too
+//! much unread its further requests wait, and when notifications still pile up it is cut rather than allowed to fill the memory.
 
 use std::sync::{
     Arc,
@@ -40,6 +40,8 @@ pub(super) enum Taken {
 #[derive(Debug, Default)]
 struct Shared {
     waiting: AtomicUsize,
+    /// The core waits to hear that something was sent.
+    asked: AtomicBool,
     cut: AtomicBool,
     told: Notify,
 }
@@ -54,25 +56,34 @@ pub(super) fn outbox(limit: usize) -> (Outbox, Inbox) {
 }
 
 impl Outbox {
-    /// Puts bytes in. Says `false` once, when the box overflows and the connection is cut.
-    pub(super) fn send(&self, bytes: Bytes) -> bool {
-        let length = bytes.len();
-        let waiting = self.shared.waiting.fetch_add(length, Ordering::Relaxed);
+    /// Makes room for this many bytes, which count from now on; `false` when the box would overflow.
+    pub(super) fn reserve(&self, length: usize) -> bool {
+        let waiting = self.shared.waiting.fetch_add(length, Ordering::SeqCst);
         // A single answer may be larger than the limit; what counts is that the peer leaves things lying.
-        if waiting > 0 && waiting + length > self.limit {
-            return self.shared.cut.load(Ordering::Relaxed) || {
-                self.cut();
-                false
-            };
-        }
+        waiting == 0 || waiting + length <= self.limit
+    }
+
+    /// Puts bytes in for which there is room.
+    pub(super) fn send(&self, bytes: Bytes) {
         // A connection that has gone does not want it any more; its end is told to the core by its task.
         let _ = self.queue.send(bytes);
-        true
     }
 
     /// How many bytes wait to be sent.
     pub(super) fn waiting(&self) -> usize {
-        self.shared.waiting.load(Ordering::Relaxed)
+        self.shared.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Whether so much waits, with `more` about to be put in, that the peer should read before it asks further. If so, its
+    /// task will say when something was sent.
+    pub(super) fn is_behind(&self, more: usize) -> bool {
+        let enough = (self.limit / 4).max(1);
+        if self.waiting() + more < enough {
+            return false;
+        }
+        // Asked before looking again: either we see that it was sent, or its task sees that we want to know.
+        self.shared.asked.store(true, Ordering::SeqCst);
+        self.waiting() + more >= enough
     }
 
     /// Ends the connection at once, whatever waits.
@@ -93,9 +104,10 @@ impl Inbox {
         }
     }
 
-    /// These bytes are on their way.
-    pub(super) fn sent(&self, length: usize) {
-        self.shared.waiting.fetch_sub(length, Ordering::Relaxed);
+    /// These bytes are on their way; says whether the core wants to know.
+    pub(super) fn sent(&self, length: usize) -> bool {
+        self.shared.waiting.fetch_sub(length, Ordering::SeqCst);
+        self.shared.asked.swap(false, Ordering::SeqCst)
     }
 
     /// Waits until the connection is to end at once.
@@ -116,22 +128,35 @@ impl Shared {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_box_that_nobody_empties_is_cut_and_says_so_once() {
+    #[test]
+    fn a_box_that_nobody_empties_has_no_room_for_more_than_its_limit() {
         let (outbox, inbox) = outbox(10);
 
-        assert!(outbox.send(Bytes::from_static(b"12345678")));
-        assert!(!outbox.send(Bytes::from_static(b"abc")));
-        assert!(outbox.send(Bytes::from_static(b"abc")), "said once is enough");
+        assert!(outbox.reserve(8));
+        assert!(!outbox.reserve(3));
+        inbox.sent(11);
+        assert!(outbox.reserve(10));
+    }
 
-        inbox.until_cut().await;
+    #[test]
+    fn who_waits_for_a_peer_that_is_behind_hears_when_something_was_sent() {
+        let (outbox, inbox) = outbox(40);
+
+        assert!(!outbox.is_behind(9));
+        outbox.reserve(9);
+        assert!(!inbox.sent(4), "nobody asked");
+        assert!(outbox.is_behind(5));
+        assert!(inbox.sent(5));
+        assert!(!inbox.sent(0), "told once");
+        assert!(!outbox.is_behind(9));
     }
 
     #[tokio::test]
     async fn one_answer_larger_than_the_limit_still_goes_out() {
         let (outbox, mut inbox) = outbox(2);
 
-        assert!(outbox.send(Bytes::from_static(b"large")));
+        assert!(outbox.reserve(5));
+        outbox.send(Bytes::from_static(b"large"));
 
         let mut taken = Vec::new();
         assert_eq!(inbox.take(&mut taken).await, Taken::Some);

@@ -98,6 +98,14 @@ impl CreateMode {
         }
     }
 
+    /// The operation that creates such a node and no other.
+    fn operation(self) -> Option<i32> {
+        match self {
+            CreateMode::Container => Some(op::CREATE_CONTAINER),
+            mode => mode.ttl().map(|_| op::CREATE_TTL),
+        }
+    }
+
     /// Whether the server appends a number to the name.
     pub fn is_sequential(self) -> bool {
         matches!(
@@ -131,11 +139,10 @@ pub struct Create {
 
 impl Create {
     fn op(&self) -> i32 {
-        match (self.mode, self.with_stat) {
-            (CreateMode::Container, _) => op::CREATE_CONTAINER,
-            (mode, _) if mode.ttl().is_some() => op::CREATE_TTL,
-            (_, true) => op::CREATE2,
-            (_, false) => op::CREATE,
+        match (self.mode.operation(), self.with_stat) {
+            (Some(operation), _) => operation,
+            (None, true) => op::CREATE2,
+            (None, false) => op::CREATE,
         }
     }
 
@@ -145,13 +152,10 @@ impl Create {
         let acl = Acl::decode_list(reader)?;
         let flags = reader.i32("flags")?;
         let ttl = if operation == op::CREATE_TTL { reader.i64("ttl")? } else { -1 };
-        Ok(Self {
-            path,
-            data,
-            acl,
-            mode: CreateMode::from_flags(flags, ttl),
-            with_stat: operation != op::CREATE,
-        })
+        let mode = CreateMode::from_flags(flags, ttl);
+        // A mode with an operation of its own is always answered with the stat, however it was asked for.
+        let with_stat = operation != op::CREATE || mode.operation().is_some();
+        Ok(Self { path, data, acl, mode, with_stat })
     }
 
     fn encode(&self, out: &mut BytesMut) {

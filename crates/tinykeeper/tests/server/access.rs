@@ -1,0 +1,231 @@
+//! Access lists are kept: world, auth, digest and ip.
+
+use bytes::Bytes;
+use tinykeeper::{
+    server::Server,
+    wire::{Acl, AddWatchMode, AuthId, Code, EventKind, MultiResult, Op, Perms, Request, Response},
+};
+
+use super::{
+    log::Log,
+    raw::{Raw, create, create_for, delete, exists, get, set},
+    serve,
+};
+
+const JANE: &str = "jane:secret";
+
+fn acl(perms: Perms, scheme: &str, id: &str) -> Acl {
+    Acl { perms, id: AuthId { scheme: scheme.into(), id: id.into() } }
+}
+
+fn set_acl(path: &str, list: Vec<Acl>, version: i32) -> Request {
+    Request::Write(Op::SetAcl { path: path.into(), acl: list, version })
+}
+
+fn get_acl(path: &str) -> Request {
+    Request::GetAcl { path: path.into() }
+}
+
+async fn anybody(server: &Server) -> Raw {
+    Raw::connect(server.address()).await
+}
+
+async fn jane(server: &Server) -> Raw {
+    let mut jane = Raw::connect(server.address()).await;
+    let proof = Request::Auth { scheme: "digest".into(), auth: JANE.into() };
+    assert_eq!(jane.call(&proof).await, Ok(Response::Done));
+    jane
+}
+
+#[tokio::test]
+async fn what_its_creator_closed_is_closed_to_everybody_else() {
+    let server = serve(|_| {}).await;
+    let (mut jane, mut anybody) = (jane(&server).await, anybody(&server).await);
+    jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
+
+    for request in [
+        get("/hers"),
+        set("/hers", "x"),
+        create("/hers/child"),
+        get_acl("/hers"),
+        set_acl("/hers", Acl::open(), -1),
+        Request::GetChildren { path: "/hers".into(), watch: false },
+        Request::GetAllChildrenNumber { path: "/hers".into() },
+        Request::Multi(vec![Op::Check { path: "/hers".into(), version: -1 }]),
+    ] {
+        let refused = anybody.call(&request).await;
+        match refused {
+            Err(code) => assert_eq!(code, Code::NO_AUTH, "{request:?}"),
+            Ok(Response::Multi(results)) => {
+                assert_eq!(results, [MultiResult::Error(Code::NO_AUTH)]);
+            }
+            other => panic!("{request:?}: {other:?}"),
+        }
+    }
+    assert!(anybody.call(&exists("/hers")).await.is_ok(), "that it is there is no secret");
+    jane.call(&set("/hers", "x")).await.expect("she may");
+    jane.call(&create("/hers/child")).await.expect("she may");
+    assert_eq!(anybody.call(&delete("/hers/child")).await, Err(Code::NO_AUTH));
+    assert!(anybody.call(&set("/hers/child", "x")).await.is_ok(), "lists are not inherited");
+    jane.call(&delete("/hers/child")).await.expect("she may");
+    assert!(anybody.call(&delete("/hers")).await.is_ok(), "deleting asks the parent");
+}
+
+#[tokio::test]
+async fn a_digest_opens_what_is_closed_with_it_on_any_connection() {
+    let server = serve(|_| {}).await;
+    let mut owner = anybody(&server).await;
+    let hers = vec![Acl { perms: Perms::READ, id: AuthId::digest(JANE) }];
+    owner.call(&create_for("/hers", hers)).await.unwrap();
+
+    assert_eq!(owner.call(&get("/hers")).await, Err(Code::NO_AUTH));
+    let mut jane = jane(&server).await;
+    assert!(jane.call(&get("/hers")).await.is_ok());
+    assert_eq!(jane.call(&set("/hers", "x")).await, Err(Code::NO_AUTH), "only what was given");
+    let mut impostor = anybody(&server).await;
+    let proof = Request::Auth { scheme: "digest".into(), auth: "jane:guess".into() };
+    impostor.call(&proof).await.expect("anybody may claim anything");
+    assert_eq!(impostor.call(&get("/hers")).await, Err(Code::NO_AUTH));
+}
+
+#[tokio::test]
+async fn what_was_proved_belongs_to_the_connection_and_not_to_the_session() {
+    let server = serve(|_| {}).await;
+    let mut jane = jane(&server).await;
+    jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
+
+    let mut again = jane.resume(server.address()).await;
+
+    assert_eq!(again.session, jane.session);
+    assert_eq!(again.call(&get("/hers")).await, Err(Code::NO_AUTH));
+}
+
+#[tokio::test]
+async fn an_address_opens_what_is_closed_with_its_range() {
+    let server = serve(|_| {}).await;
+    let mut client = anybody(&server).await;
+
+    for (index, (range, may)) in
+        [("127.0.0.1", true), ("127.0.0.0/8", true), ("10.0.0.0/8", false), ("::1", false)]
+            .into_iter()
+            .enumerate()
+    {
+        let path = format!("/{index}");
+        client.call(&create_for(&path, vec![acl(Perms::ALL, "ip", range)])).await.unwrap();
+
+        let answer = client.call(&get(&path)).await;
+
+        assert_eq!(answer.is_ok(), may, "{range}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_world_may_do_what_it_was_given_and_no_more() {
+    let server = serve(|_| {}).await;
+    let mut client = anybody(&server).await;
+    let read_only = vec![acl(Perms::READ, "world", "anyone")];
+
+    client.call(&create_for("/a", read_only)).await.unwrap();
+
+    assert!(client.call(&get("/a")).await.is_ok());
+    assert_eq!(client.call(&set("/a", "x")).await, Err(Code::NO_AUTH));
+    assert_eq!(client.call(&create("/a/b")).await, Err(Code::NO_AUTH));
+}
+
+#[tokio::test]
+async fn a_list_that_means_nothing_is_refused() {
+    let server = serve(|_| {}).await;
+    let mut client = anybody(&server).await;
+    client.call(&create("/a")).await.unwrap();
+
+    for list in [
+        vec![],
+        Acl::creator_all(),
+        vec![acl(Perms::ALL, "world", "me")],
+        vec![acl(Perms::ALL, "digest", "no-colon")],
+        vec![acl(Perms::ALL, "ip", "somewhere")],
+        vec![acl(Perms::ALL, "sasl", "jane")],
+    ] {
+        let created = client.call(&create_for("/b", list.clone())).await;
+        assert_eq!(created, Err(Code::INVALID_ACL), "{list:?}");
+        let changed = client.call(&set_acl("/a", list.clone(), -1)).await;
+        assert_eq!(changed, Err(Code::INVALID_ACL), "{list:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_changed_in_its_right_version_and_only_then() {
+    let server = serve(|_| {}).await;
+    let mut client = anybody(&server).await;
+    client.call(&create("/a")).await.unwrap();
+    let list = vec![acl(Perms(Perms::READ.0 | Perms::ADMIN.0), "world", "anyone")];
+
+    assert_eq!(client.call(&set_acl("/a", list.clone(), 1)).await, Err(Code::BAD_VERSION));
+    let stat = client.stat(&set_acl("/a", list.clone(), 0)).await;
+
+    assert_eq!((stat.aversion, stat.version), (1, 0));
+    assert_eq!(client.call(&get_acl("/a")).await, Ok(Response::Acl { acl: list, stat }));
+    assert_eq!(client.call(&set_acl("/x", Acl::open(), -1)).await, Err(Code::NO_NODE));
+}
+
+#[tokio::test]
+async fn a_digest_is_shown_only_to_those_who_may_change_it() {
+    let server = serve(|_| {}).await;
+    let mut jane = jane(&server).await;
+    let hers = Acl { perms: Perms::ALL, id: AuthId::digest(JANE) };
+    let everybodys = acl(Perms::READ, "world", "anyone");
+    jane.call(&create_for("/a", vec![hers.clone(), everybodys.clone()])).await.unwrap();
+
+    for (mut client, shown) in
+        [(jane, hers), (anybody(&server).await, acl(Perms::ALL, "digest", "jane:x"))]
+    {
+        let Ok(Response::Acl { acl, .. }) = client.call(&get_acl("/a")).await else { panic!() };
+        assert_eq!(acl, [shown, everybodys.clone()]);
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_read_a_node_is_not_told_of_it() {
+    let server = serve(|_| {}).await;
+    let (mut jane, mut anybody) = (jane(&server).await, anybody(&server).await);
+    let watch = Request::AddWatch { path: "/".into(), mode: AddWatchMode::PersistentRecursive };
+    anybody.call(&watch).await.unwrap();
+    jane.call(&watch).await.unwrap();
+
+    jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
+    jane.call(&create("/everybodys")).await.unwrap();
+
+    let event = anybody.event().await;
+    assert_eq!((event.kind, &*event.path), (EventKind::NodeCreated, "/everybodys"));
+    let heard: Vec<String> = jane.heard().into_iter().map(|(_, path)| path).collect();
+    assert_eq!(heard, ["/hers", "/everybodys"]);
+}
+
+#[tokio::test]
+async fn proof_of_an_unknown_kind_fails_and_ends_the_connection() {
+    let log = Log::capture();
+    let server = serve(|_| {}).await;
+
+    for (scheme, auth) in [("kerberos", &b"ticket"[..]), ("digest", b"\xff\xfe")] {
+        let mut client = anybody(&server).await;
+        let auth = Bytes::copy_from_slice(auth);
+
+        let answer = client.call(&Request::Auth { scheme: scheme.into(), auth }).await;
+
+        assert_eq!(answer, Err(Code::AUTH_FAILED), "{scheme}");
+        client.ended().await;
+    }
+    log.says(&["connection ended"]).await;
+}
+
+#[tokio::test]
+async fn who_am_i_shows_users_and_never_their_digests() {
+    let server = serve(|_| {}).await;
+    let mut jane = jane(&server).await;
+    let mut anybody = anybody(&server).await;
+    let address = ("ip".to_owned(), "127.0.0.1".to_owned());
+
+    assert_eq!(anybody.call(&Request::WhoAmI).await, Ok(Response::WhoAmI(vec![address.clone()])));
+    let user = ("digest".to_owned(), "jane".to_owned());
+    assert_eq!(jane.call(&Request::WhoAmI).await, Ok(Response::WhoAmI(vec![address, user])));
+}

@@ -1,0 +1,30 @@
+//! What the Python world's ZooKeeper client expects of a server.
+
+use std::path::Path;
+
+use tokio::process::Command;
+
+use super::serve;
+
+#[tokio::test]
+#[ignore = "needs Python and kazoo: make test"]
+async fn kazoos_recipes_work() {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = crate_folder.join("../../scripts/python-with-kazoo.sh");
+    let found = Command::new(script).output().await.expect("the script runs");
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let python = String::from_utf8(found.stdout).unwrap();
+    let server = serve(|_| {}).await;
+
+    let run = Command::new(python.trim())
+        .arg(crate_folder.join("tests/kazoo/recipes.py"))
+        .arg(server.address().to_string())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .expect("Python runs");
+
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stdout));
+    assert!(!said.contains("Ran 0 tests"), "{said}");
+}

@@ -1,0 +1,163 @@
+//! Four-letter words: what an operator types into `nc`.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tinykeeper::wire::{CreateMode, Request};
+
+use super::{
+    log::Log,
+    raw::{Raw, create_as, set},
+    serve,
+};
+
+async fn say(address: SocketAddr, word: &str) -> String {
+    let mut client = Raw::dial(address).await;
+    client.send_bytes(word.as_bytes()).await;
+    client.text().await
+}
+
+/// The value in a line `name<separator>value`.
+fn value<'a>(text: &'a str, name: &str, separator: &str) -> &'a str {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(separator))
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+        .trim()
+}
+
+#[tokio::test]
+async fn a_server_says_that_it_is_well_and_takes_writes() {
+    let server = serve(|_| {}).await;
+
+    assert_eq!(say(server.address(), "ruok").await, "imok");
+    assert_eq!(say(server.address(), "ruok\n").await, "imok", "as `echo ruok | nc` sends it");
+    assert_eq!(say(server.address(), "isro").await, "rw");
+}
+
+#[tokio::test]
+async fn srvr_and_stat_tell_what_the_server_did_and_for_whom() {
+    let server = serve(|_| {}).await;
+    let mut client = Raw::connect(server.address()).await;
+    let zxid = client.ask(&create_as("/a", CreateMode::Persistent)).await.zxid;
+
+    let srvr = say(server.address(), "srvr").await;
+    let stat = say(server.address(), "stat").await;
+
+    for text in [&srvr, &stat] {
+        assert!(text.starts_with("Zookeeper version: 3."), "{text}");
+        assert!(text.contains("Latency min/avg/max: "), "{text}");
+        assert_eq!(value(text, "Received", ": "), "2", "one hello, one create");
+        assert_eq!(value(text, "Sent", ": "), "2");
+        assert_eq!(value(text, "Connections", ": "), "1");
+        assert_eq!(value(text, "Outstanding", ": "), "0");
+        assert_eq!(value(text, "Zxid", ": "), format!("{zxid:#x}"));
+        assert_eq!(value(text, "Mode", ": "), "standalone");
+        assert_eq!(value(text, "Node count", ": "), "5");
+    }
+    assert!(!srvr.contains("Clients:"));
+    assert!(stat.contains("Clients:\n /127.0.0.1:"), "{stat}");
+}
+
+#[tokio::test]
+async fn mntr_counts() {
+    let server = serve(|_| {}).await;
+    let mut client = Raw::connect(server.address()).await;
+    client.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
+    client.call(&set("/mine", vec![b'x'; 1000])).await.unwrap();
+    client.call(&Request::GetData { path: "/mine".into(), watch: true }).await.unwrap();
+
+    let text = say(server.address(), "mntr").await;
+
+    for (name, expected) in [
+        ("zk_server_state", "standalone"),
+        ("zk_packets_received", "4"),
+        ("zk_packets_sent", "4"),
+        ("zk_num_alive_connections", "1"),
+        ("zk_outstanding_requests", "0"),
+        ("zk_znode_count", "5"),
+        ("zk_watch_count", "1"),
+        ("zk_ephemerals_count", "1"),
+        ("zk_global_sessions", "1"),
+    ] {
+        assert_eq!(value(&text, name, "\t"), expected, "{name}");
+    }
+    let size: usize = value(&text, "zk_approximate_data_size", "\t").parse().unwrap();
+    assert!((1000..1100).contains(&size), "{size}");
+    assert!(value(&text, "zk_version", "\t").starts_with("3."), "{text}");
+}
+
+#[tokio::test]
+async fn conf_shows_the_configuration_in_force() {
+    let server = serve(|config| {
+        config.min_session_timeout = Duration::from_millis(123);
+        config.max_session_timeout = Duration::from_millis(45_678);
+        config.max_frame = 9999;
+        config.max_connections = 77;
+    })
+    .await;
+
+    let text = say(server.address(), "conf").await;
+
+    for (name, expected) in [
+        ("clientPort", server.address().port().to_string()),
+        ("clientPortAddress", "127.0.0.1".into()),
+        ("dataDir", "(memory)".into()),
+        ("minSessionTimeout", "123".into()),
+        ("maxSessionTimeout", "45678".into()),
+        ("jute.maxbuffer", "9999".into()),
+        ("maxConnections", "77".into()),
+    ] {
+        assert_eq!(value(&text, name, "="), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
+    let server = serve(|_| {}).await;
+    let mut one = Raw::connect(server.address()).await;
+    let mut other = Raw::connect(server.address()).await;
+    one.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
+    for client in [&mut one, &mut other] {
+        client.call(&Request::GetData { path: "/mine".into(), watch: true }).await.unwrap();
+        client.call(&Request::GetChildren { path: "/".into(), watch: true }).await.unwrap();
+    }
+
+    let cons = say(server.address(), "cons").await;
+    let dump = say(server.address(), "dump").await;
+    let wchs = say(server.address(), "wchs").await;
+
+    for (client, received) in [(&one, 4), (&other, 3)] {
+        let session = format!("sid={:#x}", client.session);
+        let line = cons.lines().find(|line| line.contains(&session)).expect("a line for each");
+        assert!(line.starts_with(" /127.0.0.1:"), "{line}");
+        assert!(line.contains(&format!("recved={received},sent={received}")), "{line}");
+    }
+    assert_eq!(cons.lines().count(), 2);
+    assert!(dump.contains("Sessions (2):"), "{dump}");
+    assert!(dump.contains("Sessions with Ephemerals (1):"), "{dump}");
+    assert!(dump.contains(&format!("{:#x}:\n\t/mine\n", one.session)), "{dump}");
+    assert_eq!(wchs, "2 connections watching 2 paths\nTotal watches:4\n");
+}
+
+#[tokio::test]
+async fn envi_describes_the_machine() {
+    let server = serve(|_| {}).await;
+
+    let text = say(server.address(), "envi").await;
+
+    assert!(text.starts_with("Environment:\nzookeeper.version=3."), "{text}");
+    assert_eq!(value(&text, "os.name", "="), std::env::consts::OS);
+}
+
+#[tokio::test]
+async fn four_letters_that_are_no_word_are_a_length_nobody_should_wait_for() {
+    let log = Log::capture();
+    let server = serve(|_| {}).await;
+
+    for word in ["kill", "RUOK", "help", "xyzw"] {
+        assert_eq!(say(server.address(), word).await, "", "{word}");
+    }
+
+    let length = i32::from_be_bytes(*b"xyzw");
+    log.says(&["connection closed", &format!("a frame of {length} bytes")]).await;
+    assert_eq!(say(server.address(), "ruok").await, "imok");
+}
