@@ -1,0 +1,57 @@
+//! Benchmarks with bars: ours against the real thing, the same program against both, in one run.
+
+use std::{error::Error, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use tokio::task::JoinSet;
+
+mod files;
+mod registry;
+mod statistics;
+mod stopwatch;
+
+/// What goes wrong in a benchmark ends it; nobody does anything different about one error than about another.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Benchmarks; each ends with exit code 1 when one of its bars is missed, and with 2 when it could not be run.
+#[derive(Debug, Parser)]
+struct Options {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    /// tinykeeper against ZooKeeper, and our client against zookeeper-client
+    Registry(registry::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Options { benchmark } = Options::parse();
+    files::allow_many();
+    let mut tasks = JoinSet::new();
+    // On a worker, where a client's callers usually are: `main` itself is woken from another thread each time.
+    tasks.spawn(run(benchmark));
+    let ended = tokio::select! {
+        ended = tasks.join_next() => ended,
+        // By the ordinary way out, so that the servers and their folders go.
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    match ended {
+        Some(Ok(Ok(true))) => ExitCode::SUCCESS,
+        Some(Ok(Ok(false))) => ExitCode::from(1),
+        Some(Ok(Err(error))) => {
+            eprintln!("bench: {error}");
+            ExitCode::from(2)
+        }
+        Some(Err(_)) | None => ExitCode::from(2),
+    }
+}
+
+/// Whether every bar was met.
+async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
+    match benchmark {
+        Benchmark::Registry(options) => registry::run(options).await,
+    }
+}

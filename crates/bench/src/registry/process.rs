@@ -1,0 +1,109 @@
+//! tinykeeper as users run it: the released program, in a process of its own.
+
+use std::{
+    env, fs,
+    fs::File,
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use super::contestant::Keeping;
+use crate::BoxError;
+
+/// A running tinykeeper; dropping it kills it and removes its folder.
+pub(super) struct Tinykeeper {
+    child: Child,
+    address: SocketAddr,
+    // Kept, or whatever it says next would end it.
+    _stdout: BufReader<ChildStdout>,
+    // After the child, who writes there.
+    _folder: TempDir,
+}
+
+impl Tinykeeper {
+    pub(super) fn start(keeping: Keeping) -> Result<Self, BoxError> {
+        let program = beside_us()?;
+        // The testbed's servers have their folders in the same place, so both are on one file system.
+        let folder = tempfile::Builder::new().prefix("bench-tinykeeper-").tempdir()?;
+        let log = folder.path().join("log");
+        let mut command = Command::new(&program);
+        command.args(["--listen", "127.0.0.1:0"]);
+        if keeping != Keeping::InMemory {
+            command.arg("--data").arg(folder.path().join("data"));
+        }
+        if keeping == Keeping::Unsynced {
+            command.arg("--no-fsync");
+        }
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        let Some(address) = address_in(&line) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("tinykeeper did not start: {}", last_line(&log)).into());
+        };
+        Ok(Self { child, address, _stdout: stdout, _folder: folder })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Tinykeeper {
+    fn drop(&mut self) {
+        // It has ended by itself at worst.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Cargo puts the programs of a workspace into one folder.
+fn beside_us() -> Result<PathBuf, BoxError> {
+    let program = env::current_exe()?.with_file_name("tinykeeper");
+    if program.is_file() {
+        Ok(program)
+    } else {
+        let place = program.display();
+        Err(format!("no {place}; hint: cargo build --release -p tinykeeper (make bench does it)")
+            .into())
+    }
+}
+
+/// `tinykeeper is ready on 127.0.0.1:2181, in memory`
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(" is ready on ")?;
+    rest.split_once(',')?.0.parse().ok()
+}
+
+fn last_line(log: &Path) -> String {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    log.lines().last().unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_it_is_ready_says_where() {
+        let line = "tinykeeper is ready on 127.0.0.1:4711, in /tmp/data\n";
+
+        assert_eq!(address_in(line), Some(([127, 0, 0, 1], 4711).into()));
+        assert_eq!(address_in(""), None);
+    }
+}
