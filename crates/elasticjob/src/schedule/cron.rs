@@ -1,0 +1,100 @@
+//! A Quartz cron expression.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    str::FromStr,
+    sync::Arc,
+};
+
+use super::{
+    error::{CronError, Warning},
+    fields::Fields,
+    parse::parse,
+};
+
+/// A Quartz cron expression, read as Quartz 2.3.2 reads it: seconds, minutes, hours, day of month, month, day of week, and a
+/// year if one is given. It knows no time zone; a [`Schedule`](super::Schedule) does.
+///
+/// Invariant: every field names at least one value, and exactly one of the two day fields is `?`. Equal is what has the same text.
+///
+/// ```
+/// use elasticjob::schedule::Cron;
+///
+/// let cron: Cron = "0 15 10 ? * MON-FRI".parse()?;
+/// assert_eq!(cron.to_string(), "0 15 10 ? * MON-FRI");
+/// assert!(cron.warnings().is_empty());
+/// # Ok::<(), elasticjob::schedule::CronError>(())
+/// ```
+#[derive(Clone)]
+pub struct Cron {
+    text: Arc<str>,
+    fields: Fields,
+    warnings: Arc<[Warning]>,
+}
+
+impl Cron {
+    /// The expression as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What Quartz accepts but hardly means as it is written.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Whether it is a rhythm and not a set of times of day: its hours are `*` or have a step. A rhythm goes on while the clocks
+    /// change, a time of day comes once a day; see [`Dst::Default`](super::Dst::Default).
+    ///
+    /// ```
+    /// use elasticjob::schedule::Cron;
+    ///
+    /// assert!("0 0/20 * * * ?".parse::<Cron>()?.is_interval());
+    /// assert!("0 0 0/6 * * ?".parse::<Cron>()?.is_interval());
+    /// assert!(!"0 0/20 2 * * ?".parse::<Cron>()?.is_interval());
+    /// # Ok::<(), elasticjob::schedule::CronError>(())
+    /// ```
+    pub fn is_interval(&self) -> bool {
+        self.fields.interval
+    }
+
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+}
+
+impl FromStr for Cron {
+    type Err = CronError;
+
+    fn from_str(text: &str) -> Result<Self, CronError> {
+        let (fields, warnings) = parse(text)?;
+        Ok(Self { text: text.into(), fields, warnings: warnings.into() })
+    }
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl fmt::Debug for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cron({:?})", self.text)
+    }
+}
+
+impl PartialEq for Cron {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Cron {}
+
+impl Hash for Cron {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}

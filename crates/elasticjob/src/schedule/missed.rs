@@ -1,0 +1,137 @@
+//! Being late: which fires were missed, and whether one is late at all.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::when::Schedule;
+
+/// Fires nobody started: what a policy needs to choose none, the last or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// The first of them.
+    pub first: Timestamp,
+    /// The last of them.
+    pub last: Timestamp,
+    /// How many, up to [`Missed::MOST`]: whoever slept for a year need not count every second of it.
+    pub count: usize,
+}
+
+impl Missed {
+    /// Where counting ends.
+    pub const MOST: usize = 1000;
+}
+
+impl Schedule {
+    /// The fires that came after `last`, the last one known to be started, up to and including `now`, and not earlier than
+    /// `window` before it. `None` if there are none.
+    ///
+    /// ```
+    /// # use elasticjob::schedule::{Dst, Schedule, Zone};
+    /// use jiff::SignedDuration;
+    ///
+    /// # let schedule = Schedule { cron: "0 0 * * * ?".parse()?, zone: Zone::utc(), dst: Dst::Default };
+    /// // Every hour, and down since yesterday evening.
+    /// let missed = schedule
+    ///     .missed("2026-11-14T20:00:00Z".parse()?, "2026-11-15T06:36:07Z".parse()?, SignedDuration::from_hours(3))
+    ///     .unwrap();
+    ///
+    /// assert_eq!(missed.first, "2026-11-15T04:00:00Z".parse()?);
+    /// assert_eq!(missed.last, "2026-11-15T06:00:00Z".parse()?);
+    /// assert_eq!(missed.count, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn missed(
+        &self,
+        last: Timestamp,
+        now: Timestamp,
+        window: SignedDuration,
+    ) -> Option<Missed> {
+        // A fire at the very edge of the window is inside, and the search begins after its start.
+        let edge = now.checked_sub(window).unwrap_or(Timestamp::MIN);
+        let edge = edge.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(edge);
+        let mut fires = self.fires_between(last.max(edge), now);
+        let first = fires.next()?;
+        let (mut latest, mut count) = (first, 1);
+        for fire in fires.take(Missed::MOST - 1) {
+            (latest, count) = (fire, count + 1);
+        }
+        if count == Missed::MOST {
+            let after_now = now.checked_add(SignedDuration::from_nanos(1)).unwrap_or(now);
+            latest = self.prev_before(after_now).unwrap_or(latest);
+        }
+        Some(Missed { first, last: latest, count })
+    }
+}
+
+/// Whether a fire is so late that it counts as missed.
+pub fn is_misfire(due_at: Timestamp, now: Timestamp, tolerance: SignedDuration) -> bool {
+    now.duration_since(due_at) > tolerance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn schedule(cron: &str) -> Schedule {
+        Schedule {
+            cron: cron.parse().unwrap(),
+            zone: "Europe/Berlin".parse().unwrap(),
+            dst: super::super::Dst::Default,
+        }
+    }
+
+    #[test]
+    fn a_fire_within_tolerance_is_on_time() {
+        let due_at = at("2026-03-29T02:00:00Z");
+        let tolerance = SignedDuration::from_secs(5);
+
+        assert!(!is_misfire(due_at, due_at + tolerance, tolerance));
+        assert!(is_misfire(due_at, due_at + SignedDuration::from_secs(6), tolerance));
+        assert!(!is_misfire(due_at, due_at - tolerance, SignedDuration::ZERO));
+    }
+
+    #[test]
+    fn the_last_started_fire_is_not_missed_and_the_one_due_now_is() {
+        let every_ten_minutes = schedule("0 0/10 * * * ?");
+        let (last, now) = (at("2026-11-15T06:00:00Z"), at("2026-11-15T06:30:00Z"));
+
+        let missed = every_ten_minutes.missed(last, now, SignedDuration::from_hours(24)).unwrap();
+
+        assert_eq!(missed.first, at("2026-11-15T06:10:00Z"));
+        assert_eq!((missed.last, missed.count), (now, 3));
+        assert_eq!(every_ten_minutes.missed(now, now, SignedDuration::from_hours(24)), None);
+    }
+
+    #[test]
+    fn a_fire_at_the_edge_of_the_window_is_inside() {
+        let hourly = schedule("0 0 * * * ?");
+        let (last, now) = (at("2026-11-01T00:00:00Z"), at("2026-11-15T06:00:00Z"));
+
+        let missed = hourly.missed(last, now, SignedDuration::from_hours(1)).unwrap();
+
+        assert_eq!((missed.first, missed.last), (at("2026-11-15T05:00:00Z"), now));
+    }
+
+    #[test]
+    fn counting_ends_but_the_last_one_is_still_the_last() {
+        let every_second = schedule("* * * * * ?");
+        let (last, now) = (at("2020-01-01T00:00:00Z"), at("2026-11-15T06:00:00Z"));
+
+        let missed =
+            every_second.missed(last, now, SignedDuration::from_hours(24 * 36500)).unwrap();
+
+        assert_eq!((missed.last, missed.count), (now, Missed::MOST));
+    }
+
+    #[test]
+    fn nothing_is_missed_in_a_window_of_nothing_or_before_it_begins() {
+        let hourly = schedule("0 0 * * * ?");
+        let now = at("2026-11-15T06:30:00Z");
+
+        assert_eq!(hourly.missed(Timestamp::MIN, now, SignedDuration::ZERO), None);
+        assert_eq!(hourly.missed(now, at("2026-11-01T00:00:00Z"), SignedDuration::MAX), None);
+    }
+}
