@@ -1,0 +1,273 @@
+//! Configurations of ElasticJob 2.1.5: one line of JSON.
+//!
+//! Nobody can share a job with 2.1.5, so these are read to be imported, never written. What named a Java class then names a type now,
+//! where there is one; what has no counterpart is listed and not carried over.
+
+use serde_json::{Map, Value};
+
+use super::{
+    error::Unreadable,
+    job::Job,
+    name::JobName,
+    policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile},
+    shards::ShardCount,
+};
+
+/// The names a Java class of 2.1.5 has now. No name means the default.
+const CLASSES: [(&str, Option<&str>); 6] = [
+    ("com.dangdang.ddframe.job.executor.handler.impl.DefaultJobExceptionHandler", None),
+    ("com.dangdang.ddframe.job.executor.handler.impl.DefaultExecutorServiceHandler", None),
+    ("com.dangdang.ddframe.job.lite.api.strategy.impl.AverageAllocationJobShardingStrategy", None),
+    (
+        "com.dangdang.ddframe.job.lite.api.strategy.impl.OdevitySortByNameJobShardingStrategy",
+        Some("ODEVITY"),
+    ),
+    (
+        "com.dangdang.ddframe.job.lite.api.strategy.impl.RotateServerByNameJobShardingStrategy",
+        Some("ROUND_ROBIN"),
+    ),
+    ("", None),
+];
+
+/// A job as 2.1.5 stored it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Legacy {
+    /// What it is now.
+    pub job: Job,
+    /// The Java class that ran it; none for scripts.
+    pub class: Option<String>,
+    /// What kind of job it was.
+    pub kind: LegacyKind,
+    /// What is not carried over, one sentence each.
+    pub dropped: Vec<String>,
+}
+
+/// What kind of job it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LegacyKind {
+    /// `SIMPLE`.
+    Simple,
+    /// `DATAFLOW`.
+    Dataflow,
+    /// `SCRIPT`.
+    Script,
+}
+
+impl Legacy {
+    /// Reads the document 2.1.5 stored for the job of this name.
+    ///
+    /// ```
+    /// use elasticjob::job::{Legacy, LegacyKind};
+    ///
+    /// let document = br#"{"jobName":"j","jobClass":"","jobType":"SCRIPT","cron":"0 0 * * * ?","shardingTotalCount":2,"scriptCommandLine":"sh a.sh"}"#;
+    /// let legacy = Legacy::read(&"j".parse()?, document).unwrap();
+    /// assert_eq!(legacy.kind, LegacyKind::Script);
+    /// assert_eq!(legacy.job.props.get("script.command.line"), Some("sh a.sh"));
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
+        let reader = Reader { job: name };
+        let map: Map<String, Value> = serde_json::from_slice(document).map_err(|error| {
+            let line = Some(error.line()).filter(|line| *line > 0);
+            Unreadable { line, ..reader.wrong(None, format!("not the JSON of 2.1.5: {error}")) }
+        })?;
+        reader.document(&map)
+    }
+}
+
+struct Reader<'a> {
+    job: &'a JobName,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, key: Option<&str>, problem: impl Into<String>) -> Unreadable {
+        Unreadable {
+            job: self.job.clone(),
+            document: "config".to_owned(),
+            line: None,
+            key: key.map(ToOwned::to_owned),
+            problem: problem.into(),
+        }
+    }
+
+    fn document(&self, map: &Map<String, Value>) -> Result<Legacy, Unreadable> {
+        let name = self.text(map, "jobName")?;
+        if name != self.job.as_str() {
+            return Err(
+                self.wrong(Some("jobName"), format!("it says that the job is called {name:?}"))
+            );
+        }
+        let kind = match self.text(map, "jobType")?.as_str() {
+            "SIMPLE" => LegacyKind::Simple,
+            "DATAFLOW" => LegacyKind::Dataflow,
+            "SCRIPT" => LegacyKind::Script,
+            other => {
+                let problem = format!("{other:?} is not SIMPLE, DATAFLOW or SCRIPT");
+                return Err(self.wrong(Some("jobType"), problem));
+            }
+        };
+        let mut job = Job::new(self.job.clone());
+        let cron = self.text(map, "cron")?;
+        if !cron.is_empty() {
+            // Quartz scheduled it until now, so its rule for changing clocks stays.
+            job.cron = Some(cron.parse().map_err(|error| self.invalid("cron", &error))?);
+        }
+        let count = self.int(map, "shardingTotalCount", 0)?;
+        job.shards = ShardCount::try_from(u32::try_from(count).unwrap_or(0))
+            .map_err(|error| self.wrong(Some("shardingTotalCount"), error.problem))?;
+        job.items = self
+            .text(map, "shardingItemParameters")?
+            .parse()
+            .map_err(|error| self.invalid("shardingItemParameters", &error))?;
+        job.parameter = self.text(map, "jobParameter")?;
+        job.description = self.text(map, "description")?;
+        job.disabled = self.flag(map, "disabled", false)?;
+        job.max_time_diff = MaxTimeDiff::seconds(self.int(map, "maxTimeDiffSeconds", -1)?);
+        job.reconcile = Reconcile::minutes(self.int(map, "reconcileIntervalMinutes", 10)?);
+        if self.flag(map, "failover", false)? {
+            job.failover = Failover::TakeOver;
+        }
+        if !self.flag(map, "misfire", true)? {
+            job.misfire = Misfire::Skip;
+        }
+        if !self.flag(map, "monitorExecution", true)? {
+            job.monitor = Monitor::Nothing;
+        }
+        if self.flag(map, "overwrite", false)? {
+            job.overwrite = Overwrite::LocalWins;
+        }
+        let dropped = self.plug_ins(map, &mut job)?;
+        self.own_of_kind(map, kind, &mut job)?;
+        let class = Some(self.text(map, "jobClass")?)
+            .filter(|class| kind != LegacyKind::Script && !class.is_empty());
+        Ok(Legacy { job, class, kind, dropped })
+    }
+
+    /// What was a class and is a name now.
+    fn plug_ins(&self, map: &Map<String, Value>, job: &mut Job) -> Result<Vec<String>, Unreadable> {
+        let empty = Map::new();
+        let properties = map.get("jobProperties").and_then(Value::as_object).unwrap_or(&empty);
+        let mut dropped = Vec::new();
+        for (key, class) in [
+            ("jobShardingStrategyClass", self.text(map, "jobShardingStrategyClass")?),
+            ("job_exception_handler", self.text(properties, "job_exception_handler")?),
+            ("executor_service_handler", self.text(properties, "executor_service_handler")?),
+        ] {
+            match CLASSES.iter().find(|(known, _)| *known == class) {
+                Some((_, name)) if key == "jobShardingStrategyClass" => {
+                    job.strategy_type = name.map(Into::into);
+                }
+                Some(_) => {}
+                None => dropped.push(format!("{key}: there is no counterpart for {class}")),
+            }
+        }
+        if self.int(map, "monitorPort", -1)? >= 0 {
+            dropped.push(
+                "monitorPort: the dump port belongs to a process now, not to a job".to_owned(),
+            );
+        }
+        Ok(dropped)
+    }
+
+    /// What only this kind of job has.
+    fn own_of_kind(
+        &self,
+        map: &Map<String, Value>,
+        kind: LegacyKind,
+        job: &mut Job,
+    ) -> Result<(), Unreadable> {
+        let (key, prop, value) = match kind {
+            LegacyKind::Simple => return Ok(()),
+            LegacyKind::Dataflow => {
+                let streaming = self.flag(map, "streamingProcess", false)?;
+                ("streamingProcess", "streaming.process", streaming.to_string())
+            }
+            LegacyKind::Script => {
+                ("scriptCommandLine", "script.command.line", self.text(map, "scriptCommandLine")?)
+            }
+        };
+        job.props.set(prop, value).map_err(|error| self.wrong(Some(key), error.problem))
+    }
+
+    fn text(&self, map: &Map<String, Value>, key: &str) -> Result<String, Unreadable> {
+        match map.get(key) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => Err(self.wrong(Some(key), format!("{other} is not text"))),
+        }
+    }
+
+    fn flag(&self, map: &Map<String, Value>, key: &str, default: bool) -> Result<bool, Unreadable> {
+        match map.get(key) {
+            None => Ok(default),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(self.wrong(Some(key), format!("{other} is neither true nor false"))),
+        }
+    }
+
+    fn int(&self, map: &Map<String, Value>, key: &str, default: i32) -> Result<i32, Unreadable> {
+        let Some(value) = map.get(key) else { return Ok(default) };
+        let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+        number.ok_or_else(|| {
+            self.wrong(Some(key), format!("{value} is not a whole number of 32 bits"))
+        })
+    }
+
+    fn invalid(&self, key: &str, error: &dyn std::fmt::Display) -> Unreadable {
+        self.wrong(Some(key), error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(document: &str) -> Result<Legacy, Unreadable> {
+        Legacy::read(&"testJob".parse().unwrap(), document.as_bytes())
+    }
+
+    const DATAFLOW: &str = r#"{"jobName":"testJob","jobClass":"com.acme.Flow","jobType":"DATAFLOW","cron":"0/1 * * * * ?","shardingTotalCount":3,"shardingItemParameters":"0\u003da,1\u003db","jobParameter":"p","failover":true,"misfire":false,"description":"desc","jobProperties":{"job_exception_handler":"com.acme.Mine","executor_service_handler":"com.dangdang.ddframe.job.executor.handler.impl.DefaultExecutorServiceHandler"},"streamingProcess":true,"monitorExecution":false,"maxTimeDiffSeconds":1000,"monitorPort":8888,"jobShardingStrategyClass":"com.dangdang.ddframe.job.lite.api.strategy.impl.OdevitySortByNameJobShardingStrategy","reconcileIntervalMinutes":15,"disabled":true,"overwrite":true}"#;
+
+    #[test]
+    fn every_property_of_2_1_5_is_carried_over_or_named() {
+        let legacy = read(DATAFLOW).unwrap();
+
+        assert_eq!(legacy.class.as_deref(), Some("com.acme.Flow"));
+        assert_eq!(
+            legacy.job.to_yaml(),
+            "cron: 0/1 * * * * ?\ndescription: desc\ndisabled: true\nfailover: true\njobName: testJob\njobParameter: p\njobShardingStrategyType: ODEVITY\nmaxTimeDiffSeconds: 1000\nmisfire: false\nmonitorExecution: false\noverwrite: true\nprops:\n  streaming.process: 'true'\nreconcileIntervalMinutes: 15\nshardingItemParameters: 0=a,1=b\nshardingTotalCount: 3\nstaticSharding: false\n"
+        );
+        assert_eq!(legacy.dropped.len(), 2, "{:?}", legacy.dropped);
+    }
+
+    #[test]
+    fn the_reader_of_3_0_says_that_it_is_older() {
+        let error = Job::read(&"testJob".parse().unwrap(), DATAFLOW.as_bytes()).unwrap_err();
+
+        assert!(
+            error.to_string().contains("2.1.5") && error.to_string().contains("import"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_by_its_key() {
+        for (document, place) in [
+            ("", "JSON"),
+            ("{\n\"jobName\": }", "line 2"),
+            (r#"{"jobName":"other"}"#, "key jobName"),
+            (r#"{"jobName":"testJob","jobType":"CLOUD"}"#, "key jobType"),
+            (r#"{"jobName":"testJob","jobType":"SIMPLE"}"#, "key shardingTotalCount"),
+            (r#"{"jobName":"testJob","jobType":"SIMPLE","cron":"x"}"#, "key cron"),
+            (
+                r#"{"jobName":"testJob","jobType":"SIMPLE","shardingTotalCount":1,"misfire":"a"}"#,
+                "key misfire",
+            ),
+        ] {
+            let error = read(document).unwrap_err().to_string();
+
+            assert!(error.contains("job testJob") && error.contains(place), "{error}");
+        }
+    }
+}

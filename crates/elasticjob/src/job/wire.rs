@@ -1,0 +1,318 @@
+//! A job's configuration as it is stored: the ancestor's YAML.
+//!
+//! Written byte for byte as 3.0.5 writes it. Read as Java reads it, and a little more: both spellings of the thread-pool key, any tag on
+//! extra configuration, nothing instead of an empty list. A key that is missing means what it means to Java, which is not the documented
+//! default: no monitoring, no misfire, no reconciliation.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+
+use super::{
+    error::{Invalid, Unreadable},
+    extra::Extra,
+    job::{Job, Spelling},
+    kinds::TypeName,
+    name::JobName,
+    policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding},
+    props::Props,
+    shards::ShardCount,
+    yaml::{Kind, Node, bool_of, emit, int_of, java_text, load},
+};
+
+const THREAD_POOL: &str = "jobExecutorThreadPoolSizeProviderType";
+const THREAD_POOL_UP_TO_304: &str = "jobExecutorServiceHandlerType";
+/// Keys that only a 2.1.5 document has.
+const LEGACY: [&str; 3] = ["jobClass", "jobType", "jobProperties"];
+
+impl Job {
+    /// The document, byte for byte as the ancestor writes it.
+    ///
+    /// ```
+    /// use elasticjob::job::Job;
+    ///
+    /// let yaml = Job::named("settle")?.shards(3).to_yaml();
+    /// assert!(yaml.starts_with("description: ''\ndisabled: false\nfailover: false\njobName: settle\n"));
+    /// assert_eq!(Job::read(&"settle".parse()?, yaml.as_bytes()).unwrap().shards.get(), 3);
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    pub fn to_yaml(&self) -> String {
+        let entries = properties(self).into_iter().map(|(key, value)| (Node::text(key), value));
+        emit(&Node::mapping(entries.collect()))
+    }
+
+    /// Reads the document stored for the job of this name.
+    ///
+    /// ```
+    /// use elasticjob::job::Job;
+    ///
+    /// let document = b"jobName: settle\nshardingTotalCount: 3\ncron: every day\n";
+    /// let error = Job::read(&"settle".parse()?, document).unwrap_err();
+    /// assert!(error.to_string().starts_with("job settle: the stored config cannot be read, line 3, key cron: "));
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
+        let reader = Reader { job: name, line: 0, key: String::new() };
+        let text = std::str::from_utf8(document).map_err(|_| reader.wrong("it is not UTF-8"))?;
+        let root = load(text).map_err(|error| Unreadable {
+            line: Some(error.line),
+            ..reader.wrong(error.problem)
+        })?;
+        let root = root.ok_or_else(|| reader.wrong("it is empty"))?;
+        reader.document(&root)
+    }
+}
+
+/// A job's properties under the ancestor's names, in its order; those that are not set are left out.
+pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
+    let text = |text: &str| Some(Node::text(text));
+    let name = |name: &Option<TypeName>| name.as_ref().map(|name| Node::text(name.as_str()));
+    let blank = |is_blank: bool| is_blank.then(|| Node::text(""));
+    let flag = |flag: bool| Some(Node::bool(flag));
+    let list = |node: Node| Some(node).filter(|node| node.kind != Kind::Sequence(Vec::new()));
+    let listeners = job.listener_types.iter().map(|name| Node::text(name.as_str())).collect();
+    let props = job.props.iter().map(|(key, value)| (Node::text(key), Node::text(value))).collect();
+    let thread_pool = match job.spelling {
+        Spelling::Since305 => THREAD_POOL,
+        Spelling::UpTo304 => THREAD_POOL_UP_TO_304,
+    };
+    let cron = job.cron.as_ref().map(|cron| Node::text(cron.as_str()));
+    let zone = job.zone.as_ref().map(|zone| Node::text(zone.as_str()));
+    [
+        ("cron", cron.or_else(|| blank(job.blank.cron))),
+        ("description", text(&job.description)),
+        ("disabled", flag(job.disabled)),
+        ("failover", flag(job.failover == Failover::TakeOver)),
+        ("jobErrorHandlerType", name(&job.error_handler_type)),
+        (thread_pool, name(&job.thread_pool_type)),
+        ("jobExtraConfigurations", list(job.extra.to_node())),
+        ("jobListenerTypes", list(Node::sequence(listeners))),
+        ("jobName", text(job.name.as_str())),
+        ("jobParameter", text(&job.parameter)),
+        ("jobShardingStrategyType", name(&job.strategy_type)),
+        ("label", job.label.as_deref().map(Node::text)),
+        ("maxTimeDiffSeconds", Some(Node::int(job.max_time_diff.get()))),
+        ("misfire", flag(job.misfire == Misfire::RunOnce)),
+        ("monitorExecution", flag(job.monitor == Monitor::Executions)),
+        ("overwrite", flag(job.overwrite == Overwrite::LocalWins)),
+        ("props", Some(Node::mapping(props)).filter(|_| !job.props.is_empty())),
+        ("reconcileIntervalMinutes", Some(Node::int(job.reconcile.get()))),
+        ("shardingItemParameters", text(job.items.as_str())),
+        ("shardingTotalCount", Some(Node::int(job.shards.get()))),
+        ("staticSharding", flag(job.resharding == Resharding::Static)),
+        ("timeZone", zone.or_else(|| blank(job.blank.zone))),
+    ]
+    .into_iter()
+    .filter_map(|(key, node)| Some((key, node?)))
+    .collect()
+}
+
+/// Of two values for the same key the last one counts, and Java does not even look at the other.
+fn last_of_each(entries: &[(Node, Node)]) -> impl Iterator<Item = &(Node, Node)> {
+    entries.iter().enumerate().filter_map(|(index, entry)| {
+        let again = entries[index + 1..].iter().any(|(later, _)| *later == entry.0);
+        (!again).then_some(entry)
+    })
+}
+
+/// Reads one value after the other and knows where it is.
+struct Reader<'a> {
+    job: &'a JobName,
+    line: usize,
+    key: String,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, problem: impl Into<String>) -> Unreadable {
+        Unreadable {
+            job: self.job.clone(),
+            document: "config".to_owned(),
+            line: Some(self.line).filter(|line| *line > 0),
+            key: Some(self.key.clone()).filter(|key| !key.is_empty()),
+            problem: problem.into(),
+        }
+    }
+
+    fn document(mut self, root: &Node) -> Result<Job, Unreadable> {
+        self.line = root.line;
+        let Kind::Mapping(entries) = &root.kind else {
+            let problem = if root.is_null() { "it is empty" } else { "it is not a map" };
+            return Err(self.wrong(problem));
+        };
+        let mut job = Job::new(self.job.clone());
+        (job.monitor, job.misfire, job.reconcile) =
+            (Monitor::Nothing, Misfire::Skip, Reconcile::OFF);
+        let mut seen = (false, false);
+        for (key, value) in last_of_each(entries) {
+            self.line = key.line;
+            let Kind::Scalar(name) = &key.kind else {
+                return Err(self.wrong(format!("a key is text, not {}", key.kind_name())));
+            };
+            self.key.clone_from(name);
+            self.line = value.line.max(key.line);
+            self.property(&mut job, name, value)?;
+            seen.0 |= name == "jobName";
+            seen.1 |= name == "shardingTotalCount";
+        }
+        (self.line, self.key) = (0, String::new());
+        match seen {
+            (true, true) => Ok(job),
+            (false, _) => Err(self.wrong("it has no jobName")),
+            (_, false) => Err(self.wrong("it has no shardingTotalCount")),
+        }
+    }
+
+    fn property(&mut self, job: &mut Job, key: &str, value: &Node) -> Result<(), Unreadable> {
+        match key {
+            "cron" => {
+                let text = self.text(value)?;
+                job.blank.cron = text.as_deref() == Some("");
+                job.cron = self.parsed(text.filter(|text| !text.is_empty()).as_deref())?;
+            }
+            "timeZone" => {
+                let text = self.text(value)?;
+                job.blank.zone = text.as_deref() == Some("");
+                job.zone = self.parsed(text.filter(|text| !text.is_empty()).as_deref())?;
+            }
+            "description" => job.description = self.text(value)?.unwrap_or_default(),
+            "disabled" => job.disabled = self.flag(value)?,
+            "failover" => {
+                job.failover = if self.flag(value)? { Failover::TakeOver } else { Failover::Wait };
+            }
+            "jobErrorHandlerType" => job.error_handler_type = self.name(value)?,
+            THREAD_POOL => {
+                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::Since305);
+            }
+            THREAD_POOL_UP_TO_304 => {
+                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::UpTo304);
+            }
+            "jobExtraConfigurations" => {
+                job.extra =
+                    Extra::from_node(value).ok_or_else(|| self.wrong("it is not a list"))?;
+            }
+            "jobListenerTypes" => job.listener_types = self.list(value)?,
+            "jobName" => self.same_name(value)?,
+            "jobParameter" => job.parameter = self.text(value)?.unwrap_or_default(),
+            "jobShardingStrategyType" => job.strategy_type = self.name(value)?,
+            "label" => job.label = self.text(value)?,
+            "maxTimeDiffSeconds" => job.max_time_diff = MaxTimeDiff::seconds(self.int(value)?),
+            "misfire" => {
+                job.misfire = if self.flag(value)? { Misfire::RunOnce } else { Misfire::Skip };
+            }
+            "monitorExecution" => {
+                job.monitor =
+                    if self.flag(value)? { Monitor::Executions } else { Monitor::Nothing };
+            }
+            "overwrite" => {
+                job.overwrite =
+                    if self.flag(value)? { Overwrite::LocalWins } else { Overwrite::StoredWins };
+            }
+            "props" => job.props = self.props(value)?,
+            "reconcileIntervalMinutes" => job.reconcile = Reconcile::minutes(self.int(value)?),
+            "shardingItemParameters" => {
+                job.items = self.parsed(self.text(value)?.as_deref())?.unwrap_or_default();
+            }
+            "shardingTotalCount" => job.shards = self.count(value)?,
+            "staticSharding" => {
+                job.resharding =
+                    if self.flag(value)? { Resharding::Static } else { Resharding::Elastic };
+            }
+            legacy if LEGACY.contains(&legacy) => {
+                return Err(self.wrong(
+                    "it was written by ElasticJob 2.1.5, with which nobody can share a job; hint: elasticjob job import",
+                ));
+            }
+            _ => {
+                return Err(self.wrong(
+                    "this key is unknown, to Java as well; hint: correct it, or move it into props",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn same_name(&self, value: &Node) -> Result<(), Unreadable> {
+        match self.text(value)? {
+            Some(name) if name == self.job.as_str() => Ok(()),
+            name => {
+                let name = name.unwrap_or_default();
+                Err(self.wrong(format!("it says that the job is called {name:?}")))
+            }
+        }
+    }
+
+    /// Where Java has a string, the text counts as it stands, whatever it looks like.
+    fn text(&self, value: &Node) -> Result<Option<String>, Unreadable> {
+        match &value.kind {
+            Kind::Scalar(_) if value.is_null() => Ok(None),
+            Kind::Scalar(text) if value.is_binary() => {
+                let compact: String = text.split_whitespace().collect();
+                let bytes = BASE64.decode(compact).ok();
+                let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+                text.map(Some).ok_or_else(|| self.wrong("these bytes are not text"))
+            }
+            Kind::Scalar(text) => Ok(Some(text.clone())),
+            _ => Err(self.wrong(format!("it is {} and should be text", value.kind_name()))),
+        }
+    }
+
+    fn name(&self, value: &Node) -> Result<Option<TypeName>, Unreadable> {
+        Ok(self.text(value)?.map(TypeName::from))
+    }
+
+    fn parsed<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
+    where
+        T::Err: std::fmt::Display,
+    {
+        text.map(str::parse).transpose().map_err(|error: T::Err| self.wrong(error.to_string()))
+    }
+
+    fn flag(&self, value: &Node) -> Result<bool, Unreadable> {
+        let text = self.text(value)?.unwrap_or_default();
+        bool_of(&text).ok_or_else(|| self.wrong(format!("{text:?} is neither true nor false")))
+    }
+
+    fn int(&self, value: &Node) -> Result<i32, Unreadable> {
+        let text = self.text(value)?.unwrap_or_default();
+        int_of(&text)
+            .ok_or_else(|| self.wrong(format!("{text:?} is not a whole number of 32 bits")))
+    }
+
+    fn count(&self, value: &Node) -> Result<ShardCount, Unreadable> {
+        let count = self.int(value)?;
+        let count = u32::try_from(count).unwrap_or(0);
+        ShardCount::try_from(count).map_err(|error| self.wrong(error.problem))
+    }
+
+    fn list(&self, value: &Node) -> Result<Vec<String>, Unreadable> {
+        match &value.kind {
+            Kind::Sequence(items) => items
+                .iter()
+                .map(|item| {
+                    self.text(item)?.ok_or_else(|| self.wrong("there is nothing in one place"))
+                })
+                .collect(),
+            _ if value.is_null() => Ok(Vec::new()),
+            _ => Err(self.wrong(format!("it is {} and should be a list", value.kind_name()))),
+        }
+    }
+
+    fn props(&mut self, value: &Node) -> Result<Props, Unreadable> {
+        let mut props = Props::new();
+        let entries = match &value.kind {
+            Kind::Mapping(entries) => entries,
+            _ if value.is_null() => return Ok(props),
+            _ => return Err(self.wrong(format!("it is {} and should be a map", value.kind_name()))),
+        };
+        for (key, value) in last_of_each(entries) {
+            (self.line, self.key) = (key.line, "props".to_owned());
+            let name = self.text(key)?.unwrap_or_default();
+            (self.line, self.key) = (value.line.max(key.line), format!("props.{name}"));
+            if value.is_null() {
+                return Err(self.wrong("it has no value"));
+            }
+            let text = if value.is_binary() { self.text(value)? } else { None };
+            let text = text.unwrap_or_else(|| java_text(value));
+            props.set(name, text).map_err(|error: Invalid| self.wrong(error.problem))?;
+        }
+        Ok(props)
+    }
+}

@@ -1,0 +1,474 @@
+//! From a tree to text, as SnakeYAML 2.2 writes it with the ancestor's settings: block style, two spaces, eighty columns, lists not
+//! indented below their key.
+//!
+//! Widths are counted as Java counts them, in UTF-16 units.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+
+use super::{
+    node::{BINARY, Kind, MAP, Node, SEQ, STR},
+    resolve::resolve,
+};
+
+const WIDTH: usize = 80;
+const STEP: usize = 2;
+/// Tag and text of a key that shares a line with its value are shorter than this.
+const SIMPLE_KEY: usize = 128;
+
+/// The text of a document.
+pub(in crate::job) fn emit(root: &Node) -> String {
+    let mut emitter = Emitter { out: String::new(), column: 0, whitespace: true, indention: true };
+    emitter.node(root, Place { indent: None, in_mapping: false, simple_key: false });
+    emitter.indent(0);
+    emitter.out
+}
+
+/// Where a node is about to be written.
+#[derive(Clone, Copy)]
+struct Place {
+    /// How far what surrounds it is indented; nothing surrounds the root.
+    indent: Option<usize>,
+    in_mapping: bool,
+    simple_key: bool,
+}
+
+impl Place {
+    fn inner(self) -> usize {
+        self.indent.map_or(0, |indent| indent + STEP)
+    }
+}
+
+struct Emitter {
+    out: String,
+    column: usize,
+    /// The last character was white.
+    whitespace: bool,
+    /// Nothing but indentation and `-`, `?`, `:` stands on this line so far.
+    indention: bool,
+}
+
+impl Emitter {
+    fn node(&mut self, node: &Node, place: Place) {
+        match &node.kind {
+            Kind::Scalar(text) => self.scalar(node, text, place),
+            Kind::Sequence(items) => {
+                self.tag_unless(node, node.tag == SEQ);
+                self.sequence(items, place);
+            }
+            Kind::Mapping(entries) => {
+                self.tag_unless(node, node.tag == MAP);
+                self.mapping(entries, place);
+            }
+        }
+    }
+
+    fn sequence(&mut self, items: &[Node], place: Place) {
+        if items.is_empty() {
+            self.indicator("[", true, true, false);
+            return self.indicator("]", false, false, false);
+        }
+        let flush = place.in_mapping && !self.indention;
+        let indent = if flush { place.indent.unwrap_or(0) } else { place.inner() };
+        for item in items {
+            self.indent(indent);
+            self.indicator("-", true, false, true);
+            self.node(item, Place { indent: Some(indent), in_mapping: false, simple_key: false });
+        }
+    }
+
+    fn mapping(&mut self, entries: &[(Node, Node)], place: Place) {
+        if entries.is_empty() {
+            self.indicator("{", true, true, false);
+            return self.indicator("}", false, false, false);
+        }
+        let indent = place.inner();
+        let inside = Place { indent: Some(indent), in_mapping: true, simple_key: false };
+        for (key, value) in entries {
+            self.indent(indent);
+            if is_simple_key(key) {
+                self.node(key, Place { simple_key: true, ..inside });
+                self.indicator(":", false, false, false);
+            } else {
+                self.indicator("?", true, false, true);
+                self.node(key, inside);
+                self.indent(indent);
+                self.indicator(":", true, false, true);
+            }
+            self.node(value, inside);
+        }
+    }
+
+    fn scalar(&mut self, node: &Node, text: &str, place: Place) {
+        if let Some(binary) = as_bytes(node) {
+            return self.node(&binary, place);
+        }
+        let style = Style::of(node, text, place.simple_key);
+        let by_its_looks = resolve(text) == node.tag;
+        self.tag_unless(node, if style == Style::Plain { by_its_looks } else { node.tag == STR });
+        let indent = place.indent.map_or(STEP, |indent| indent + STEP);
+        let fold = !place.simple_key;
+        match style {
+            Style::Plain => self.plain(text, indent, fold),
+            Style::Single => self.single_quoted(text, indent, fold),
+            Style::Double => self.double_quoted(text, indent, fold),
+            Style::Literal => self.literal(text, indent),
+        }
+    }
+
+    fn tag_unless(&mut self, node: &Node, implied: bool) {
+        if !implied {
+            self.indicator(&node.written_tag(), true, false, false);
+        }
+    }
+
+    fn plain(&mut self, text: &str, indent: usize, fold: bool) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.whitespace {
+            self.raw(" ");
+        }
+        self.whitespace = false;
+        self.indention = false;
+        for (_, run) in runs(text) {
+            if fold && run == " " && self.column > WIDTH {
+                self.indent(indent);
+                self.whitespace = false;
+                self.indention = false;
+            } else {
+                self.raw(run);
+            }
+        }
+    }
+
+    fn single_quoted(&mut self, text: &str, indent: usize, fold: bool) {
+        self.indicator("'", true, false, false);
+        for (at, run) in runs(text) {
+            let inside = at > 0 && at + run.len() < text.len();
+            if fold && run == " " && inside && self.column > WIDTH {
+                self.indent(indent);
+            } else {
+                self.raw(&run.replace('\'', "''"));
+            }
+        }
+        self.indicator("'", false, false, false);
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
+        self.indicator("\"", true, false, false);
+        let last = text.encode_utf16().count() - usize::from(!text.is_empty());
+        // What has been read and not yet written: only characters that need no escape.
+        let mut waiting = String::new();
+        let mut at = 0;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            at += character.len_utf16();
+            let escape = escaped(character);
+            if let Some(escape) = &escape {
+                self.flush(&mut waiting);
+                self.raw(escape);
+            }
+            // The ancestor counts one column less right after an escape.
+            let column =
+                if escape.is_some() { self.column - 1 } else { self.column + waiting.len() };
+            let may_break = character == ' ' || escape.is_some() || waiting.is_empty();
+            if fold && may_break && (1..last).contains(&(at - 1)) && column > WIDTH {
+                self.flush(&mut waiting);
+                self.raw("\\");
+                self.indent(indent);
+                self.whitespace = false;
+                self.indention = false;
+                let next = if escape.is_some() { characters.peek() } else { Some(&character) };
+                if next == Some(&' ') {
+                    self.raw("\\");
+                }
+            }
+            if escape.is_none() {
+                waiting.push(character);
+            }
+        }
+        self.flush(&mut waiting);
+        self.indicator("\"", false, false, false);
+    }
+
+    fn flush(&mut self, waiting: &mut String) {
+        self.raw(waiting);
+        waiting.clear();
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.indicator(&format!("|{}", block_hints(text)), true, false, false);
+        self.line_break('\n');
+        let mut at_line_start = true;
+        for character in text.chars() {
+            if is_break(character) {
+                self.line_break(character);
+                at_line_start = true;
+                continue;
+            }
+            if at_line_start {
+                self.indent(indent);
+                at_line_start = false;
+            }
+            self.out.push(character);
+        }
+        if !at_line_start {
+            self.line_break('\n');
+        }
+    }
+
+    fn indicator(&mut self, text: &str, needs_space: bool, is_space: bool, is_indention: bool) {
+        if needs_space && !self.whitespace {
+            self.raw(" ");
+        }
+        self.whitespace = is_space;
+        self.indention = self.indention && is_indention;
+        self.raw(text);
+    }
+
+    fn indent(&mut self, indent: usize) {
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.line_break('\n');
+        }
+        if indent > self.column {
+            self.whitespace = true;
+            self.raw(&" ".repeat(indent - self.column));
+        }
+    }
+
+    fn line_break(&mut self, character: char) {
+        self.whitespace = true;
+        self.indention = true;
+        self.column = 0;
+        self.out.push(character);
+    }
+
+    fn raw(&mut self, text: &str) {
+        self.column += text.encode_utf16().count();
+        self.out.push_str(text);
+    }
+}
+
+/// Text as an alternation of spaces and everything else, each with where it starts.
+fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[at..];
+        let spaces = rest.starts_with(' ');
+        let length = rest.find(|c| (c == ' ') != spaces).unwrap_or(rest.len());
+        let run = (at, &rest[..length]);
+        at += length;
+        (length > 0).then_some(run)
+    })
+}
+
+/// Text with characters that YAML cannot carry travels as bytes.
+fn as_bytes(node: &Node) -> Option<Node> {
+    match &node.kind {
+        Kind::Scalar(text) if node.tag == STR && !text.chars().all(is_printable) => {
+            Some(Node { line: 0, tag: BINARY, kind: Kind::Scalar(BASE64.encode(text)) })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a key shares a line with its value.
+fn is_simple_key(key: &Node) -> bool {
+    if let Some(binary) = as_bytes(key) {
+        return is_simple_key(&binary);
+    }
+    let (length, simple) = match &key.kind {
+        Kind::Scalar(text) => {
+            (text.encode_utf16().count(), !text.is_empty() && !text.contains(is_break))
+        }
+        Kind::Sequence(items) => (0, items.is_empty()),
+        Kind::Mapping(entries) => (0, entries.is_empty()),
+    };
+    simple && key.written_tag().len() + length < SIMPLE_KEY
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+impl Style {
+    fn of(node: &Node, text: &str, simple_key: bool) -> Self {
+        let looks = Looks::of(text);
+        let wants_block = node.tag == BINARY || text.contains(is_break);
+        if wants_block {
+            return if !simple_key && looks.block { Self::Literal } else { Self::Double };
+        }
+        let empty_key = simple_key && text.is_empty();
+        if resolve(text) == node.tag && looks.plain && !empty_key {
+            Self::Plain
+        } else if looks.single {
+            Self::Single
+        } else {
+            Self::Double
+        }
+    }
+}
+
+/// Which ways of writing a text keep it whole.
+struct Looks {
+    plain: bool,
+    single: bool,
+    block: bool,
+}
+
+impl Looks {
+    fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self { plain: true, single: true, block: false };
+        }
+        let characters: Vec<char> = text.chars().collect();
+        let after = |index: usize| characters.get(index + 1).copied();
+        let first = characters[0];
+        let ends_word = |next: Option<char>| next.is_none_or(|c| matches!(c, ' ' | '\t'));
+        let first_alone = ends_word(after(0)) || after(0).is_some_and(is_break);
+        let mut indicator = text.starts_with("---")
+            || text.starts_with("...")
+            || "#,[]{}&*!|>'\"%@`".contains(first)
+            || (matches!(first, '?' | ':' | '-') && first_alone);
+        for index in 1..characters.len() {
+            let before = characters[index - 1];
+            // The ancestor looks at the wrong place for a line break after the colon; so do we.
+            indicator |= match characters[index] {
+                ':' => ends_word(after(index)) || is_break(before),
+                '#' => matches!(before, ' ' | '\t') || is_break(before),
+                _ => false,
+            };
+        }
+        let special = characters.iter().any(|c| *c != '\n' && !is_ordinary(*c));
+        let edge = |c: char| c == ' ' || is_break(c);
+        let trailing_space = characters.last() == Some(&' ');
+        let pair = |one: fn(char) -> bool, two: fn(char) -> bool| {
+            characters.windows(2).any(|pair| one(pair[0]) && two(pair[1]))
+        };
+        let break_then_space = pair(is_break, |c| c == ' ');
+        let space_then_break = pair(|c| c == ' ', is_break);
+        let leading_zero = text.len() > 1
+            && first == '0'
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+        let spaced = edge(first) || characters.last().copied().is_some_and(edge);
+        let whole = !space_then_break && !special;
+        Self {
+            plain: whole && !break_then_space && !spaced && !leading_zero && !indicator,
+            single: whole && !break_then_space,
+            block: whole && !trailing_space,
+        }
+    }
+}
+
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Needs no escape anywhere.
+fn is_ordinary(character: char) -> bool {
+    matches!(character, ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// May stand in a document, if need be escaped.
+fn is_printable(character: char) -> bool {
+    is_ordinary(character) || matches!(character, '\t' | '\n' | '\r')
+}
+
+/// How a character is written between double quotes, if it does not just stand there.
+fn escaped(character: char) -> Option<String> {
+    let letter = match character {
+        '\t' => 't',
+        '\n' => 'n',
+        '\r' => 'r',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        ' '..='~' => return None,
+        other => return Some(other.to_string()),
+    };
+    Some(format!("\\{letter}"))
+}
+
+fn block_hints(text: &str) -> String {
+    let mut hints = String::new();
+    if text.starts_with(|c| c == ' ' || is_break(c)) {
+        hints.push('2');
+    }
+    let mut from_the_end = text.chars().rev();
+    match (from_the_end.next(), from_the_end.next()) {
+        (Some(last), _) if !is_break(last) => hints.push('-'),
+        (_, before) if before.is_none_or(is_break) => hints.push('+'),
+        _ => {}
+    }
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs};
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::{super::load::load, *};
+
+    const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/yaml-write.jsonl");
+
+    /// The document that SnakeYAML was given for each text: it stands as a value, in a list, as a key, and deeper.
+    fn document(text: &str) -> Node {
+        let node = || Node::text(text);
+        let list = Node::sequence(vec![node(), Node::text("x")]);
+        let inner = if text == "n" {
+            vec![(node(), node())]
+        } else {
+            vec![(node(), Node::text("v")), (Node::text("n"), node())]
+        };
+        Node::mapping(vec![
+            (Node::text("a"), node()),
+            (Node::text("b"), list),
+            (Node::text("c"), Node::mapping(inner)),
+        ])
+    }
+
+    /// Recorded from SnakeYAML 2.2; `YAML_WRITE` names another file.
+    #[test]
+    fn every_text_is_written_as_snakeyaml_writes_it() {
+        let file = env::var("YAML_WRITE").unwrap_or_else(|_| VECTORS.to_owned());
+        let mut wrong = Vec::new();
+        for line in fs::read_to_string(file).unwrap().lines() {
+            let vector: Value = serde_json::from_str(line).unwrap();
+            let (text, yaml) = (vector["text"].as_str().unwrap(), vector["yaml"].as_str().unwrap());
+            let written = emit(&document(text));
+            if written != yaml {
+                wrong.push(format!("{text:?}\n  {yaml:?}\n  {written:?}"));
+            }
+        }
+        assert!(
+            wrong.is_empty(),
+            "{} differ:\n{}",
+            wrong.len(),
+            wrong[..wrong.len().min(10)].join("\n")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(text in "\\PC{0,200}|(?s).{0,40}|[ a\n\t:#'\"\u{85}\u{2028}\u{2029}-]{0,120}") {
+            let yaml = emit(&document(&text));
+
+            let read = load(&yaml).unwrap().unwrap();
+
+            prop_assert_eq!(emit(&read), yaml);
+            if text.chars().all(is_printable) {
+                prop_assert_eq!(read, document(&text));
+            }
+        }
+    }
+}
