@@ -31,9 +31,11 @@ impl Rounds {
             let place = format!("/{row:?}-{round}");
             for index in turn(round, contestants.len()) {
                 let contestant = &contestants[index];
+                let (w, c0) = (crate::stopwatch::Stopwatch::start(), cpu(contestant.pid()));
                 let sample = row.run(contestant.address(), &place).await.map_err(|error| {
                     format!("{row} against {}, round {round}: {error}", contestant.name())
                 })?;
+                eprintln!("{row:?} {} {index} rate {:.0} client {:?} server {}0ms", contestant.name(), sample.per_second, w.busy(), cpu(contestant.pid()) - c0);
                 if counts {
                     samples[index].push(sample);
                 }
@@ -64,4 +66,10 @@ mod tests {
 
         assert_eq!(rounds.all().collect::<Vec<_>>(), [(0, false), (1, true), (2, true)]);
     }
+}
+
+fn cpu(pid: u32) -> u64 {
+    let st = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let f: Vec<&str> = st.rsplit_once(") ").unwrap().1.split(' ').collect();
+    f[11].parse::<u64>().unwrap() + f[12].parse::<u64>().unwrap()
 }

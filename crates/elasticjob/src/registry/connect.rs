@@ -41,7 +41,7 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
 ///
 /// Curator makes its namespace a container, which the server removes when the last job goes, under whoever is about to add the
 /// next one. A persistent node means the same to every peer and stays.
-pub(super) async fn plant(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
+pub async fn plant(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
     if registry.exists(path).await?.is_some() {
         return Ok(());
     }

@@ -1,11 +1,15 @@
-//! The seams that tests and the simulation turn by hand: what time it is, and who stops what was started.
+//! The seams that tests and the simulation turn by hand: what time it is, who stops what was started, and how it is told.
 //!
 //! Everybody may name this room; it names nobody.
 
+mod cancel;
 mod clock;
+mod random;
 mod tasks;
 
 pub use self::{
+    cancel::{Cancel, CancelReason},
     clock::{Clock, Monotonic, SystemClock},
+    random::{Randomness, SystemRandomness},
     tasks::Tasks,
 };

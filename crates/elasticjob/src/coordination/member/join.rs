@@ -1,0 +1,123 @@
+//! How an instance enters a job, and leaves it.
+//!
+//! First it is settled what the job is: whose class or handler, which configuration counts. Then one multi makes what is missing and
+//! enters: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is left
+//! as it is: who disabled it meant it.
+
+use crate::{
+    coordination::{tree::JobTree, view::View},
+    job::{Conflict, Difference, Handler, Instance, Job, Settled, Unreadable, settle},
+    registry::{Create, Error, Expected, Op, Registry, SessionId},
+};
+
+/// Why an instance did not enter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The job is somebody else's.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// What is stored cannot be read; it is left alone.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// The registry.
+    #[error("cannot join job {job}")]
+    Registry {
+        /// The job.
+        job: String,
+        /// What was in the way.
+        #[source]
+        source: Error,
+    },
+    /// The registry changed under every try.
+    #[error(
+        "cannot join job {job}: its configuration changes faster than it can be read; hint: do instances of two versions overwrite each other?"
+    )]
+    Restless {
+        /// The job.
+        job: String,
+    },
+}
+
+/// Who enters, and with what.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// The job as the program has it.
+    pub local: Job,
+    /// What runs it.
+    pub handler: Handler,
+    /// Who we are.
+    pub instance: Instance,
+}
+
+/// How often the configuration is read again when somebody writes it at the same time.
+const TRIES: usize = 8;
+
+/// Settles which configuration counts and stores it if it is ours; says which it is, and what the program says otherwise.
+pub(super) async fn settle_configuration(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    joining: &Joining,
+) -> Result<(Job, Vec<Difference>), JoinError> {
+    let name = &joining.local.name;
+    let outage = |source| JoinError::Registry { job: name.to_string(), source };
+    for _ in 0..TRIES {
+        let root = registry.get(tree.root()).await.map_err(outage)?;
+        let config = registry.get(&tree.config()).await.map_err(outage)?;
+        let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
+        let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
+        joining.handler.check(
+            &joining.local,
+            root_data.as_deref().unwrap_or_default(),
+            stored.as_ref(),
+        )?;
+        let settled = settle(joining.local.clone(), stored);
+        let Some(job) = settled.to_store() else {
+            let drift =
+                if let Settled::Keep { drift, .. } = &settled { drift.clone() } else { vec![] };
+            return Ok((settled.job().clone(), drift));
+        };
+        let class = joining.handler.root_data().to_owned();
+        let root_op = match &root {
+            None => Op::Create(Create::persistent(tree.root(), class)),
+            Some(_) => {
+                Op::Set { path: tree.root().clone(), data: class.into(), expected: Expected::Any }
+            }
+        };
+        let yaml = job.to_yaml();
+        let config_op = match &config {
+            None => Op::Create(Create::persistent(&tree.config(), yaml)),
+            Some(node) => Op::Set {
+                path: tree.config(),
+                data: yaml.into(),
+                expected: Expected::Version(node.stat.version),
+            },
+        };
+        match registry.multi(vec![root_op, config_op]).await {
+            Ok(_) => return Ok((settled.job().clone(), vec![])),
+            // Somebody was faster: look again, decide again.
+            Err(Error::Member { .. }) => {}
+            Err(error) => return Err(outage(error)),
+        }
+    }
+    Err(JoinError::Restless { job: name.to_string() })
+}
+
+/// The multi that enters: what is missing in the tree, our server, ourselves. Refused when the job is gone.
+pub(super) fn entry(view: &View, job: &Job, instance: &Instance, session: SessionId) -> Vec<Op> {
+    let tree = view.tree();
+    let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
+    let missing = tree.skeleton().into_iter().filter(|path| !view.contains(path));
+    ops.extend(missing.map(|path| Op::Create(Create::persistent(&path, ""))));
+    let server = tree.server(instance.id.server());
+    if !view.contains(&server) {
+        let status = if job.disabled { "DISABLED" } else { "ENABLED" };
+        ops.push(Op::Create(Create::persistent(&server, status)));
+    }
+    ops.push(Op::Create(Create::ephemeral(
+        &tree.instance(&instance.id),
+        instance.to_yaml(),
+        session,
+    )));
+    ops
+}

@@ -1,0 +1,197 @@
+//! Code that blocks its thread, on threads of its own.
+//!
+//! A thread cannot be stopped from outside. So cancelling only tells: [`Shard::cancel`] is set, and code that never looks at it
+//! runs to its end. The shard counts as running until then, even after its timeout. If the lease is lost meanwhile the shard is
+//! fenced at once, but here it is not started again while the old one still runs.
+
+use std::{
+    collections::HashSet,
+    panic,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, Semaphore};
+
+use super::{failure::Failure, handler::Handler};
+use crate::job::{JobName, Shard};
+
+/// Makes a job of a function that blocks. At most two shards for each processor run at once, unless
+/// [`threads`](Blocking::threads) says otherwise.
+///
+/// ```
+/// use elasticjob::{execution::blocking, job::Shard};
+///
+/// let handler = blocking(|shard: Shard| {
+///     for _part in 0..100 {
+///         if shard.cancel().is_cancelled() {
+///             break;
+///         }
+///     }
+///     Ok::<_, std::io::Error>(())
+/// });
+/// # let _ = handler;
+/// ```
+pub fn blocking<F>(function: F) -> Blocking<F> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    Blocking {
+        function: Arc::new(function),
+        threads: Threads::limited(2 * processors),
+        running: Arc::default(),
+    }
+}
+
+/// How many threads there are for blocking code. Clones are the same threads.
+#[derive(Debug, Clone)]
+pub struct Threads(Arc<Semaphore>);
+
+impl Threads {
+    /// At most this many at once, and at least one.
+    pub fn limited(limit: usize) -> Self {
+        Self(Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))))
+    }
+}
+
+/// A function that blocks; see [`blocking`].
+pub struct Blocking<F> {
+    function: Arc<F>,
+    threads: Threads,
+    running: Arc<Running>,
+}
+
+impl<F> Blocking<F> {
+    /// On these threads, which several jobs may share.
+    #[must_use]
+    pub fn threads(mut self, threads: &Threads) -> Self {
+        self.threads = threads.clone();
+        self
+    }
+}
+
+#[async_trait]
+impl<F, E> Handler for Blocking<F>
+where
+    F: Fn(Shard) -> Result<(), E> + Send + Sync + 'static,
+    E: Into<Failure>,
+{
+    async fn run(&self, shard: Shard) -> Result<(), Failure> {
+        // What waits has not begun, so it can be cancelled.
+        let begun = async {
+            let place = Arc::clone(&self.running).enter((shard.job.clone(), shard.item)).await;
+            let thread = Arc::clone(&self.threads.0).acquire_owned().await;
+            (place, thread)
+        };
+        let (place, thread) = tokio::select! {
+            begun = begun => begun,
+            reason = shard.cancel().cancelled() => {
+                return Err(Failure::new(format_args!("cancelled before it began: {reason}")));
+            }
+        };
+        let function = Arc::clone(&self.function);
+        let ended = tokio::task::spawn_blocking(move || {
+            // They belong to the thread, not to whoever waits for it.
+            let _kept = (place, thread);
+            function(shard).map_err(Into::into)
+        });
+        match ended.await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => panic::resume_unwind(payload),
+                Err(_) => Err(Failure::new("the runtime shut down before it began")),
+            },
+        }
+    }
+
+    fn ends_when_dropped(&self) -> bool {
+        false
+    }
+}
+
+/// The shards whose code is on a thread right now.
+#[derive(Default)]
+struct Running {
+    shards: Mutex<HashSet<Key>>,
+    left: Notify,
+}
+
+type Key = (JobName, u32);
+
+impl Running {
+    /// Waits until nobody runs this shard.
+    async fn enter(self: Arc<Self>, key: Key) -> Place {
+        loop {
+            let left = self.left.notified();
+            if self.shards.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
+                drop(left);
+                return Place { running: self, key };
+            }
+            left.await;
+        }
+    }
+}
+
+/// A shard's place among those that run. Dropping it makes room for the next.
+struct Place {
+    running: Arc<Running>,
+    key: Key,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.running.shards.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.running.left.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::{execution::fixture, runtime::CancelReason};
+
+    #[tokio::test]
+    async fn a_shard_whose_code_still_runs_is_not_started_again() {
+        let (started, begins) = mpsc::channel();
+        let (allow, go) = mpsc::channel::<()>();
+        let go = Mutex::new(go);
+        let handler = blocking(move |shard: Shard| {
+            started.send(shard.attempt.number.get()).unwrap();
+            go.lock().unwrap().recv().map_err(|_| "left alone")
+        });
+        let shard = fixture::shard("j", 0);
+        let mut first = Box::pin(handler.run(shard.clone()));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert_eq!(begins.recv(), Ok(1));
+
+        drop(first);
+        let mut again = Box::pin(
+            handler.run(shard.clone().attempt(shard.attempt.next(crate::job::Reason::Retry))),
+        );
+        assert!(again.as_mut().now_or_never().is_none());
+        assert!(begins.try_recv().is_err(), "the first still runs");
+        allow.send(()).unwrap();
+        allow.send(()).unwrap();
+
+        assert_eq!(again.await, Ok(()));
+        assert_eq!(begins.recv(), Ok(2));
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_thread_can_be_cancelled() {
+        let threads = Threads::limited(1);
+        let _taken = threads.0.acquire().await;
+        let handler = blocking(|_: Shard| Ok::<_, String>(())).threads(&threads);
+        let shard = fixture::shard("j", 0);
+        let cancel = shard.cancel().clone();
+        let mut run = Box::pin(handler.run(shard));
+        assert!(run.as_mut().now_or_never().is_none());
+
+        cancel.cancel(CancelReason::Requested);
+
+        assert!(run.await.unwrap_err().to_string().contains("before it began"));
+    }
+}

@@ -1,0 +1,206 @@
+//! One timer for all jobs of a process.
+//!
+//! Every job has one entry: when it is due next. The task sleeps until the earliest, tells every job that is due, and looks up
+//! when each is due again. It looks at the wall clock at least every second, because that clock can be set and a machine can
+//! sleep. What was due meanwhile is told once, with the newest instant; how much else was missed is the job's affair.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, mpsc};
+
+use crate::{runtime::Clock, schedule::Schedule};
+
+/// The longest sleep between two looks at the wall clock.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The timer of a process. Clones are the same timer.
+#[derive(Debug, Clone)]
+pub(super) struct Timer {
+    clock: Arc<dyn Clock>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    book: Mutex<Book>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    next_key: u64,
+    entries: BTreeMap<u64, Entry>,
+    order: BTreeSet<(Timestamp, u64)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    schedule: Schedule,
+    due_at: Option<Timestamp>,
+    tell: mpsc::UnboundedSender<Timestamp>,
+}
+
+/// A job's place in the timer. Dropping it ends its fires.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    key: u64,
+    shared: Arc<Shared>,
+    due: mpsc::UnboundedReceiver<Timestamp>,
+}
+
+impl Timer {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, shared: Arc::default() }
+    }
+
+    /// Tells the alarm whenever `schedule` is due from now on.
+    pub(super) fn set(&self, schedule: Schedule) -> Alarm {
+        let (tell, due) = mpsc::unbounded_channel();
+        let now = self.clock.now();
+        let mut book = self.shared.lock();
+        book.next_key += 1;
+        let key = book.next_key;
+        let due_at = schedule.next_after(now);
+        if let Some(due_at) = due_at {
+            book.order.insert((due_at, key));
+        }
+        book.entries.insert(key, Entry { schedule, due_at, tell });
+        drop(book);
+        self.shared.changed.notify_one();
+        Alarm { key, shared: Arc::clone(&self.shared), due }
+    }
+
+    /// Runs until it is dropped.
+    pub(super) async fn run(self) {
+        loop {
+            let now = self.clock.now();
+            self.shared.lock().ring(now);
+            let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);
+            let sleep = next.map_or(LOOK, |due_at| {
+                due_at.duration_since(now).try_into().unwrap_or(Duration::ZERO).min(LOOK)
+            });
+            let wake = self.clock.monotonic() + sleep;
+            tokio::select! {
+                () = self.clock.sleep_until(wake) => {}
+                () = self.shared.changed.notified() => {}
+            }
+        }
+    }
+}
+
+impl Alarm {
+    /// The next instant at which the job is due.
+    pub(super) async fn due(&mut self) -> Timestamp {
+        match self.due.recv().await {
+            Some(due_at) => due_at,
+            // The other end lives in the book until this one is dropped.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let mut book = self.shared.lock();
+        if let Some(entry) = book.entries.remove(&self.key)
+            && let Some(due_at) = entry.due_at
+        {
+            book.order.remove(&(due_at, self.key));
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        // Nothing under this lock panics half way.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// Tells everybody who is due.
+    fn ring(&mut self, now: Timestamp) {
+        while let Some((due_at, key)) =
+            self.order.first().copied().filter(|(due_at, _)| *due_at <= now)
+        {
+            self.order.remove(&(due_at, key));
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            // After a sleep several may have passed: the newest one counts.
+            let newest = entry.schedule.prev_before(now + jiff::SignedDuration::from_nanos(1));
+            let told = newest.filter(|newest| *newest > due_at).unwrap_or(due_at);
+            let _ = entry.tell.send(told);
+            entry.due_at = entry.schedule.next_after(now.max(told));
+            if let Some(due_at) = entry.due_at {
+                self.order.insert((due_at, key));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{job::Job, runtime::Tasks, testing::ManualClock};
+
+    fn schedule(cron: &str) -> Schedule {
+        let job = Job::named("j").unwrap().cron(cron).unwrap().zone("UTC").unwrap();
+        super::super::worker::schedule_of(&job, &crate::schedule::Zone::utc())
+            .expect("it has a cron")
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_job_is_told_when_it_is_due_and_not_before() {
+        let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
+        let timer = Timer::new(Arc::new(clock.clone()));
+        let (mut five, mut ten) =
+            (timer.set(schedule("0/5 * * * * ?")), timer.set(schedule("0/10 * * * * ?")));
+        let mut tasks = Tasks::new();
+        tasks.spawn(timer.clone().run());
+
+        clock.advance(Duration::from_millis(3_999));
+        tokio::task::yield_now().await;
+        assert!(five.due.try_recv().is_err());
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(five.due().await, at("2026-11-15T06:00:05Z"));
+        assert!(ten.due.try_recv().is_err());
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(five.due().await, at("2026-11-15T06:00:10Z"));
+
+        assert_eq!(ten.due().await, at("2026-11-15T06:00:10Z"));
+    }
+
+    #[tokio::test]
+    async fn what_was_due_while_the_machine_slept_is_told_once() {
+        let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
+        let timer = Timer::new(Arc::new(clock.clone()));
+        let mut alarm = timer.set(schedule("0/5 * * * * ?"));
+        let mut tasks = Tasks::new();
+        tasks.spawn(timer.clone().run());
+
+        clock.advance(Duration::from_mins(1));
+
+        assert_eq!(alarm.due().await, at("2026-11-15T06:01:00Z"));
+        clock.advance(Duration::from_secs(4));
+        assert_eq!(alarm.due().await, at("2026-11-15T06:01:05Z"));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_alarm_is_forgotten() {
+        let clock = ManualClock::at(at("2026-11-15T06:00:01Z"));
+        let timer = Timer::new(Arc::new(clock));
+        let alarm = timer.set(schedule("0/5 * * * * ?"));
+
+        drop(alarm);
+
+        assert!(timer.shared.lock().entries.is_empty() && timer.shared.lock().order.is_empty());
+    }
+}

@@ -1,0 +1,17 @@
+//! Shards as they really run: processes, HTTP requests, mails, against what the tests start on this machine.
+
+mod fixture;
+
+mod script;
+
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
+mod web_server;
+
+#[cfg(feature = "email")]
+mod mail;
+#[cfg(feature = "email")]
+mod mail_server;
+#[cfg(feature = "http")]
+mod robots;

@@ -1,0 +1,337 @@
+//! Scripts: what they are told, how they end, and that nothing of them is left.
+
+use std::{
+    fs,
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use elasticjob::{
+    execution::{Guard, Handler, Outcome, Output, Script, ScriptWork, Setting, Stream, attempt},
+    job::{Job, Shard},
+    runtime::CancelReason,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::fixture::{self, PATIENCE};
+
+/// A shell script in a folder of its own, and what it prints.
+struct Stage {
+    job: Job,
+    lines: mpsc::UnboundedReceiver<(Stream, String)>,
+    handler: Arc<dyn Handler>,
+    folder: TempDir,
+}
+
+struct Printed(mpsc::UnboundedSender<(Stream, String)>);
+
+impl Output for Printed {
+    fn line(&self, _: &Shard, stream: Stream, line: &str) {
+        let _ = self.0.send((stream, line.to_owned()));
+    }
+}
+
+impl Stage {
+    fn with(script: &str, arguments: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("script.sh");
+        fs::write(&file, script).unwrap();
+        let line = format!("sh {} {arguments}", file.display());
+        let job = fixture::job(&[("script.command.line", &line)]);
+        let (sender, lines) = mpsc::unbounded_channel();
+        let setting = Setting { output: Arc::new(Printed(sender)), ..Setting::of(&job) };
+        let handler = fixture::handler(&ScriptWork, &setting);
+        Self { job, lines, handler, folder }
+    }
+
+    fn shard(&self) -> Shard {
+        fixture::shard(&self.job, 1)
+    }
+
+    async fn run(&mut self, shard: Shard) -> Vec<String> {
+        let run = tokio::time::timeout(PATIENCE, self.handler.run(shard));
+        assert_eq!(run.await.expect("it ends"), Ok(()));
+        let mut printed = Vec::new();
+        while let Ok((_, line)) = self.lines.try_recv() {
+            printed.push(line);
+        }
+        printed
+    }
+
+    async fn fails(&self) -> String {
+        let run = tokio::time::timeout(PATIENCE, self.handler.run(self.shard()));
+        run.await.expect("it ends").unwrap_err().to_string()
+    }
+
+    async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(PATIENCE, self.lines.recv());
+        line.await.expect("it prints").unwrap().1
+    }
+}
+
+/// A process that was seen alive.
+struct Process(Pid, OwnedFd);
+
+impl Process {
+    fn numbered(line: &str) -> Self {
+        let pid = Pid::from_raw(line.parse().unwrap()).unwrap();
+        Self(pid, pidfd_open(pid, PidfdFlags::empty()).expect("it lives"))
+    }
+
+    fn ends_within(&self, patience: Duration) -> bool {
+        let patience = Timespec::try_from(patience).unwrap();
+        poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience)).unwrap() == 1
+    }
+}
+
+#[tokio::test]
+async fn the_context_is_the_last_argument_byte_for_byte() {
+    let mut stage = Stage::with(r#"printf '%s\n' "$@""#, "one 'two'");
+    let shard = stage.shard();
+    let task = shard.task.to_string();
+
+    let printed = stage.run(shard).await;
+
+    let context = format!(
+        r#"{{"jobName":"报表","taskId":"{task}","shardingTotalCount":4,"jobParameter":"\u003call\u003e","shardingItem":1,"shardingParameter":"Shang hai"}}"#
+    );
+    assert_eq!(printed, ["one", "two", &context]);
+}
+
+#[tokio::test]
+async fn a_grouped_argument_keeps_the_quotes_it_has_with_the_ancestor() {
+    let mut stage = Stage::with(r#"printf '%s\n' "$1" "$2" "$3""#, r#""a b" 'c d' $HOME"#);
+    let shard = stage.shard();
+
+    assert_eq!(stage.run(shard).await, [r#""a b""#, r#""c d""#, "$HOME"]);
+}
+
+#[tokio::test]
+async fn the_environment_says_everything_about_the_shard() {
+    let mut stage = Stage::with("env | grep ^ELASTICJOB_ | sort", "");
+    let shard = stage.shard();
+    let task = format!("ELASTICJOB_TASK_ID={}", shard.task);
+
+    let mut printed = stage.run(shard).await;
+    printed.sort();
+
+    assert_eq!(
+        printed,
+        [
+            "ELASTICJOB_ATTEMPT=1",
+            "ELASTICJOB_FENCING_TOKEN=77",
+            "ELASTICJOB_ITEM=1",
+            "ELASTICJOB_ITEM_PARAMETER=Shang hai",
+            "ELASTICJOB_JOB_NAME=报表",
+            "ELASTICJOB_JOB_PARAMETER=<all>",
+            "ELASTICJOB_RUN_ID=报表/1774749600000",
+            "ELASTICJOB_SCHEDULED_AT=2026-03-29T02:00:00Z",
+            &task,
+            "ELASTICJOB_TOTAL=4",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_shell_is_there_if_asked_for() {
+    let job = fixture::job(&[
+        ("script.command.line", r#"test -n "$1" && exit "$((3 + ELASTICJOB_TOTAL))""#),
+        ("elasticjob.script.shell", "true"),
+    ]);
+
+    let failure = fixture::run(&ScriptWork, &job, 0).await.unwrap_err();
+
+    assert_eq!(failure.to_string(), "sh ended with exit code 7");
+}
+
+#[tokio::test]
+async fn a_failure_says_the_exit_code_and_the_last_lines_of_stderr() {
+    let stage = Stage::with("seq 1 50 >&2; echo noise; echo 'disk full' >&2; exit 3", "");
+
+    let message = stage.fails().await;
+
+    assert!(message.starts_with("sh ended with exit code 3: 42\n"), "{message}");
+    assert!(message.ends_with("50\ndisk full"), "{message}");
+}
+
+#[tokio::test]
+async fn a_signal_fails_the_shard() {
+    assert_eq!(Stage::with("kill -9 $$", "").fails().await, "sh was killed by signal 9");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_says_why() {
+    for (line, why) in [
+        ("/no/such/program", "cannot start /no/such/program: No such file"),
+        ("sh 'x", "a quote is not closed"),
+        (" ", "script.command.line is missing"),
+    ] {
+        let job = fixture::job(&[("script.command.line", line)]);
+
+        let failure = fixture::run(&ScriptWork, &job, 0).await.unwrap_err();
+
+        assert!(failure.to_string().contains(why), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_is_kept_line_by_line_even_if_it_is_not_text() {
+    let mut stage = Stage::with(r"printf 'caf\351\nlast'; printf 'oh\n' >&2", "");
+    let run = stage.handler.run(stage.shard()).await;
+    assert_eq!(run, Ok(()));
+
+    let mut printed = Vec::new();
+    while let Ok(line) = stage.lines.try_recv() {
+        printed.push(line);
+    }
+    printed.sort_by_key(|(stream, _)| *stream == Stream::Stderr);
+
+    let line = |stream, text: &str| (stream, text.to_owned());
+    assert_eq!(
+        printed,
+        [
+            line(Stream::Stdout, "caf\u{fffd}"),
+            line(Stream::Stdout, "last"),
+            line(Stream::Stderr, "oh")
+        ]
+    );
+}
+
+/// A family: a parent and a child that do not listen, a grandchild, one that left the group, and one that left its parents, too.
+const FAMILY: &str = r#"
+trap '' TERM
+echo $$
+sh -c 'trap "" TERM; echo $$; sleep 1000 & echo $!; wait' &
+setsid sh -c 'trap "" TERM; echo $$; sleep 1000' &
+(setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' &)
+wait
+sleep 1000
+"#;
+
+impl Stage {
+    async fn family(&mut self, run: &mut (impl Future + Unpin)) -> Vec<Process> {
+        let mut family = Vec::new();
+        while family.len() < 5 {
+            tokio::select! {
+                line = self.line() => family.push(Process::numbered(&line)),
+                _ = &mut *run => panic!("it ended by itself"),
+            }
+        }
+        family
+    }
+}
+
+fn survivors(family: &[Process]) -> Vec<Pid> {
+    family
+        .iter()
+        .filter(|process| !process.ends_within(PATIENCE))
+        .map(|process| process.0)
+        .collect()
+}
+
+#[tokio::test]
+async fn nobody_survives_a_cancel() {
+    let mut stage = Stage::with(FAMILY, "");
+    let shard = stage.shard();
+    let cancel = shard.cancel().clone();
+    let handler = Arc::clone(&stage.handler);
+    let mut run = Box::pin(handler.run(shard));
+    let family = stage.family(&mut run).await;
+
+    cancel.cancel(CancelReason::LeaseLost);
+    let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
+
+    assert_eq!(failure.to_string(), "sh was ended: the lease was lost");
+    assert_eq!(survivors(&family), []);
+}
+
+#[tokio::test]
+async fn nobody_survives_when_the_run_is_dropped() {
+    let mut stage = Stage::with(FAMILY, "");
+    let handler = Arc::clone(&stage.handler);
+    let mut run = Box::pin(handler.run(stage.shard()));
+    let family = stage.family(&mut run).await;
+
+    drop(run);
+
+    assert_eq!(survivors(&family), []);
+}
+
+#[tokio::test]
+async fn nobody_survives_a_timeout() {
+    let mut stage = Stage::with("echo $$; sleep 1000 & echo $!; wait", "");
+    let (handler, shard) = (Arc::clone(&stage.handler), stage.shard());
+
+    let (rules, around) = (fixture::rules(Duration::from_millis(300)), fixture::around());
+    let guard = Guard::none();
+    let run = attempt(&*handler, shard, &guard, &rules, &around);
+    let family =
+        async { [Process::numbered(&stage.line().await), Process::numbered(&stage.line().await)] };
+    let (outcome, family) = tokio::join!(run, family);
+
+    assert_eq!(outcome, Outcome::TimedOut { limit: Duration::from_millis(300), attempts: 1 });
+    assert_eq!(survivors(&family), []);
+}
+
+#[tokio::test]
+async fn a_script_that_listens_can_tidy_up() {
+    let mut stage = Stage::with(
+        "trap 'echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
+        "",
+    );
+    let shard = stage.shard();
+    let cancel = shard.cancel().clone();
+    let handler = Arc::clone(&stage.handler);
+    let mut run = Box::pin(handler.run(shard));
+    tokio::select! {
+        line = stage.line() => assert_eq!(line, "ready"),
+        _ = &mut run => panic!("it ended by itself"),
+    }
+
+    cancel.cancel(CancelReason::Requested);
+    run.await.unwrap_err();
+
+    // The shell has something to say about the signal, too.
+    while stage.line().await != "tidied" {}
+}
+
+#[tokio::test]
+async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut stage = Stage::with("(read line < \"$1\"; echo \"$line\") & exit 0", "");
+    let pipe = stage.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let line = format!("sh {} {}", stage.folder.path().join("script.sh").display(), pipe.display());
+    stage.job = fixture::job(&[("script.command.line", &line)]);
+    let handler = fixture::handler(&ScriptWork, &Setting::of(&stage.job));
+
+    let run = async {
+        handler.run(stage.shard()).await.unwrap();
+        order.lock().unwrap().push("over");
+    };
+    let release = async {
+        // Opening a pipe waits for the one who reads it: the child in the background is there.
+        let pipe = tokio::task::spawn_blocking(move || {
+            fs::OpenOptions::new().write(true).open(pipe).unwrap()
+        });
+        let pipe = pipe.await.unwrap();
+        order.lock().unwrap().push("released");
+        drop(pipe);
+    };
+    tokio::join!(run, release);
+
+    assert_eq!(*order.lock().unwrap(), ["released", "over"]);
+}
+
+#[test]
+fn whoever_decides_about_scripts_can_see_the_program() {
+    let job = fixture::job(&[("script.command.line", "/opt/jobs/backup.sh -v")]);
+
+    assert_eq!(Script::of(&job).unwrap().program().to_str(), Some("/opt/jobs/backup.sh"));
+}

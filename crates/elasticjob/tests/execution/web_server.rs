@@ -1,0 +1,121 @@
+//! A web server that answers what it is told to and remembers what it was asked.
+
+use std::{collections::VecDeque, net::SocketAddr};
+
+use elasticjob::runtime::Tasks;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+
+use crate::fixture::PATIENCE;
+
+pub(crate) struct WebServer {
+    pub(crate) address: SocketAddr,
+    requests: mpsc::UnboundedReceiver<Request>,
+    _tasks: Tasks,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request {
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: String,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_slice())
+    }
+}
+
+/// What to answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// Status line and body.
+    Say(&'static str, String),
+    /// Go elsewhere.
+    Redirect(String),
+    /// Nothing, and keep the line open.
+    Silence,
+}
+
+impl WebServer {
+    /// Gives these answers, one after the other; the last again and again.
+    pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (told, requests) = mpsc::unbounded_channel();
+        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+        let mut tasks = Tasks::new();
+        tasks.spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let Some(request) = request(&mut socket).await else { continue };
+                let _ = told.send(request);
+                let answer =
+                    if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+                let Some(text) = text(answer.unwrap()) else {
+                    held.push(socket);
+                    continue;
+                };
+                let _ = socket.write_all(text.as_bytes()).await;
+                let _ = socket.shutdown().await;
+            }
+        });
+        Self { address, requests, _tasks: tasks }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) async fn request(&mut self) -> Request {
+        let request = tokio::time::timeout(PATIENCE, self.requests.recv());
+        request.await.expect("somebody asks").unwrap()
+    }
+
+    pub(crate) fn is_unasked(&mut self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+}
+
+fn text(answer: Answer) -> Option<String> {
+    let (status, header, body) = match answer {
+        Answer::Say(status, body) => (status, String::new(), body),
+        Answer::Redirect(to) => ("302 Found", format!("location: {to}\r\n"), String::new()),
+        Answer::Silence => return None,
+    };
+    let length = body.len();
+    Some(format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{header}\r\n{body}"
+    ))
+}
+
+async fn request(socket: &mut TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(socket);
+    let mut request = Request::default();
+    reader.read_line(&mut request.line).await.ok().filter(|read| *read > 0)?;
+    request.line.truncate(request.line.trim_end().len());
+    loop {
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line).await.ok()?;
+        let line = line.strip_suffix(b"\r\n")?;
+        if line.is_empty() {
+            break;
+        }
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let name = String::from_utf8(line[..colon].to_vec()).ok()?;
+        request.headers.push((name, line[colon + 2..].to_vec()));
+    }
+    let length = request
+        .header("content-length")
+        .map_or(0, |length| std::str::from_utf8(length).unwrap().parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).await.ok()?;
+    request.body = String::from_utf8(body).ok()?;
+    Some(request)
+}

@@ -1,0 +1,74 @@
+//! Several instances in one job, on memory, on tinykeeper and on a real ZooKeeper.
+
+#[path = "../ground/mod.rs"]
+mod ground;
+mod scenarios;
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use elasticjob::{
+    registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryGround,
+};
+use ground::Wire;
+use testbed::ZooKeeper;
+use tinykeeper::server::{Config, Server};
+
+// One server for all scenarios: each has a namespace of its own. It ends with the process.
+static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+const SESSION: Duration = Duration::from_secs(10);
+
+/// Makes every scenario a test on one ground.
+macro_rules! scenarios_on {
+    ($name:ident, $ground:expr, $(#[$attribute:meta])* : $($scenario:ident)*) => {
+        mod $name {
+            use super::*;
+
+            scenarios_on! { @each [$(#[$attribute])*] ($ground) $($scenario)* }
+        }
+    };
+    (@each [$($attributes:tt)*] ($ground:expr) $scenario:ident $($rest:ident)*) => {
+        $($attributes)*
+        #[tokio::test]
+        async fn $scenario() {
+            scenarios::$scenario(&$ground).await;
+        }
+
+        scenarios_on! { @each [$($attributes)*] ($ground) $($rest)* }
+    };
+    (@each [$($attributes:tt)*] ($ground:expr)) => {};
+}
+
+macro_rules! everywhere {
+    ($($scenario:ident)*) => {
+        scenarios_on!(in_memory, MemoryGround::new(MemoryServer::new(Arc::new(SystemClock))), : $($scenario)*);
+        scenarios_on!(on_tinykeeper, tinykeeper_ground().await, : $($scenario)*);
+        scenarios_on!(
+            on_zookeeper,
+            Wire { servers: vec![ZOOKEEPER.address()], _keep: (), session_timeout: SESSION },
+            #[ignore = "needs a real ZooKeeper: make test"] : $($scenario)*
+        );
+    };
+}
+
+async fn tinykeeper_ground() -> Wire<Server> {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION }
+}
+
+everywhere! {
+    nine_shards_over_three_instances_are_three_each_and_every_fire_runs_every_shard_once
+    one_that_joins_gets_its_share_and_one_that_leaves_gives_its_share_back
+    a_fire_is_not_run_twice_however_often_it_is_claimed
+    a_running_shard_keeps_its_owner_and_moves_when_its_run_is_over
+    a_disabled_server_leads_nothing_and_owns_nothing
+    a_disabled_item_is_not_claimed
+    a_changed_total_is_told_and_dealt
+    a_configuration_nobody_can_read_changes_nothing
+    a_trigger_is_taken_and_told
+    an_instance_that_is_taken_out_is_told_and_starts_nothing_more_but_still_releases
+    what_is_stored_wins_and_the_drift_is_told
+}

@@ -1,0 +1,191 @@
+//! Nodes that run jobs, from the front door. On the memory registry; every second, because that is the finest a cron can say.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use elasticjob::{
+    job::{Job, Misfire, Shard},
+    node::{Node, NodeError, Running},
+    registry::{Registry, memory::MemoryServer},
+    runtime::SystemClock,
+};
+use tokio::sync::mpsc;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn registry(server: &MemoryServer) -> Arc<dyn Registry> {
+    Arc::new(server.join("shop".parse().unwrap()).await.unwrap())
+}
+
+fn job(shards: u32) -> Job {
+    Job::named("settle")
+        .unwrap()
+        .cron("* * * * * ?")
+        .unwrap()
+        .shards(shards)
+        .items("0=Beijing,1=Shanghai")
+        .unwrap()
+}
+
+/// A node whose handler reports every shard it is given.
+async fn reporting(
+    server: &MemoryServer,
+    job: Job,
+    host: u8,
+    tell: mpsc::UnboundedSender<(u8, Shard)>,
+) -> Running {
+    let handler = move |shard: Shard| {
+        let tell = tell.clone();
+        async move { tell.send((host, shard)).map_err(|_| std::io::Error::other("nobody listens")) }
+    };
+    let node = Node::on(registry(server).await).address([10, 0, 0, host].into()).job(job, handler);
+    node.start().await.unwrap()
+}
+
+async fn next(told: &mut mpsc::UnboundedReceiver<(u8, Shard)>) -> (u8, Shard) {
+    tokio::time::timeout(PATIENCE, told.recv()).await.expect("a shard runs").expect("open")
+}
+
+#[tokio::test]
+async fn two_nodes_share_the_shards_of_every_fire_and_each_runs_once() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let nodes = [
+        reporting(&server, job(4), 1, tell.clone()).await,
+        reporting(&server, job(4), 2, tell).await,
+    ];
+
+    // The first fires may fall into the dealing; then every one is whole.
+    let mut fires: BTreeMap<String, BTreeSet<(u8, u32)>> = BTreeMap::new();
+    while fires.values().filter(|shards| shards.len() == 4).count() < 3 {
+        let (host, shard) = next(&mut told).await;
+        let first = fires.entry(shard.run.to_string()).or_default().insert((host, shard.item));
+        assert!(first, "{} of {} ran twice on one node", shard.item, shard.run);
+    }
+    for node in nodes {
+        node.stop().await;
+    }
+
+    for (run, shards) in &fires {
+        let items: BTreeSet<u32> = shards.iter().map(|(_, item)| *item).collect();
+        assert_eq!(items.len(), shards.len(), "a shard of {run} ran on both nodes: {shards:?}");
+    }
+    let last = fires.values().rfind(|shards| shards.len() == 4).unwrap();
+    let hosts: BTreeSet<u8> = last.iter().map(|(host, _)| *host).collect();
+    assert_eq!(hosts, BTreeSet::from([1, 2]), "both take part");
+}
+
+#[tokio::test]
+async fn a_shard_knows_what_it_is_and_its_token_grows() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let node = reporting(&server, job(2), 1, tell).await;
+
+    let mut tokens = Vec::new();
+    while tokens.len() < 3 {
+        let (_, shard) = next(&mut told).await;
+        if shard.item == 1 {
+            assert_eq!(shard.parameter.as_deref(), Some("Shanghai"));
+            assert_eq!((shard.total.get(), shard.job.as_str()), (2, "settle"));
+            tokens.push(shard.token);
+        }
+    }
+    node.stop().await;
+
+    assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "{tokens:?}");
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_shard_and_nothing_else() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let handler = move |shard: Shard| {
+        let tell = tell.clone();
+        async move {
+            tell.send(shard.item).map_err(|_| std::io::Error::other("nobody listens"))?;
+            assert_ne!(shard.item, 0, "shard 0 always panics");
+            Ok::<(), std::io::Error>(())
+        }
+    };
+    let node = Node::on(registry(&server).await).job(job(2), handler).start().await.unwrap();
+
+    let mut runs = [0; 2];
+    while runs[0] < 2 || runs[1] < 2 {
+        let item = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+        runs[item as usize] += 1;
+    }
+
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_lets_what_runs_finish_and_leaves_nothing_behind() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (started, mut begun) = mpsc::unbounded_channel();
+    let finished = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&finished);
+    let handler = move |_: Shard| {
+        let (started, count) = (started.clone(), Arc::clone(&count));
+        async move {
+            started.send(()).map_err(|_| std::io::Error::other("nobody listens"))?;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            *count.lock().unwrap() += 1;
+            Ok::<(), std::io::Error>(())
+        }
+    };
+    let node = Node::on(registry(&server).await).job(job(1), handler).start().await.unwrap();
+    tokio::time::timeout(PATIENCE, begun.recv()).await.unwrap().unwrap();
+
+    node.stop().await;
+
+    assert_eq!(*finished.lock().unwrap(), 1, "it was let finish, and nothing new was started");
+    let observer = registry(&server).await;
+    for path in ["/shop/settle/instances", "/shop/settle/leader/election"] {
+        let children = observer.children(&path.parse().unwrap()).await.unwrap().unwrap();
+        assert!(children.iter().all(|child| child == "latch"), "{path}: {children:?}");
+    }
+    assert_eq!(
+        observer.exists(&"/shop/settle/sharding/0/running".parse().unwrap()).await.unwrap(),
+        None
+    );
+}
+
+#[tokio::test]
+async fn what_is_due_while_the_last_run_is_not_over_runs_right_after_once() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let handler = move |shard: Shard| {
+        let tell = tell.clone();
+        async move {
+            tell.send(shard.due_at).map_err(|_| std::io::Error::other("nobody listens"))?;
+            tokio::time::sleep(Duration::from_millis(2_500)).await;
+            Ok::<(), std::io::Error>(())
+        }
+    };
+    let late = job(1).if_late(Misfire::RunOnce);
+    let node = Node::on(registry(&server).await).job(late, handler).start().await.unwrap();
+
+    let first = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    let second = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    node.stop().await;
+
+    let apart = second.duration_since(first).as_secs();
+    assert!(
+        (2..=3).contains(&apart),
+        "of those that passed the newest counts: {first} and {second}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_registered_twice_is_refused_by_name() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let nothing = |_: Shard| async { Ok::<(), std::io::Error>(()) };
+
+    let node = Node::on(registry(&server).await).job(job(1), nothing).job(job(2), nothing);
+
+    let refused = node.start().await.err();
+    assert!(matches!(&refused, Some(NodeError::Twice { job }) if job == "settle"), "{refused:?}");
+}
