@@ -31,7 +31,8 @@ bench: ## tinykeeper and its client against the real ZooKeeper: prints a table, 
 	$(CARGO) run --release -p bench -- registry
 
 sim: ## the seeded tests with SEEDS random cases each (default 2000)
-	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: wire decod
+	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: decoding::
+	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p elasticjob --lib --test schedule --test job_wire -- strategy:: properties arbitrary
 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))

@@ -160,7 +160,7 @@ impl Node {
             randomness: self.randomness,
             address,
             labels: self.labels,
-            zone: local_zone(),
+            zone: Zone::from(jiff::tz::TimeZone::system()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             stop: stop.clone(),
@@ -219,10 +219,4 @@ impl Running {
         }
         self.shared.registry.close().await;
     }
-}
-
-/// The machine's own time zone; UTC when it has none that is known by name.
-fn local_zone() -> Zone {
-    let system = jiff::tz::TimeZone::system();
-    system.iana_name().and_then(|name| name.parse().ok()).unwrap_or_else(Zone::utc)
 }
