@@ -10,7 +10,7 @@ use zookeeper_client::{Acls, CreateMode};
 use super::{
     contestant::Contestant,
     pipeline::{DATA, REQUESTS, check_children, create, paths, remove, windowed},
-    rounds::{Rounds, turn},
+    rounds::turn,
     row::connect,
 };
 use crate::{BoxError, stopwatch::Stopwatch};
@@ -41,21 +41,17 @@ impl Go {
     }
 }
 
-pub(super) async fn measure(
-    server: &Contestant,
-    rounds: Rounds,
-) -> Result<Vec<ClientRow>, BoxError> {
-    // A round has several goes here, so the first is enough for the JVM to compile in.
-    let rounds = Rounds { warm_up: rounds.warm_up.min(1), ..rounds };
+/// After one round for the JVM to compile in, which has goes enough for that, `rounds` that count.
+pub(super) async fn measure(server: &Contestant, rounds: u32) -> Result<Vec<ClientRow>, BoxError> {
     let mut samples = WINDOWS.map(|window| (window, [Vec::new(), Vec::new()]));
-    for (round, counts) in rounds.all() {
+    for round in 0..=rounds {
         for (window, samples) in &mut samples {
             for index in turn(round, samples.len()) {
                 let which = Which::ALL[index];
                 let place = format!("/{which:?}-{window}-{round}");
                 let go = which.creates(server, &place, *window).await;
                 let go = go.map_err(|error| format!("creates by {which:?}: {error}"))?;
-                if counts {
+                if round > 0 {
                     samples[index].push(go);
                 }
             }

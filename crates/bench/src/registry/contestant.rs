@@ -42,6 +42,11 @@ impl Contestant {
         }
     }
 
+    /// Whether it becomes faster by doing the same thing again.
+    pub(super) fn compiles_while_it_runs(&self) -> bool {
+        matches!(self, Contestant::ZooKeeper(_))
+    }
+
     pub(super) fn address(&self) -> SocketAddr {
         match self {
             Contestant::ZooKeeper(server) => server.address(),

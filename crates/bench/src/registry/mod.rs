@@ -5,8 +5,8 @@
 //! wait for the disk ([`contestant`]).
 //!
 //! *In one run.* This machine today is not that machine yesterday, so only ratios within a run are asserted: each row is done
-//! by one server and right after by the other, in turns who begins, on fresh paths, after rounds that do not count and in
-//! which the JVM compiles ([`rounds`]). The median stands for the rounds; absolutes are printed for people.
+//! by one server and right after by the other, in turns who begins, on fresh paths, once the JVM had time to compile
+//! ([`rounds`]). The median stands for the rounds; absolutes are printed for people.
 //!
 //! *With bars.* At least [`ROW_BAR`] of ZooKeeper's rate in each row, [`MEMORY_BAR`] for [`memory::NODES`] nodes, and a client
 //! that is ahead of zookeeper-client at its best. Missed bars are named.
@@ -22,7 +22,7 @@ mod rounds;
 mod row;
 mod sessions;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 
@@ -47,9 +47,9 @@ pub(crate) struct Options {
     /// How many rounds count; the median stands for them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// How many rounds come before, for the JVM to compile in
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    warm_up: u32,
+    /// For how long ZooKeeper does each row before, for the JVM to compile
+    #[arg(long, value_name = "SECONDS", default_value_t = 4)]
+    warm_up: u64,
     /// Only these parts
     #[arg(long, value_name = "PART")]
     only: Vec<Part>,
@@ -86,7 +86,7 @@ impl Part {
 /// Runs everything asked for; `true` when every bar was met.
 pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     let parts = if options.only.is_empty() { Part::value_variants() } else { &options.only };
-    let rounds = Rounds { warm_up: options.warm_up, counted: options.rounds };
+    let rounds = Rounds { warm_up: Duration::from_secs(options.warm_up), counted: options.rounds };
     let mut report = Report::new(options.json.as_deref())?;
 
     Report::begin(rounds);
@@ -112,7 +112,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     }
     if parts.contains(&Part::Clients) {
         let zookeeper = Contestant::zookeeper(Keeping::Unsynced);
-        report.clients(&clients::measure(&zookeeper, rounds).await?)?;
+        report.clients(&clients::measure(&zookeeper, options.rounds).await?)?;
     }
     Ok(report.end())
 }

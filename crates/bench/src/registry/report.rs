@@ -34,7 +34,7 @@ impl Report {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let place = env::temp_dir();
         say(&format!(
-            "medians of {} rounds after {} to warm up; {processors} processors, data in {}\n",
+            "medians of {} rounds after {:?} to warm up; {processors} processors, data in {}\n",
             rounds.counted,
             rounds.warm_up,
             place.display()
