@@ -23,6 +23,7 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p tinykeeper --no-default-features -- -D warnings
 	$(CARGO) clippy -p elasticjob -- -D warnings
+	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
 bench: ## tinykeeper and its client against the real ZooKeeper: prints a table, fails below the bar

@@ -1,7 +1,8 @@
 //! The shards of one job on this instance, so many at once.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use futures_util::FutureExt;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tracing::Instrument;
 
@@ -62,7 +63,10 @@ impl Runner {
                     slot = slots.acquire_owned() => slot.ok(),
                     _ = shard.cancel().cancelled() => None,
                 };
-                (place, attempt(&*handler, shard, &guard, &rules, &around).await)
+                let tried = attempt(&*handler, shard, &guard, &rules, &around);
+                // What panics here is not the handler, but it must not pass for something else either.
+                let outcome = AssertUnwindSafe(tried).catch_unwind().await;
+                (place, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
             };
             running.spawn(task.instrument(span));
         }
@@ -73,6 +77,10 @@ impl Runner {
         }
         ran
     }
+}
+
+fn failed(failure: &Failure) -> Outcome {
+    Outcome::Failed { message: failure.to_string(), attempts: 1 }
 }
 
 /// What stands in for a handler that could not be made.
@@ -97,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        execution::{fixture, handler::Function},
+        execution::{fixture, handler::Function, observer::Observer},
         job::Retry,
         testing::ManualClock,
     };
@@ -187,6 +195,24 @@ mod tests {
 
         let reasons = [CancelReason::ShuttingDown, CancelReason::Requested];
         assert_eq!(outcomes(run.await), reasons.map(|reason| Outcome::Cancelled { reason }));
+    }
+
+    #[tokio::test]
+    async fn an_observer_that_panics_fails_its_shard_and_no_other() {
+        struct Picky;
+        impl Observer for Picky {
+            fn begins(&self, shard: &Shard) {
+                assert_ne!(shard.item, 1, "not this one");
+            }
+            fn ended(&self, _: &Shard, _: &Outcome) {}
+        }
+        let mut runner = runner(2);
+        runner.around.observer = Arc::new(Picky);
+        let handler = Function(|_: Shard| async { Ok::<_, String>(()) });
+
+        let outcomes = outcomes(runner.run(Ok(Arc::new(handler)), RULES, shards(3)).await);
+
+        assert!(outcomes[0].is_done() && outcomes[1].is_failure() && outcomes[2].is_done());
     }
 
     #[tokio::test]

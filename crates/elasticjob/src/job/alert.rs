@@ -4,7 +4,12 @@
 
 use std::{fmt, time::Duration};
 
-use super::{error::Invalid, job::Job, kinds::TypeName, props::Props};
+use super::{
+    error::Invalid,
+    job::Job,
+    kinds::TypeName,
+    props::{Props, keys},
+};
 
 /// Who is told when something fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +108,9 @@ impl Alert {
             "EMAIL" => Self::Email(Box::new(settings("EMAIL").email()?)),
             "WECHAT" => Self::Wechat(settings("WECHAT").webhook("wechat", "wechat.webhook")?),
             "DINGTALK" => Self::Dingtalk(settings("DINGTALK").dingtalk()?),
-            "WEBHOOK" => Self::Webhook(settings("WEBHOOK").webhook("webhook", "webhook.url")?),
+            "WEBHOOK" => {
+                Self::Webhook(settings("WEBHOOK").webhook("elasticjob.webhook", keys::WEBHOOK_URL)?)
+            }
             _ => Self::Named(name.clone()),
         })
     }
@@ -255,7 +262,8 @@ mod tests {
 
     #[test]
     fn our_own_alert_overrules_the_one_java_sees() {
-        let job = job("LOG", &[("elasticjob.alert", "WEBHOOK"), ("webhook.url", "http://x")]);
+        let job =
+            job("LOG", &[("elasticjob.alert", "WEBHOOK"), ("elasticjob.webhook.url", "http://x")]);
 
         assert!(matches!(Alert::of(&job), Ok(Alert::Webhook(_))));
         assert_eq!(Alert::of(&Job::named("j").unwrap()), Ok(Alert::Log));

@@ -38,8 +38,15 @@ pub mod keys {
     /// Whether an HTTP job that is answered with an error is only logged, as the ancestor does: `true`, `false`.
     pub const HTTP_LOG_ONLY: &str = "elasticjob.http.log.only";
 
+    /// Where a `WEBHOOK` alert goes.
+    pub const WEBHOOK_URL: &str = "elasticjob.webhook.url";
+    /// How long connecting to it may take, in milliseconds: `3000`.
+    pub const WEBHOOK_CONNECT_TIMEOUT: &str = "elasticjob.webhook.connectTimeoutMilliseconds";
+    /// How long its answer may take, in milliseconds: `5000`.
+    pub const WEBHOOK_READ_TIMEOUT: &str = "elasticjob.webhook.readTimeoutMilliseconds";
+
     pub(super) const PREFIX: &str = "elasticjob.";
-    pub(super) const ALL: [&str; 11] = [
+    pub(super) const ALL: [&str; 14] = [
         TIMEOUT,
         RETRY_MAX_ATTEMPTS,
         RETRY_BACKOFF,
@@ -51,6 +58,9 @@ pub mod keys {
         DST,
         SCRIPT_SHELL,
         HTTP_LOG_ONLY,
+        WEBHOOK_URL,
+        WEBHOOK_CONNECT_TIMEOUT,
+        WEBHOOK_READ_TIMEOUT,
     ];
 }
 
@@ -274,7 +284,9 @@ mod tests {
     #[test]
     fn every_policy_says_what_would_be_right() {
         for key in keys::ALL {
-            let free = matches!(key, keys::STRATEGY | keys::ALERT | keys::HANDLER);
+            // An alert that is not set up does not keep a job from running.
+            let free = matches!(key, keys::STRATEGY | keys::ALERT | keys::HANDLER)
+                || key.starts_with("elasticjob.webhook.");
             let result = Props::new().set(key, "?!");
 
             assert_eq!(result.is_ok(), free, "{key}");

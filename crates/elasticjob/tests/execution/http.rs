@@ -135,6 +135,20 @@ async fn a_server_that_is_not_there_fails_the_shard() {
 }
 
 #[tokio::test]
+async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
+    let (mut server, certificate) = WebServer::over_tls().await;
+    let job = get(&format!("https://localhost:{}/", server.address.port()));
+
+    let stranger = fixture::run(&work(), &job, 0).await.unwrap_err();
+    let web = Web::new().direct().trusting(certificate.as_bytes()).unwrap();
+    let friend = fixture::run(&HttpWork::new(Arc::new(web)), &job, 0).await;
+
+    assert!(stranger.to_string().contains("certificate"), "{stranger}");
+    assert_eq!(friend, Ok(()));
+    assert_eq!(server.request().await.line, "GET / HTTP/1.1");
+}
+
+#[tokio::test]
 async fn a_request_is_given_up_when_cancelled() {
     let mut server = WebServer::answering([Answer::Silence]).await;
     let job = get(&server.url("/"));

@@ -1,16 +1,16 @@
 //! A mail server that takes every mail and remembers the conversation.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use elasticjob::runtime::Tasks;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
     sync::mpsc::{self, UnboundedSender},
 };
 use tokio_rustls::TlsAcceptor;
+
+use crate::certificate;
 
 /// When the server speaks TLS.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,16 +36,7 @@ pub(crate) struct MailServer {
 
 impl MailServer {
     pub(crate) async fn start(speaks: Speaks) -> Self {
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["localhost".into(), "127.0.0.1".into()]).unwrap();
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let (acceptor, certificate) = certificate::acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (told, conversation) = mpsc::unbounded_channel();
@@ -56,7 +47,7 @@ impl MailServer {
                 let _ = serve(socket, speaks, &acceptor, &told).await;
             }
         });
-        Self { address, certificate: cert.pem(), conversation, _tasks: tasks }
+        Self { address, certificate, conversation, _tasks: tasks }
     }
 
     /// Everything clients have said so far.

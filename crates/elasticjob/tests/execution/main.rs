@@ -1,5 +1,7 @@
 //! Shards as they really run: processes, HTTP requests, mails, against what the tests start on this machine.
 
+#[cfg(any(feature = "http", feature = "email"))]
+mod certificate;
 mod fixture;
 
 mod script;

@@ -124,7 +124,7 @@ async fn dingtalk_gets_its_keyword_and_a_signature() {
 #[tokio::test]
 async fn a_webhook_gets_everything_there_is_to_tell() {
     let mut server = WebServer::answering([Answer::Say("204 No Content", String::new())]).await;
-    let job = fixture::job(&[("webhook.url", &server.url("/hook"))]).alert("WEBHOOK");
+    let job = fixture::job(&[("elasticjob.webhook.url", &server.url("/hook"))]).alert("WEBHOOK");
 
     let log = tell(&job).await;
 

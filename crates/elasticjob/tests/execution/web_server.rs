@@ -4,12 +4,12 @@ use std::{collections::VecDeque, net::SocketAddr};
 
 use elasticjob::runtime::Tasks;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{TcpListener, TcpStream},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpListener,
     sync::mpsc,
 };
 
-use crate::fixture::PATIENCE;
+use crate::{certificate, fixture::PATIENCE};
 
 pub(crate) struct WebServer {
     pub(crate) address: SocketAddr,
@@ -69,6 +69,26 @@ impl WebServer {
         Self { address, requests, _tasks: tasks }
     }
 
+    /// Answers one request with 200, over TLS; says its certificate, too.
+    pub(crate) async fn over_tls() -> (Self, String) {
+        let (acceptor, certificate) = certificate::acceptor();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (told, requests) = mpsc::unbounded_channel();
+        let mut tasks = Tasks::new();
+        tasks.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let Ok(mut socket) = acceptor.accept(socket).await else { continue };
+                let Some(request) = request(&mut socket).await else { continue };
+                let _ = told.send(request);
+                let answer = text(Answer::Say("200 OK", String::new())).unwrap();
+                let _ = socket.write_all(answer.as_bytes()).await;
+                let _ = socket.shutdown().await;
+            }
+        });
+        (Self { address, requests, _tasks: tasks }, certificate)
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -95,7 +115,7 @@ fn text(answer: Answer) -> Option<String> {
     ))
 }
 
-async fn request(socket: &mut TcpStream) -> Option<Request> {
+async fn request(socket: impl AsyncRead + Unpin) -> Option<Request> {
     let mut reader = BufReader::new(socket);
     let mut request = Request::default();
     reader.read_line(&mut request.line).await.ok().filter(|read| *read > 0)?;

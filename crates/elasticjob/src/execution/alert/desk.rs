@@ -1,8 +1,9 @@
 //! Who carries which notice, and the queue in front of those who take long.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use tokio::{
     sync::mpsc::{self, error::TrySendError},
     task::JoinSet,
@@ -163,10 +164,11 @@ async fn carry(mut waiting: mpsc::Receiver<(Arc<dyn Messenger>, Notice)>) {
             under_way.join_next().await;
         }
         under_way.spawn(async move {
-            let delivered = tokio::time::timeout(PATIENCE, messenger.deliver(&notice)).await;
-            let error = match delivered {
-                Ok(Ok(())) => return tracing::info!(job = %notice.job, "alert sent"),
-                Ok(Err(error)) => with_causes(&*error),
+            let delivery = AssertUnwindSafe(messenger.deliver(&notice)).catch_unwind();
+            let error = match tokio::time::timeout(PATIENCE, delivery).await {
+                Ok(Err(payload)) => Failure::panicked(&*payload).to_string(),
+                Ok(Ok(Ok(()))) => return tracing::info!(job = %notice.job, "alert sent"),
+                Ok(Ok(Err(error))) => with_causes(&*error),
                 Err(_) => format!("not delivered within {PATIENCE:?}"),
             };
             tracing::error!(job = %notice.job, error, "alert could not be sent");

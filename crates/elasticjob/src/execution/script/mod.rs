@@ -15,6 +15,7 @@ mod command_line;
 mod environment;
 mod group;
 mod lines;
+mod stragglers;
 mod tail;
 
 use std::{
