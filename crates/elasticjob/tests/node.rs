@@ -10,7 +10,7 @@ use elasticjob::{
     job::{Job, Misfire, Shard},
     node::{Node, NodeError, Running},
     registry::{Registry, memory::MemoryServer},
-    runtime::SystemClock,
+    runtime::{CancelReason, SystemClock},
 };
 use tokio::sync::mpsc;
 
@@ -188,4 +188,64 @@ async fn a_job_registered_twice_is_refused_by_name() {
 
     let refused = node.start().await.err();
     assert!(matches!(&refused, Some(NodeError::Twice { job }) if job == "settle"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let folder = tempfile::tempdir().unwrap();
+    let (script, out) = (folder.path().join("job.sh"), folder.path().join("out"));
+    std::fs::write(&script, "printf %s \"$2\" > \"$1.tmp\" && mv \"$1.tmp\" \"$1\"\n").unwrap();
+    let command = format!("/bin/sh {} {}", script.display(), out.display());
+    let job = job(1).prop("script.command.line", command).unwrap();
+
+    let node = Node::on(registry(&server).await).script(job).start().await.unwrap();
+    let written = tokio::time::timeout(PATIENCE, async {
+        while !out.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    node.stop().await;
+
+    assert!(written.is_ok(), "the script never ran");
+    let context: serde_json::Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    assert_eq!(
+        (&context["jobName"], &context["shardingTotalCount"]),
+        (&"settle".into(), &1.into())
+    );
+    let root =
+        registry(&server).await.get(&"/shop/settle".parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(root.data, "SCRIPT");
+}
+
+#[tokio::test]
+async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out() {
+    let server = MemoryServer::new(Arc::new(SystemClock)).session_timeout(Duration::from_secs(2));
+    let registry = server.join("shop".parse().unwrap()).await.unwrap();
+    let link = registry.link();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let handler = move |shard: Shard| {
+        let tell = tell.clone();
+        async move {
+            let _ = tell.send(None);
+            let _ = tell.send(Some(shard.cancel().cancelled().await));
+            Ok::<(), std::io::Error>(())
+        }
+    };
+    let node = Node::on(Arc::new(registry))
+        .drain(Duration::ZERO)
+        .job(job(1), handler)
+        .start()
+        .await
+        .unwrap();
+    let begun = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    assert_eq!(begun, None);
+
+    link.cut();
+    let reason = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+
+    assert_eq!(reason, Some(CancelReason::LeaseLost));
+    link.heal();
+    node.stop().await;
 }

@@ -11,7 +11,7 @@ use super::{
     worker::{Shared, Worker},
 };
 use crate::{
-    execution::{IntoWork, Listener, Listeners, Work},
+    execution::{Alerts, IntoWork, Listener, Listeners, ScriptWork, Ways, Work},
     job::{Handler, Job},
     registry::{self, Registry, RegistryUrl},
     runtime::{Cancel, CancelReason, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long what runs may take to finish when the node stops, unless told otherwise.
 const DRAIN: Duration = Duration::from_secs(30);
+
+/// How long alerts that wait may take to be delivered when the node stops.
+const LAST_POST: Duration = Duration::from_secs(10);
 
 /// One process that runs jobs. Several can live in one program.
 ///
@@ -99,6 +102,27 @@ impl Node {
         self
     }
 
+    /// Runs the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs do.
+    #[must_use]
+    pub fn script(mut self, job: Job) -> Self {
+        self.jobs.push(Registered {
+            job,
+            handler: Handler::Script,
+            work: ScriptWork.into_work(),
+            listeners: Vec::new(),
+        });
+        self
+    }
+
+    /// Asks the job's `http.url`, as the ancestor's HTTP jobs do.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn http(mut self, job: Job) -> Self {
+        let work = crate::execution::HttpWork::new(Arc::default()).into_work();
+        self.jobs.push(Registered { job, handler: Handler::Http, work, listeners: Vec::new() });
+        self
+    }
+
     /// Tells this listener before and after every run of the job registered last.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
@@ -152,7 +176,8 @@ impl Node {
         };
         let stop = Cancel::new();
         let timer = Timer::new(Arc::clone(&self.clock));
-        let mut tasks = Tasks::new();
+        let (mut tasks, mut posts) = (Tasks::new(), Tasks::new());
+        let alerts = Alerts::start(Ways::default(), &mut posts);
         let shared = Arc::new(Shared {
             registry,
             timer: timer.clone(),
@@ -163,7 +188,8 @@ impl Node {
             zone: Zone::from(jiff::tz::TimeZone::system()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
-            stop: stop.clone(),
+            alerts,
+            stop,
         });
         let workers: Vec<Worker> = self
             .jobs
@@ -183,7 +209,7 @@ impl Node {
         }
         let mut clockwork = Tasks::new();
         clockwork.spawn(timer.run());
-        Ok(Running { shared, tasks, _clockwork: clockwork })
+        Ok(Running { shared, tasks, posts, _clockwork: clockwork })
     }
 
     /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.
@@ -204,6 +230,8 @@ impl Node {
 pub struct Running {
     shared: Arc<Shared>,
     tasks: Tasks,
+    /// Carries alerts.
+    posts: Tasks,
     // After the workers, so that they are told until the end.
     _clockwork: Tasks,
 }
@@ -217,6 +245,12 @@ impl Running {
         if !self.tasks.finish(patience).await {
             tracing::error!("some jobs did not end in time and were dropped");
         }
-        self.shared.registry.close().await;
+        let registry = Arc::clone(&self.shared.registry);
+        // Nobody is left to write alerts: those that wait are delivered.
+        drop(self.shared);
+        if !self.posts.finish(LAST_POST).await {
+            tracing::error!("some alerts could not be delivered in time");
+        }
+        registry.close().await;
     }
 }

@@ -7,10 +7,12 @@ use crate::{
         ledger::State,
         member::{Claims, Refused},
     },
-    execution::{Execution, Guard, Listeners, Outcome, Rules, Runner, Setting, Work},
-    job::{Fire, InstanceId, Job, Shard, TaskId},
+    execution::{
+        Alerts, Execution, Guard, Listeners, Notice, Outcome, Rules, Runner, Setting, Work,
+    },
+    job::{Fire, InstanceId, Job, LeaseLoss, Shard, TaskId},
     registry::{Registry, Session},
-    runtime::{Cancel, Clock},
+    runtime::{Cancel, CancelReason, Clock},
 };
 
 /// What a run needs.
@@ -24,6 +26,7 @@ pub(super) struct Run {
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
+    pub(super) alerts: Alerts,
     pub(super) cancel: Cancel,
 }
 
@@ -43,31 +46,35 @@ impl Run {
         tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), "run started");
         let task = TaskId { job: fire.job.clone(), items, instance: self.instance.clone() };
         let guard = self.guard(&session);
+        let cancel = self.cancel.child();
         let shards: Vec<Shard> = claimed
             .shards
             .iter()
             .map(|(item, _)| {
                 Shard::of(&self.job, &fire, task.clone(), *item, claimed.token)
-                    .cancelled_by(self.cancel.child())
+                    .cancelled_by(cancel.child())
             })
             .collect();
         let execution = Execution::new(task, fire.run.clone(), shards.clone());
         if let Err(failure) = self.listeners.before(&execution).await {
-            tracing::error!(job = %fire.job, %failure, "a listener failed before the run");
+            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
         }
         let handler = self.work.prepare(&Setting::of(&self.job));
         let guarded = shards.into_iter().map(|shard| (shard, guard.clone())).collect();
         let running = self.runner.run(handler, Rules::of(&self.job), guarded);
         let ran = tokio::select! {
             ran = running => ran,
-            () = self.keep_lease(&session) => unreachable!("it keeps the lease as long as something runs"),
+            () = self.keep_lease(&session, &cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
         if let Err(failure) = self.listeners.after(&execution, &ran).await {
-            tracing::error!(job = %fire.job, %failure, "a listener failed after the run");
+            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
         }
         let mut ended = Vec::new();
         for (ran, (item, version)) in ran.iter().zip(&claimed.shards) {
             tracing::info!(job = %fire.job, run = %fire.run, shard = item, outcome = %ran.outcome, "shard ended");
+            if let Some(notice) = Notice::of_shard(&ran.shard, &ran.outcome, self.clock.now()) {
+                self.tell(notice);
+            }
             let state = match &ran.outcome {
                 Outcome::Done => State::Done,
                 // Its nodes may be somebody else's by now: they are left alone.
@@ -81,27 +88,42 @@ impl Run {
         }
     }
 
-    /// While the session is certain to live, less a margin for clocks that drift.
-    fn guard(&self, session: &Session) -> Guard {
-        let margin = margin(session.timeout());
-        let (session, clock) = (session.clone(), Arc::clone(&self.clock));
-        let on_loss = self.job.props.policies().on_lease_loss;
-        Guard::new(on_loss, move || clock.monotonic() + margin < session.deadline())
+    /// Tells whoever the job says. There is nobody above a run to throw at, so `THROW` is as good as told.
+    fn tell(&self, notice: Notice) {
+        let _ = self.alerts.tell(&self.job, notice);
     }
 
-    /// Asks the leader often enough that the lease does not run out while something runs.
-    async fn keep_lease(&self, session: &Session) {
+    /// While the session is certain to live. What runs was told a margin before; whoever did not listen is not polled again.
+    fn guard(&self, session: &Session) -> Guard {
+        let (session, clock) = (session.clone(), Arc::clone(&self.clock));
+        let on_loss = self.job.props.policies().on_lease_loss;
+        Guard::new(on_loss, move || clock.monotonic() < session.deadline())
+    }
+
+    /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
+    /// same, tells what runs to end. A guard alone would not do: it acts when a handler is polled, and a silent one is not.
+    async fn keep_lease(&self, session: &Session, cancel: &Cancel) {
+        let margin = margin(session.timeout());
         loop {
-            let next = self.clock.monotonic() + session.timeout() / 6;
-            self.clock.sleep_until(next).await;
-            if let Err(error) = self.registry.sync().await {
-                tracing::debug!(%error, "the lease was not renewed this time");
+            let (now, end) = (self.clock.monotonic(), session.deadline() - margin);
+            if now >= end && self.job.props.policies().on_lease_loss == LeaseLoss::Cancel {
+                cancel.cancel(CancelReason::LeaseLost);
+            }
+            let next = now + session.timeout() / 6;
+            let look = if end > now { next.min(end) } else { next };
+            self.clock.sleep_until(look).await;
+            // While the registry is out of reach this waits for it; the end of the lease does not.
+            tokio::select! {
+                answer = self.registry.sync() => if let Err(error) = answer {
+                    tracing::debug!(%error, "the lease was not renewed this time");
+                },
+                () = self.clock.sleep_until(end.max(look)) => {}
             }
         }
     }
 }
 
-/// How long before the registry may end a session we stop believing in it.
+/// How long before the registry may end a session what runs under it is told to end.
 fn margin(timeout: Duration) -> Duration {
     (timeout / 4).clamp(Duration::from_millis(500), Duration::from_secs(5))
 }

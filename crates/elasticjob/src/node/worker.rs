@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     coordination::member::{JoinError, Joining, Member, News},
-    execution::{Listeners, Runner, Surroundings, Work},
+    execution::{Alerts, Listeners, Runner, Surroundings, Work},
     job::{Fire, Handler, Instance, InstanceId, Job, Misfire, RunId, ThreadPool},
     registry::Registry,
     runtime::{Cancel, CancelReason, Clock, Randomness},
@@ -36,6 +36,7 @@ pub(super) struct Shared {
     pub(super) processors: usize,
     /// How long what runs may take to finish when the node stops.
     pub(super) drain: Duration,
+    pub(super) alerts: Alerts,
     pub(super) stop: Cancel,
 }
 
@@ -104,6 +105,7 @@ impl Worker {
     async fn live(&self, mut member: Member) -> End {
         let mut job = member.job().clone();
         let mut alarm = self.alarm(&job);
+        let mut runner = self.runner(&job);
         let cancel = Cancel::new();
         let mut runs = JoinSet::new();
         let (mut missed, mut triggered) = (None, false);
@@ -117,7 +119,7 @@ impl Worker {
                 };
                 if let Some(fire) = next {
                     let patience = self.patience(&job);
-                    runs.spawn(self.start(&member, &job, &cancel).fire(fire, patience));
+                    runs.spawn(self.start(&member, &job, &runner, &cancel).fire(fire, patience));
                 }
             }
             tokio::select! {
@@ -131,6 +133,9 @@ impl Worker {
                     Some(News::Configured(now)) => {
                         if schedule_of(&now, &self.shared.zone) != schedule_of(&job, &self.shared.zone) {
                             alarm = self.alarm(&now);
+                        }
+                        if ThreadPool::of(&now) != ThreadPool::of(&job) {
+                            runner = self.runner(&now);
                         }
                         job = *now;
                     }
@@ -182,13 +187,18 @@ impl Worker {
             .map_or(PATIENCE, |until: Duration| until.min(PATIENCE))
     }
 
-    fn start(&self, member: &Member, job: &Job, cancel: &Cancel) -> Run {
+    /// One for all runs of the job, so that they share its limit.
+    fn runner(&self, job: &Job) -> Arc<Runner> {
         let randomness = Arc::clone(&self.shared.randomness);
         let around = Surroundings {
             clock: Arc::clone(&self.shared.clock),
             dice: Arc::new(move || randomness.fraction()),
             observer: Arc::new(()),
         };
+        Arc::new(Runner::new(around, ThreadPool::of(job).limit(self.shared.processors)))
+    }
+
+    fn start(&self, member: &Member, job: &Job, runner: &Arc<Runner>, cancel: &Cancel) -> Run {
         Run {
             registry: Arc::clone(&self.shared.registry),
             clock: Arc::clone(&self.shared.clock),
@@ -196,11 +206,9 @@ impl Worker {
             instance: member.id().clone(),
             job: job.clone(),
             work: Arc::clone(&self.work),
-            runner: Arc::new(Runner::new(
-                around,
-                ThreadPool::of(job).limit(self.shared.processors),
-            )),
+            runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),
+            alerts: self.shared.alerts.clone(),
             cancel: cancel.clone(),
         }
     }
