@@ -3,7 +3,10 @@
 use std::{error::Error, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use tokio::task::JoinSet;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
 
 mod files;
 mod registry;
@@ -36,7 +39,7 @@ async fn main() -> ExitCode {
     let ended = tokio::select! {
         ended = tasks.join_next() => ended,
         // By the ordinary way out, so that the servers and their folders go.
-        _ = tokio::signal::ctrl_c() => None,
+        () = interrupted() => None,
     };
     match ended {
         Some(Ok(Ok(true))) => ExitCode::SUCCESS,
@@ -46,6 +49,18 @@ async fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Some(Err(_)) | None => ExitCode::from(2),
+    }
+}
+
+async fn interrupted() {
+    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
+    let (Ok(mut interrupted), Ok(mut terminated)) = (signal(interrupt), signal(terminate)) else {
+        // Then a signal ends us as it ends any program.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! *In one run.* This machine today is not that machine yesterday, so only ratios within a run are asserted: each row is done
 //! by one server and right after by the other, in turns who begins, on fresh paths, once the JVM had time to compile
-//! ([`rounds`]). The median stands for the rounds; absolutes are printed for people.
+//! ([`rounds`]). Medians stand for the rounds; the ratio is the median of the rounds' own ratios, and absolutes are printed
+//! for people.
 //!
 //! *With bars.* At least [`ROW_BAR`] of ZooKeeper's rate in each row, [`MEMORY_BAR`] for [`memory::NODES`] nodes, and a client
 //! that is ahead of zookeeper-client at its best. Missed bars are named.

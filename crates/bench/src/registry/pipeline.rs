@@ -12,7 +12,7 @@ use super::row::connect;
 use crate::{BoxError, stopwatch::Stopwatch};
 
 /// How many requests one go has.
-pub(super) const REQUESTS: usize = 20_000;
+const REQUESTS: usize = 20_000;
 /// How many are in flight at most.
 const WINDOW: usize = 256;
 /// How many nodes are written to and read from.

@@ -14,7 +14,10 @@ use super::{
     rounds::Rounds,
     row::{Row, Sample},
 };
-use crate::{BoxError, statistics::median};
+use crate::{
+    BoxError,
+    statistics::{median, ratio},
+};
 
 pub(super) struct Report {
     json: Option<File>,
@@ -61,7 +64,7 @@ impl Report {
         let fsync = if keeping == Keeping::Synced { "on" } else { "off" };
         let rates = |samples: &[Sample]| rates(samples.iter().map(|sample| sample.per_second));
         let rate = |samples: &[Sample]| median(rates(samples));
-        let ratio = rate(ours) / rate(theirs);
+        let ratio = ratio(&rates(ours), &rates(theirs));
         let in_memory = in_memory.first().map_or(String::new(), |samples| grouped(rate(samples)));
         let told = match (told_within(theirs), told_within(ours)) {
             (Some(theirs), Some(ours)) => {
@@ -116,25 +119,25 @@ impl Report {
             "ratio",
             "processor time for each"
         ));
-        let mut best = (0.0, 0.0);
+        let mut best = (Vec::new(), Vec::new());
         for row in rows {
             let rates = |goes: &[Go]| rates(goes.iter().map(|go| go.per_second));
             let busy = |goes: &[Go]| typical(goes.iter().map(|go| go.busy));
-            let (theirs, ours) = (median(rates(&row.theirs)), median(rates(&row.ours)));
-            best = (f64::max(best.0, theirs), f64::max(best.1, ours));
+            let (theirs, ours) = (rates(&row.theirs), rates(&row.ours));
             let busy = format!("{:.1?} and {:.1?}", busy(&row.theirs), busy(&row.ours));
-            client_line(&format!("{} in flight", row.window), theirs, ours, &busy);
+            client_line(&format!("{} in flight", row.window), &theirs, &ours, &busy);
+            best = (larger(best.0, &theirs), larger(best.1, &ours));
             self.write(&json!({
                 "row": "creates by clients",
                 "in_flight": row.window,
-                "zookeeper-client": rates(&row.theirs),
-                "ours": rates(&row.ours),
-                "ratio": ours / theirs,
+                "zookeeper-client": theirs,
+                "ours": ours,
+                "ratio": ratio(&ours, &theirs),
             }))?;
         }
         let (theirs, ours) = best;
-        client_line("the best of each", theirs, ours, "");
-        let ratio = ours / theirs;
+        client_line("the best of each", &theirs, &ours, "");
+        let ratio = ratio(&ours, &theirs);
         self.expect(ratio >= CLIENT_BAR, || {
             format!(
                 "our client: {ratio:.2} of zookeeper-client's best rate, at least {CLIENT_BAR} expected"
@@ -174,9 +177,18 @@ fn typical(times: impl Iterator<Item = Duration>) -> Duration {
     Duration::from_secs_f64(median(times.map(|time| time.as_secs_f64())))
 }
 
-fn client_line(name: &str, theirs: f64, ours: f64, busy: &str) {
-    let ratio = ours / theirs;
-    say(&format!("{name:<26}{:>21}{:>14}{ratio:>8.2}{busy:>28}", grouped(theirs), grouped(ours)));
+fn client_line(name: &str, theirs: &[f64], ours: &[f64], busy: &str) {
+    let ratio = ratio(ours, theirs);
+    let [theirs, ours] = [theirs, ours].map(|rates| grouped(median(rates.iter().copied())));
+    say(&format!("{name:<26}{theirs:>21}{ours:>14}{ratio:>8.2}{busy:>28}"));
+}
+
+/// The larger of both in each round.
+fn larger(some: Vec<f64>, others: &[f64]) -> Vec<f64> {
+    if some.is_empty() {
+        return others.to_vec();
+    }
+    some.into_iter().zip(others).map(|(one, other)| one.max(*other)).collect()
 }
 
 /// Of each round, without the digits that mean nothing.
