@@ -143,7 +143,13 @@ impl Report {
                 "our client: {ratio:.2} of zookeeper-client's best rate, at least {CLIENT_BAR} expected"
             )
         });
-        Ok(())
+        self.write(&json!({
+            "row": "creates by clients",
+            "in_flight": "the best of each",
+            "zookeeper-client": theirs,
+            "ours": ours,
+            "ratio": ratio,
+        }))
     }
 
     /// Names the bars that were missed; `true` when there are none.
