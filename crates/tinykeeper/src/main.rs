@@ -3,6 +3,7 @@
 use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Parser;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tinykeeper::server::{Config, Server, ServerError};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -39,6 +40,7 @@ struct Options {
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
+    raise_open_files();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -78,6 +80,14 @@ async fn serve(options: Options) -> Result<(), ServerError> {
         _ = interrupted.recv() => server.shutdown().await,
         _ = terminated.recv() => server.shutdown().await,
     }
+}
+
+/// Every connection is an open file. The usual limit is far below what a server is allowed to have if it asks.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If this is refused, too many connections are refused later, with a log line.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 #[expect(clippy::print_stdout, reason = "the one line a script waits for")]
