@@ -10,7 +10,7 @@ LIBRARIES = tinykeeper elasticjob
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## build and start what there is to run so far: tinykeeper on $(LISTEN), in memory
+run: ## build and start tinykeeper on 127.0.0.1:2181, in memory; LISTEN=host:port for another address
 	$(CARGO) run --release -p tinykeeper -- --listen $(LISTEN)
 
 test: ## every test; installs the servers they need (apt) or says what is missing

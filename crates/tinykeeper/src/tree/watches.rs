@@ -85,10 +85,7 @@ impl Watches {
     }
 
     fn add(&mut self, book: Book, path: &str, watcher: WatcherId, kind: Kind) {
-        let entries = match book {
-            Book::Data => &mut self.data,
-            Book::Child => &mut self.child,
-        };
+        let entries = book_of(book, &mut self.data, &mut self.child);
         if !entries.contains_key(path) {
             entries.insert(path.into(), BTreeMap::new());
         }
@@ -119,10 +116,7 @@ impl Watches {
     pub(super) fn remove(&mut self, path: &str, watcher: WatcherId, kind: WatcherType) -> bool {
         let mut found = false;
         for (book, kind) in selections(kind) {
-            let entries = match book {
-                Book::Data => &mut self.data,
-                Book::Child => &mut self.child,
-            };
+            let entries = book_of(*book, &mut self.data, &mut self.child);
             let Some(kinds) = entries.get_mut(path).and_then(|watchers| watchers.get_mut(&watcher))
             else {
                 continue;
@@ -157,10 +151,7 @@ impl Watches {
     /// Everybody to be told that `kind` happened at `path`, by one book; one-shot watches are used up.
     pub(super) fn trigger(&mut self, book: Book, at: &str, kind: EventKind) -> BTreeSet<WatcherId> {
         let mut told = BTreeSet::new();
-        let entries = match book {
-            Book::Data => &mut self.data,
-            Book::Child => &mut self.child,
-        };
+        let entries = book_of(book, &mut self.data, &mut self.child);
         let mut used_up = Vec::new();
         if let Some(watchers) = entries.get_mut(at) {
             for (watcher, kinds) in watchers.iter_mut() {
@@ -223,6 +214,13 @@ impl Watches {
                 self.paths.remove(&watcher);
             }
         }
+    }
+}
+
+fn book_of<'a>(book: Book, data: &'a mut Entries, child: &'a mut Entries) -> &'a mut Entries {
+    match book {
+        Book::Data => data,
+        Book::Child => child,
     }
 }
 
