@@ -29,6 +29,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .cron("0/2 * * * * ?")?
         .shards(4)
         .items("0=RDP, 1=CORE, 2=SIMS, 3=ECIF")?;
-    Node::join(&url)?.job(job, settle).run().await?;
+    Node::join(&url).job(job, settle).run().await?;
     Ok(())
 }

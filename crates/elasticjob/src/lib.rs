@@ -21,6 +21,14 @@ pub mod schedule;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use self::{
+    job::{Job, Shard},
+    node::{Node, NodeError, NodeJob},
+};
+
+/// What a program that runs jobs returns from `main`: whatever went wrong, told in one line.
+pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
+
 /// What the README shows must compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

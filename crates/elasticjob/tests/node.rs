@@ -8,7 +8,7 @@ use std::{
 
 use elasticjob::{
     job::{Job, Misfire, Shard},
-    node::{Node, NodeError, Running},
+    node::{Node, NodeError, NodeJob, Running},
     registry::{Registry, memory::MemoryServer},
     runtime::{CancelReason, SystemClock},
 };
@@ -248,4 +248,44 @@ async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out
     assert_eq!(reason, Some(CancelReason::LeaseLost));
     link.heal();
     node.stop().await;
+}
+
+#[tokio::test]
+async fn jobs_come_and_go_while_the_node_runs() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let node = Node::on(registry(&server).await).start().await.unwrap();
+    let handler = move |shard: Shard| {
+        let tell = tell.clone();
+        async move { tell.send(shard.item).map_err(|_| std::io::Error::other("nobody listens")) }
+    };
+    let settle = || NodeJob::code(job(1), handler.clone());
+
+    node.add(settle()).await.unwrap();
+    let twice = node.add(settle()).await.unwrap_err();
+    assert!(matches!(&twice, NodeError::Twice { job } if job == "settle"), "{twice}");
+    assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some(0));
+    assert_eq!(node.jobs(), [job(1).name]);
+
+    assert!(node.remove(&job(1).name).await);
+    assert!(!node.remove(&job(1).name).await, "it is gone already");
+    assert!(node.jobs().is_empty());
+    let instances = "/shop/settle/instances".parse().unwrap();
+    let observer = registry(&server).await;
+    assert_eq!(
+        observer.children(&instances).await.unwrap().unwrap_or_default(),
+        Vec::<String>::new()
+    );
+    while told.try_recv().is_ok() {}
+    node.add(settle()).await.unwrap();
+    assert_eq!(tokio::time::timeout(PATIENCE, told.recv()).await.unwrap(), Some(0), "it is back");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_url_that_is_wrong_is_told_when_the_node_starts() {
+    let error =
+        Node::join("zookeeper://127.0.0.1:2181/shop?colour=red").start().await.err().unwrap();
+
+    assert!(matches!(error, NodeError::Url(_)) && error.to_string().contains("colour"), "{error}");
 }

@@ -5,24 +5,19 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address,
-    error::NodeError,
-    timer::Timer,
-    worker::{Shared, Worker},
+    address, error::NodeError, job::NodeJob, running::Running, timer::Timer, worker::Shared,
 };
 use crate::{
-    execution::{Alerts, IntoWork, Listener, Listeners, ScriptWork, Ways, Work},
-    job::{Handler, Job},
-    registry::{self, Registry, RegistryUrl},
-    runtime::{Cancel, CancelReason, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
+    coordination::sharding::{Dealer, Dealers},
+    execution::{Alerts, IntoWork, Ways},
+    job::Job,
+    registry::{self, Registry, RegistryUrl, UrlError},
+    runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
     schedule::Zone,
 };
 
 /// How long what runs may take to finish when the node stops, unless told otherwise.
 const DRAIN: Duration = Duration::from_secs(30);
-
-/// How long alerts that wait may take to be delivered when the node stops.
-const LAST_POST: Duration = Duration::from_secs(10);
 
 /// One process that runs jobs. Several can live in one program.
 ///
@@ -40,7 +35,7 @@ const LAST_POST: Duration = Duration::from_secs(10);
 ///         .cron("0/5 * * * * ?")?
 ///         .shards(2)
 ///         .items("0=Beijing,1=Shanghai")?;
-///     Node::join("zookeeper://127.0.0.1:2181/shop")?.job(job, settle).run().await?;
+///     Node::join("zookeeper://127.0.0.1:2181/shop").job(job, settle).run().await?;
 ///     Ok(())
 /// }
 /// ```
@@ -51,25 +46,20 @@ pub struct Node {
     drain: Duration,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
-    jobs: Vec<Registered>,
+    dealers: Dealers,
+    jobs: Vec<NodeJob>,
 }
 
 enum Source {
-    Url(RegistryUrl),
+    // A URL that is wrong is told when the node starts, so that building one does not have to be checked half way.
+    Url(Result<RegistryUrl, UrlError>),
     Registry(Arc<dyn Registry>),
 }
 
-struct Registered {
-    job: Job,
-    handler: Handler,
-    work: Arc<dyn Work>,
-    listeners: Vec<Arc<dyn Listener>>,
-}
-
 impl Node {
-    /// A node that meets the others at this URL.
-    pub fn join(url: &str) -> Result<Self, NodeError> {
-        Ok(Self::from(Source::Url(url.parse()?)))
+    /// A node that meets the others at this URL. One that is wrong is an error when the node starts.
+    pub fn join(url: &str) -> Self {
+        Self::from(Source::Url(url.parse()))
     }
 
     /// A node on a registry that is there already: for tests, and for several nodes in one process.
@@ -85,6 +75,7 @@ impl Node {
             drain: DRAIN,
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
+            dealers: Dealers::default(),
             jobs: Vec::new(),
         }
     }
@@ -92,43 +83,35 @@ impl Node {
     /// Runs `job` with this handler: an async function, a [`SimpleJob`](crate::execution::SimpleJob), a
     /// [`DataflowJob`](crate::execution::DataflowJob), or blocking code.
     #[must_use]
-    pub fn job<Kind>(mut self, job: Job, handler: impl IntoWork<Kind>) -> Self {
-        self.jobs.push(Registered {
-            job,
-            handler: Handler::Code { java_class: None },
-            work: handler.into_work(),
-            listeners: Vec::new(),
-        });
-        self
+    pub fn job<Kind>(self, job: Job, handler: impl IntoWork<Kind>) -> Self {
+        self.with(NodeJob::code(job, handler))
     }
 
     /// Runs the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs do.
     #[must_use]
-    pub fn script(mut self, job: Job) -> Self {
-        self.jobs.push(Registered {
-            job,
-            handler: Handler::Script,
-            work: ScriptWork.into_work(),
-            listeners: Vec::new(),
-        });
-        self
+    pub fn script(self, job: Job) -> Self {
+        self.with(NodeJob::script(job))
     }
 
-    /// Asks the job's `http.url`, as the ancestor's HTTP jobs do.
+    /// Asks the job's `http.uri`, as the ancestor's HTTP jobs do.
     #[cfg(feature = "http")]
     #[must_use]
-    pub fn http(mut self, job: Job) -> Self {
-        let work = crate::execution::HttpWork::new(Arc::default()).into_work();
-        self.jobs.push(Registered { job, handler: Handler::Http, work, listeners: Vec::new() });
+    pub fn http(self, job: Job) -> Self {
+        self.with(NodeJob::http(job))
+    }
+
+    /// Runs a job that has more to say than its handler: listeners, a Java class.
+    #[must_use]
+    pub fn with(mut self, job: NodeJob) -> Self {
+        self.jobs.push(job);
         self
     }
 
-    /// Tells this listener before and after every run of the job registered last.
+    /// Brings a way to deal shards that jobs can name in `elasticjob.strategy`. Every instance of such a job should have it: whoever
+    /// leads without it deals as `AVG_ALLOCATION` does, and says so.
     #[must_use]
-    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
-        if let Some(job) = self.jobs.last_mut() {
-            job.listeners.push(listener);
-        }
+    pub fn strategy(mut self, name: impl AsRef<str>, dealer: Arc<dyn Dealer>) -> Self {
+        self.dealers.insert(name, dealer);
         self
     }
 
@@ -166,50 +149,31 @@ impl Node {
         if let Some(twice) = self.jobs.iter().find(|entry| !names.insert(entry.job.name.clone())) {
             return Err(NodeError::Twice { job: twice.job.name.to_string() });
         }
-        let (registry, address) = match &self.source {
+        let (registry, address) = match self.source {
             Source::Url(url) => {
-                (registry::connect(url).await?, address::find(self.address, Some(url))?)
+                let url = url?;
+                (registry::connect(&url).await?, address::find(self.address, Some(&url))?)
             }
-            Source::Registry(registry) => {
-                (Arc::clone(registry), address::find(self.address, None)?)
-            }
+            Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
-        let stop = Cancel::new();
         let timer = Timer::new(Arc::clone(&self.clock));
-        let (mut tasks, mut posts) = (Tasks::new(), Tasks::new());
+        let mut posts = Tasks::new();
         let alerts = Alerts::start(Ways::default(), &mut posts);
         let shared = Arc::new(Shared {
             registry,
-            timer: timer.clone(),
+            timer,
             clock: self.clock,
             randomness: self.randomness,
             address,
             labels: self.labels,
+            dealers: self.dealers,
             zone: Zone::from(jiff::tz::TimeZone::system()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,
-            stop,
+            stop: Cancel::new(),
         });
-        let workers: Vec<Worker> = self
-            .jobs
-            .into_iter()
-            .map(|entry| Worker {
-                shared: Arc::clone(&shared),
-                local: entry.job,
-                handler: entry.handler,
-                work: entry.work,
-                listeners: Arc::new(Listeners::new(entry.listeners)),
-            })
-            .collect();
-        // All at once: a thousand jobs join in the time of a few round trips.
-        let joined = futures_util::future::try_join_all(workers.iter().map(Worker::join)).await?;
-        for (worker, member) in workers.into_iter().zip(joined) {
-            tasks.spawn(worker.run(member));
-        }
-        let mut clockwork = Tasks::new();
-        clockwork.spawn(timer.run());
-        Ok(Running { shared, tasks, posts, _clockwork: clockwork })
+        Running::start(shared, posts, self.jobs).await
     }
 
     /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.
@@ -223,34 +187,5 @@ impl Node {
         }
         running.stop().await;
         Ok(())
-    }
-}
-
-/// A node that runs. Dropping it ends it at once; [`Running::stop`] drains first.
-pub struct Running {
-    shared: Arc<Shared>,
-    tasks: Tasks,
-    /// Carries alerts.
-    posts: Tasks,
-    // After the workers, so that they are told until the end.
-    _clockwork: Tasks,
-}
-
-impl Running {
-    /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.
-    pub async fn stop(self) {
-        self.shared.stop.cancel(CancelReason::ShuttingDown);
-        // A run that was told to end has its own grace; leaving takes a moment.
-        let patience = self.shared.drain * 2 + Duration::from_secs(30);
-        if !self.tasks.finish(patience).await {
-            tracing::error!("some jobs did not end in time and were dropped");
-        }
-        let registry = Arc::clone(&self.shared.registry);
-        // Nobody is left to write alerts: those that wait are delivered.
-        drop(self.shared);
-        if !self.posts.finish(LAST_POST).await {
-            tracing::error!("some alerts could not be delivered in time");
-        }
-        registry.close().await;
     }
 }

@@ -10,11 +10,10 @@
 mod address;
 mod builder;
 mod error;
+mod job;
 mod run;
+mod running;
 mod timer;
 mod worker;
 
-pub use self::{
-    builder::{Node, Running},
-    error::NodeError,
-};
+pub use self::{builder::Node, error::NodeError, job::NodeJob, running::Running};

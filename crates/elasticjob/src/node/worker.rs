@@ -6,11 +6,15 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use super::{
+    job::NodeJob,
     run::Run,
     timer::{Alarm, Timer},
 };
 use crate::{
-    coordination::member::{JoinError, Joining, Member, News},
+    coordination::{
+        member::{JoinError, Joining, Member, News},
+        sharding::Dealers,
+    },
     execution::{Alerts, Listeners, Runner, Surroundings, Work},
     job::{Fire, Handler, Instance, InstanceId, Job, Misfire, RunId, ThreadPool},
     registry::Registry,
@@ -31,6 +35,8 @@ pub(super) struct Shared {
     pub(super) timer: Timer,
     pub(super) address: Ipv4Addr,
     pub(super) labels: Option<String>,
+    /// Ways to deal shards that the program brought, by name.
+    pub(super) dealers: Dealers,
     /// Where the clock on the wall hangs, for jobs that name no zone.
     pub(super) zone: Zone,
     pub(super) processors: usize,
@@ -42,11 +48,13 @@ pub(super) struct Shared {
 
 /// One job as the program registered it.
 pub(super) struct Worker {
-    pub(super) shared: Arc<Shared>,
-    pub(super) local: Job,
-    pub(super) handler: Handler,
-    pub(super) work: Arc<dyn Work>,
-    pub(super) listeners: Arc<Listeners>,
+    shared: Arc<Shared>,
+    local: Job,
+    handler: Handler,
+    work: Arc<dyn Work>,
+    listeners: Arc<Listeners>,
+    /// Ends this job's part: with the node, or before.
+    stop: Cancel,
 }
 
 /// How one life in a job ended.
@@ -58,6 +66,17 @@ enum End {
 }
 
 impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, entry: NodeJob, stop: Cancel) -> Self {
+        Self {
+            shared,
+            local: entry.job,
+            handler: entry.handler,
+            work: entry.work,
+            listeners: Arc::new(Listeners::new(entry.listeners)),
+            stop,
+        }
+    }
+
     /// Enters the job.
     pub(super) async fn join(&self) -> Result<Member, JoinError> {
         let shared = &self.shared;
@@ -69,8 +88,14 @@ impl Worker {
         let joining =
             Joining { local: self.local.clone(), handler: self.handler.clone(), instance };
         let (clock, randomness) = (Arc::clone(&shared.clock), Arc::clone(&shared.randomness));
-        let member =
-            Member::join(Arc::clone(&shared.registry), clock, randomness, None, joining).await?;
+        let member = Member::join(
+            Arc::clone(&shared.registry),
+            clock,
+            randomness,
+            shared.dealers.clone(),
+            joining,
+        )
+        .await?;
         for difference in member.drift() {
             tracing::warn!(job = %self.local.name, %difference, "the stored configuration counts, and it is not ours");
         }
@@ -86,7 +111,7 @@ impl Worker {
             }
             member = loop {
                 tokio::select! {
-                    _ = self.shared.stop.cancelled() => return,
+                    _ = self.stop.cancelled() => return,
                     joined = self.join() => match joined {
                         Ok(member) => break member,
                         Err(error) => {
@@ -95,7 +120,7 @@ impl Worker {
                     },
                 }
                 tokio::select! {
-                    _ = self.shared.stop.cancelled() => return,
+                    _ = self.stop.cancelled() => return,
                     () = self.shared.clock.sleep_until(self.shared.clock.monotonic() + AGAIN) => {}
                 }
             };
@@ -124,7 +149,7 @@ impl Worker {
             }
             tokio::select! {
                 biased;
-                _ = self.shared.stop.cancelled() => {
+                _ = self.stop.cancelled() => {
                     self.drain(runs, &cancel).await;
                     member.leave().await;
                     return End::Stopped;

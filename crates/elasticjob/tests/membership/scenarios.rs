@@ -6,6 +6,7 @@ use elasticjob::{
     coordination::{
         ledger::State,
         member::{Claimed, Joining, Member, News, Refused},
+        sharding::Dealers,
         tree::{JobTree, Part},
     },
     job::{Fire, Handler, Instance, InstanceId, Job},
@@ -51,8 +52,14 @@ impl<'g> Cluster<'g> {
             instance: Instance::new(id),
         };
         let (clock, randomness) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
-        let joined =
-            Member::join(Arc::clone(&registry.registry), clock, randomness, None, joining).await;
+        let joined = Member::join(
+            Arc::clone(&registry.registry),
+            clock,
+            randomness,
+            Dealers::default(),
+            joining,
+        )
+        .await;
         Node { member: joined.unwrap(), _registry: registry }
     }
 

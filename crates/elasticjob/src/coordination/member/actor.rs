@@ -18,11 +18,11 @@ use crate::{
         claim::{Claimant, Refusal, Stakes},
         latch,
         ledger::{Page, Seen, State},
-        sharding::{Dealer, plan},
+        sharding::{Dealers, plan},
         tree::{JobTree, Part},
         view::{Document, Known, View},
     },
-    job::{Difference, FencingToken, Fire, InstanceId, Job, Strategy},
+    job::{Difference, FencingToken, Fire, InstanceId, Job},
     registry::{
         Create, Done, Error, Expected, Op, Registry, SessionId, SessionState, States, Version,
         Watch, Zxid, plant,
@@ -41,7 +41,7 @@ pub(super) struct Actor {
     registry: Arc<dyn Registry>,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
-    dealer: Option<Arc<dyn Dealer>>,
+    dealers: Dealers,
     me: InstanceId,
     session: SessionId,
     tree: JobTree,
@@ -82,7 +82,7 @@ impl Actor {
         registry: Arc<dyn Registry>,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
-        dealer: Option<Arc<dyn Dealer>>,
+        dealers: Dealers,
         joining: Joining,
         inbox: mpsc::Receiver<Command>,
         told: mpsc::UnboundedSender<News>,
@@ -117,7 +117,7 @@ impl Actor {
             registry,
             clock,
             randomness,
-            dealer,
+            dealers,
             inbox,
             told,
         };
@@ -325,13 +325,9 @@ impl Actor {
         self.catch_up().await?;
         self.configure();
         let done = Op::Delete { path: self.tree.processing(), expected: Expected::Any };
-        let dealer: &dyn Dealer = match &self.dealer {
-            Some(dealer) => &**dealer,
-            None => &Strategy::of(&self.job),
-        };
         let now_ms = self.clock.now().as_millisecond();
         let leader = self.view.leader.clone();
-        let planned = plan(&self.view, &self.job, dealer, now_ms)
+        let planned = plan(&self.view, &self.job, &self.dealers, now_ms)
             .filter(|_| leads(&self.view, &self.me) == Some(true));
         let Some(planned) = planned else {
             self.registry.multi(vec![done]).await?;

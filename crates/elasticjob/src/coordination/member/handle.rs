@@ -9,7 +9,7 @@ use super::{
     join::{JoinError, Joining},
 };
 use crate::{
-    coordination::{ledger::State, sharding::Dealer},
+    coordination::{ledger::State, sharding::Dealers},
     job::{Difference, FencingToken, Fire, InstanceId, Job},
     registry::{Error, Registry, Version},
     runtime::{Clock, Randomness, Tasks},
@@ -97,14 +97,14 @@ impl Member {
         registry: Arc<dyn Registry>,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
-        dealer: Option<Arc<dyn Dealer>>,
+        dealers: Dealers,
         joining: Joining,
     ) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
         let (told, news) = mpsc::unbounded_channel();
         let id = joining.instance.id.clone();
         let (actor, drift) =
-            Actor::join(registry, clock, randomness, dealer, joining, inbox, told).await?;
+            Actor::join(registry, clock, randomness, dealers, joining, inbox, told).await?;
         let job = actor.job().clone();
         let mut tasks = Tasks::new();
         tasks.spawn(actor.run());

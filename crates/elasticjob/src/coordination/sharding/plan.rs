@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::strategy::{Candidate, Dealer, Situation};
+use super::{
+    dealers::Dealers,
+    strategy::{Candidate, Situation},
+};
 use crate::{
     coordination::{
         tree::Part,
@@ -50,7 +53,7 @@ pub fn available(view: &View, job: &Job) -> Option<Vec<Candidate>> {
 }
 
 /// What to write; `None` while something that decides it is unread, or while there is nobody to give shards to.
-pub fn plan(view: &View, job: &Job, dealer: &dyn Dealer, now_ms: i64) -> Option<Plan> {
+pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Plan> {
     if !view.is_current() {
         return None;
     }
@@ -73,7 +76,7 @@ pub fn plan(view: &View, job: &Job, dealer: &dyn Dealer, now_ms: i64) -> Option<
         owners: &owners,
         now_ms,
     };
-    let mut target: BTreeMap<u32, String> = (0..total).zip(dealer.deal(&situation)).collect();
+    let mut target: BTreeMap<u32, String> = (0..total).zip(dealers.deal(job, &situation)).collect();
     let mut later = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
         if shard.running.is_some()
@@ -138,7 +141,6 @@ mod tests {
     use super::*;
     use crate::{
         coordination::tree::JobTree,
-        job::Strategy,
         registry::{Event, Node, Stat, Version, Zxid},
     };
 
@@ -191,7 +193,7 @@ mod tests {
     fn shards_go_to_enabled_instances_only() {
         let parts = [instance(A, "ENABLED"), instance(B, "DISABLED")].concat();
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Strategy::AvgAllocation, 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
 
         assert_eq!(plan.owners, BTreeMap::from([(0, A.to_owned()), (1, A.to_owned())]));
         assert_eq!(plan.ops.len(), 4, "two shards and their owners are created");
@@ -206,7 +208,7 @@ mod tests {
         }
         parts.push((tree().shard(0, Part::Running), Some(A.to_owned())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Strategy::AvgAllocation, 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
 
         // By the strategy B, the larger id, would have shard 0 and A shard 1.
         assert_eq!(plan.owners[&0], A);
@@ -224,7 +226,7 @@ mod tests {
         parts.push((tree().shard(2, Part::Running), Some(A.to_owned())));
         parts.push((tree().shard(1, Part::Misfire), Some(String::new())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(1), &Strategy::AvgAllocation, 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(1), &Dealers::default(), 0).unwrap();
 
         let gone: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
         assert_eq!(
@@ -243,7 +245,7 @@ mod tests {
         let mut unread = nodes(&read);
         unread[1].1 = None;
 
-        assert_eq!(plan(&view(&unread), &job(1), &Strategy::AvgAllocation, 0), None);
-        assert_eq!(plan(&View::new(tree()), &job(1), &Strategy::AvgAllocation, 0), None);
+        assert_eq!(plan(&view(&unread), &job(1), &Dealers::default(), 0), None);
+        assert_eq!(plan(&View::new(tree()), &job(1), &Dealers::default(), 0), None);
     }
 }

@@ -1,0 +1,84 @@
+//! A job as this node runs it.
+
+use std::sync::Arc;
+
+use crate::{
+    execution::{IntoWork, Listener, ScriptWork, Work},
+    job::{Handler, Job},
+};
+
+/// A job as this node runs it: its configuration, what runs it, and who listens.
+///
+/// ```
+/// use elasticjob::{job::{Job, Shard}, node::{Node, NodeJob}};
+///
+/// async fn settle(shard: Shard) -> Result<(), std::io::Error> {
+///     Ok(())
+/// }
+///
+/// let job = Job::named("settle-orders")?.cron("0/5 * * * * ?")?.shards(2);
+/// // Java instances share this job: they go by the class.
+/// let shared = NodeJob::code(job, settle).java_class("com.acme.SettleOrders");
+/// let node = Node::join("zookeeper://127.0.0.1:2181/shop").with(shared);
+/// # Ok::<(), elasticjob::job::Invalid>(())
+/// ```
+pub struct NodeJob {
+    pub(super) job: Job,
+    pub(super) handler: Handler,
+    pub(super) work: Arc<dyn Work>,
+    pub(super) listeners: Vec<Arc<dyn Listener>>,
+}
+
+impl NodeJob {
+    /// Run by Rust code: an async function, a [`SimpleJob`](crate::execution::SimpleJob), a
+    /// [`DataflowJob`](crate::execution::DataflowJob), or blocking code.
+    pub fn code<Kind>(job: Job, handler: impl IntoWork<Kind>) -> Self {
+        Self::new(job, Handler::Code { java_class: None }, handler.into_work())
+    }
+
+    /// Run by the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs are.
+    pub fn script(job: Job) -> Self {
+        Self::new(job, Handler::Script, ScriptWork.into_work())
+    }
+
+    /// Run by asking the job's `http.uri`, as the ancestor's HTTP jobs are.
+    #[cfg(feature = "http")]
+    pub fn http(job: Job) -> Self {
+        Self::new(job, Handler::Http, crate::execution::HttpWork::new(Arc::default()).into_work())
+    }
+
+    fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
+        Self { job, handler, work, listeners: Vec::new() }
+    }
+
+    /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs
+    /// have none.
+    #[must_use]
+    pub fn java_class(mut self, class: impl Into<String>) -> Self {
+        if let Handler::Code { java_class } = &mut self.handler {
+            *java_class = Some(class.into());
+        }
+        self
+    }
+
+    /// Tells this listener before and after every execution.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.listeners.push(listener);
+        self
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+}
+
+impl std::fmt::Debug for NodeJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeJob")
+            .field("job", &self.job.name)
+            .field("handler", &self.handler)
+            .finish()
+    }
+}

@@ -1,0 +1,173 @@
+//! A node that runs.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::{
+    error::NodeError,
+    job::NodeJob,
+    worker::{Shared, Worker},
+};
+use crate::{
+    job::JobName,
+    runtime::{Cancel, CancelReason, Tasks},
+};
+
+/// How long alerts that wait may take to be delivered when the node stops.
+const LAST_POST: Duration = Duration::from_secs(10);
+
+/// How long leaving a job may take after the last of its runs has ended.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// A node that runs. Jobs come and go while it does. Dropping it ends it at once; [`Running::stop`] drains first.
+pub struct Running {
+    shared: Arc<Shared>,
+    workers: Mutex<BTreeMap<JobName, Place>>,
+    /// Carries alerts.
+    posts: Tasks,
+    // After the workers, so that they are told until the end.
+    _clockwork: Tasks,
+}
+
+/// One job's place on this node.
+enum Place {
+    /// Somebody is joining it.
+    Reserved,
+    Taken {
+        worker: Tasks,
+        stop: Cancel,
+    },
+}
+
+impl Running {
+    pub(super) async fn start(
+        shared: Arc<Shared>,
+        posts: Tasks,
+        jobs: Vec<NodeJob>,
+    ) -> Result<Self, NodeError> {
+        let mut clockwork = Tasks::new();
+        clockwork.spawn(shared.timer.clone().run());
+        let running = Self { shared, workers: Mutex::default(), posts, _clockwork: clockwork };
+        // All at once: a thousand jobs join in the time of a few round trips.
+        futures_util::future::try_join_all(jobs.into_iter().map(|job| running.add(job))).await?;
+        Ok(running)
+    }
+
+    /// Joins one more job. When this returns the node takes part in it.
+    ///
+    /// ```no_run
+    /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// use elasticjob::{job::{Job, Shard}, node::NodeJob};
+    ///
+    /// let job = Job::named("clean-up")?.cron("0 0 3 * * ?")?;
+    /// let name = job.name.clone();
+    /// running.add(NodeJob::code(job, |_: Shard| async { Ok::<(), std::io::Error>(()) })).await?;
+    /// running.remove(&name).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn add(&self, job: NodeJob) -> Result<(), NodeError> {
+        let name = job.job.name.clone();
+        let reservation = self.reserve(&name)?;
+        let stop = self.shared.stop.child();
+        let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone());
+        let member = worker.join().await?;
+        let mut tasks = Tasks::new();
+        tasks.spawn(worker.run(member));
+        reservation.take(Place::Taken { worker: tasks, stop });
+        Ok(())
+    }
+
+    /// Leaves a job: starts nothing new of it, lets what runs finish, and takes the instance out. `false` if the node does not run
+    /// it. The job itself stays for others, and for a later [`Running::add`].
+    pub async fn remove(&self, job: &JobName) -> bool {
+        let place = {
+            let mut workers = self.lock();
+            match workers.get(job) {
+                Some(Place::Taken { .. }) => workers.insert(job.clone(), Place::Reserved),
+                Some(Place::Reserved) | None => None,
+            }
+        };
+        let Some(Place::Taken { worker, stop }) = place else { return false };
+        let _reservation = Reservation { running: self, job };
+        stop.cancel(CancelReason::ShuttingDown);
+        if !worker.finish(self.patience()).await {
+            tracing::error!(%job, "the job did not end in time and was dropped");
+        }
+        true
+    }
+
+    /// The jobs this node takes part in.
+    pub fn jobs(&self) -> Vec<JobName> {
+        let workers = self.lock();
+        let taken = workers.iter().filter(|(_, place)| matches!(place, Place::Taken { .. }));
+        taken.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.
+    pub async fn stop(self) {
+        self.shared.stop.cancel(CancelReason::ShuttingDown);
+        let patience = self.patience();
+        let places = std::mem::take(&mut *self.lock());
+        let all = places.into_iter().filter_map(|(job, place)| match place {
+            Place::Taken { worker, .. } => Some(async move {
+                if !worker.finish(patience).await {
+                    tracing::error!(%job, "the job did not end in time and was dropped");
+                }
+            }),
+            Place::Reserved => None,
+        });
+        futures_util::future::join_all(all).await;
+        let registry = Arc::clone(&self.shared.registry);
+        // Nobody is left to write alerts: those that wait are delivered.
+        drop(self.shared);
+        if !self.posts.finish(LAST_POST).await {
+            tracing::error!("some alerts could not be delivered in time");
+        }
+        registry.close().await;
+    }
+
+    /// A run that was told to end has its own grace; leaving takes a moment.
+    fn patience(&self) -> Duration {
+        self.shared.drain * 2 + FAREWELL
+    }
+
+    /// A job has one place on a node: whoever joins it holds the place meanwhile.
+    fn reserve<'a>(&'a self, job: &'a JobName) -> Result<Reservation<'a>, NodeError> {
+        let mut workers = self.lock();
+        if workers.contains_key(job) {
+            return Err(NodeError::Twice { job: job.to_string() });
+        }
+        workers.insert(job.clone(), Place::Reserved);
+        Ok(Reservation { running: self, job })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobName, Place>> {
+        // Nothing under this lock panics half way.
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives the place back unless it is taken.
+struct Reservation<'a> {
+    running: &'a Running,
+    job: &'a JobName,
+}
+
+impl Reservation<'_> {
+    fn take(self, place: Place) {
+        self.running.lock().insert(self.job.clone(), place);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut workers = self.running.lock();
+        if matches!(workers.get(self.job), Some(Place::Reserved)) {
+            workers.remove(self.job);
+        }
+    }
+}
