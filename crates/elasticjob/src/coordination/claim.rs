@@ -1,26 +1,30 @@
-//! One fire, one claim: every shard of it in one multi, or none.
+//! What is written when a shard changes hands: claimed for a fire, taken over from the dead, given back, or marked as lost.
 //!
-//! A claim creates `running` for each shard and writes its page of the ledger, in one request that also checks that the job is still
-//! configured as we think. Losing a race is an answer: the multi names the member that was refused, and [`Stakes::without`] says
-//! what is left to try. A release is the same backwards. Two requests for a fire.
+//! Each is one multi that names everything it relies on: the configuration, the page of the ledger as it was read, the nodes that are to go.
+//! Losing a race is an answer: the multi names the part that was refused, and [`Steps::refusal`] says which shard that was. Every
+//! one of them writes the ledger's page by version, so that of two who saw the same only one acts.
 //!
 //! The creation id of everything a claim creates is the claim's own transaction number: the fencing token.
 
 use super::{
-    ledger::{Page, Seen},
+    latch::Turn,
+    ledger::{Page, Seen, State},
     tree::{JobTree, Part},
+    view::{Known, ShardView},
 };
 use crate::{
     job::{Failover, Fire, InstanceId, Monitor},
-    registry::{Create, Error, Expected, Kind, Op, SessionId, Version},
+    registry::{
+        Committed, Create, Done, Error, Expected, Kind, Op, Path, SessionId, Version, Zxid,
+    },
 };
 
-/// What a claim is made with.
+/// In whose name shards change hands.
 #[derive(Debug, Clone)]
 pub struct Claimant<'a> {
     /// Where everything is.
     pub tree: &'a JobTree,
-    /// Who claims.
+    /// Who acts.
     pub me: &'a InstanceId,
     /// In which session.
     pub session: SessionId,
@@ -32,101 +36,244 @@ pub struct Claimant<'a> {
     pub failover: Failover,
 }
 
-/// The shards a claim is for, each with its page as it was last seen.
+/// A shard that is to be claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stakes(pub Vec<(u32, Seen)>);
+pub struct Stake {
+    /// Which one.
+    pub shard: u32,
+    /// Its page as it was last seen.
+    pub seen: Seen,
+    /// It waits to be taken over: this claim is as good.
+    pub is_flagged: bool,
+    /// A run of it was missed: this claim makes up for it.
+    pub is_marked: bool,
+    /// A `failovering` that was left behind, in this version.
+    pub left_behind: Option<Version>,
+}
 
-/// Why a shard is not among those claimed.
+impl Stake {
+    /// A shard about which there is nothing to say.
+    pub fn new(shard: u32, seen: Seen) -> Self {
+        Self { shard, seen, is_flagged: false, is_marked: false, left_behind: None }
+    }
+}
+
+/// Why a multi was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The configuration has changed: look again, decide again.
-    Configuration,
+    /// The configuration has changed, or it is not our turn any more: look again, decide again.
+    Ground,
     /// This shard is running.
     Running(u32),
     /// Its page has changed: read it again, decide again.
     Page(u32),
+    /// Something else about it has changed: look again, decide again.
+    Shard(u32),
+}
+
+/// One multi, and what each part of it is about.
+#[derive(Debug, Clone, Default)]
+pub struct Steps {
+    ops: Vec<Op>,
+    about: Vec<Refusal>,
+}
+
+impl Steps {
+    fn add(&mut self, op: Op, about: Refusal) {
+        self.ops.push(op);
+        self.about.push(about);
+    }
+
+    /// The multi.
+    pub fn ops(&self) -> Vec<Op> {
+        self.ops.clone()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// What a refusal means; `None` if it was not the registry that said no.
+    pub fn refusal(&self, error: &Error) -> Option<Refusal> {
+        let Error::Member { index, cause } = error else { return None };
+        match **cause {
+            Error::Exists { .. }
+            | Error::Conflict { .. }
+            | Error::Absent { .. }
+            | Error::NotEmpty { .. } => self.about.get(*index).copied(),
+            _ => None,
+        }
+    }
+
+    /// The versions in which the pages were written.
+    pub fn pages(&self, committed: &Committed) -> Vec<(u32, Version)> {
+        let written = self.about.iter().zip(&committed.done).filter_map(|(about, done)| {
+            let Refusal::Page(shard) = about else { return None };
+            match done {
+                Done::Set(version) => Some((*shard, *version)),
+                Done::Created(_) => Some((*shard, Version(0))),
+                Done::Deleted | Done::Checked => None,
+            }
+        });
+        written.collect()
+    }
 }
 
 impl Claimant<'_> {
-    /// The multi that claims.
-    pub fn claim(&self, fire: &Fire, stakes: &Stakes) -> Vec<Op> {
-        let check =
-            Op::Check { path: self.tree.config(), expected: Expected::Version(self.config) };
-        let shards = stakes.0.iter().flat_map(|(shard, seen)| {
-            let page = seen.page.started(fire, self.me);
-            self.running(*shard).into_iter().chain([self.page(*shard, seen.version, &page)])
-        });
-        std::iter::once(check).chain(shards).collect()
-    }
-
-    /// Which shard a refused claim failed at.
-    pub fn refusal(&self, error: &Error, stakes: &Stakes) -> Option<Refusal> {
-        let Error::Member { index, cause } = error else { return None };
-        if !matches!(**cause, Error::Exists { .. } | Error::Conflict { .. } | Error::Absent { .. })
-        {
-            return None;
+    /// Claims shards for a fire: `running` appears, the page says who runs it. A flag or a mark on the shard goes: this run is what it asked
+    /// for.
+    pub fn claim(&self, fire: &Fire, stakes: &[Stake]) -> Steps {
+        let mut steps = self.on_this_ground();
+        for stake in stakes {
+            if self.monitor == Monitor::Executions {
+                let running = self.create(stake.shard, Part::Running, self.running_kind());
+                steps.add(running, Refusal::Running(stake.shard));
+            }
+            self.page(
+                &mut steps,
+                stake.shard,
+                &stake.seen,
+                &stake.seen.page.started(fire, self.me),
+            );
+            self.clear(&mut steps, stake);
         }
-        let Some(member) = index.checked_sub(1) else { return Some(Refusal::Configuration) };
-        let per_shard = if self.monitor == Monitor::Executions { 2 } else { 1 };
-        let (shard, _) = stakes.0.get(member / per_shard)?;
-        let is_running = per_shard == 2 && member % 2 == 0;
-        Some(if is_running { Refusal::Running(*shard) } else { Refusal::Page(*shard) })
+        steps
     }
 
-    /// The multi that gives back: `running` goes, the page says how it ended.
-    pub fn release(&self, ended: &[(u32, Page, Version)]) -> Vec<Op> {
-        ended
-            .iter()
-            .flat_map(|(shard, page, version)| {
-                let running = (self.monitor == Monitor::Executions).then(|| Op::Delete {
-                    path: self.tree.shard(*shard, Part::Running),
-                    expected: Expected::Any,
-                });
-                running.into_iter().chain([self.page(*shard, Some(*version), page)])
-            })
-            .collect()
+    /// Takes over shards whose instance died, and claims them at once, so that nobody can die in between unseen.
+    pub fn take(&self, turn: &Turn, fire: &Fire, stakes: &[Stake]) -> Steps {
+        let mut steps = self.on_this_ground();
+        steps.add(turn.check(), Refusal::Ground);
+        for stake in stakes {
+            let shard = stake.shard;
+            self.page(&mut steps, shard, &stake.seen, &stake.seen.page.started(fire, self.me));
+            self.clear(&mut steps, stake);
+            if let Some(version) = stake.left_behind {
+                let path = self.tree.shard(shard, Part::Failovering);
+                let expected = Expected::Version(version);
+                steps.add(Op::Delete { path, expected }, Refusal::Shard(shard));
+            }
+            let failover = self.create(shard, Part::Failover, Kind::Ephemeral(self.session));
+            steps.add(failover, Refusal::Shard(shard));
+            let failovering = self.create(shard, Part::Failovering, Kind::Persistent);
+            steps.add(failovering, Refusal::Shard(shard));
+            if self.monitor == Monitor::Executions {
+                let running = self.create(shard, Part::Running, self.running_kind());
+                steps.add(running, Refusal::Running(shard));
+            }
+        }
+        steps
     }
 
-    fn running(&self, shard: u32) -> Option<Op> {
-        let kind = match self.failover {
+    /// Gives shards back: what the claim `claimed_in` created goes, if it is still there, and the page says how it ended.
+    pub fn release<'s>(
+        &self,
+        ended: impl IntoIterator<Item = (u32, &'s Page, Version, Option<&'s ShardView>, Zxid)>,
+    ) -> Steps {
+        let mut steps = Steps::default();
+        for (shard, page, version, view, claimed_in) in ended {
+            for (part, known) in view.iter().flat_map(|view| view.holders()) {
+                let ours = known.as_ref().and_then(Known::read);
+                if ours.is_some_and(|document| document.created == claimed_in) {
+                    let path = self.tree.shard(shard, part);
+                    steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+                }
+            }
+            let seen = Seen { page: Page::default(), version: Some(version) };
+            self.page(&mut steps, shard, &seen, page);
+        }
+        steps
+    }
+
+    /// Marks what a dead instance ran as lost, takes its nodes away, and flags the shard so that somebody takes it over — if that is
+    /// asked for.
+    pub fn bury(
+        &self,
+        dead: &InstanceId,
+        shard: u32,
+        seen: &Seen,
+        view: &ShardView,
+        flag: bool,
+    ) -> Steps {
+        let mut steps = self.on_this_ground();
+        self.page(&mut steps, shard, seen, &seen.page.lost(dead));
+        if flag {
+            let path = self.tree.failover_item(shard);
+            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+        }
+        for (part, known) in
+            [(Part::Running, &view.running), (Part::Failovering, &view.failovering)]
+        {
+            let theirs = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
+            if let Some(document) = theirs.and_then(Known::read) {
+                let path = self.tree.shard(shard, part);
+                let expected = Expected::Version(document.version);
+                steps.add(Op::Delete { path, expected }, Refusal::Shard(shard));
+            }
+        }
+        steps
+    }
+
+    /// Takes back a claim of which it is not known whether it came about: the page is what it was before; what was to be taken over is
+    /// flagged again.
+    pub fn undo(&self, stake: &Stake, version: Version, view: &ShardView) -> Steps {
+        let mut steps = Steps::default();
+        let shard = stake.shard;
+        for (part, known) in view.holders() {
+            if known.as_ref().and_then(Known::text) == Some(self.me.as_str()) {
+                let path = self.tree.shard(shard, part);
+                steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+            }
+        }
+        let seen = Seen { page: Page::default(), version: Some(version) };
+        self.page(&mut steps, shard, &seen, &stake.seen.page);
+        if stake.is_flagged && stake.seen.page.state == State::Lost {
+            let path = self.tree.failover_item(shard);
+            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+        }
+        steps
+    }
+
+    fn on_this_ground(&self) -> Steps {
+        let mut steps = Steps::default();
+        let expected = Expected::Version(self.config);
+        steps.add(Op::Check { path: self.tree.config(), expected }, Refusal::Ground);
+        steps
+    }
+
+    fn clear(&self, steps: &mut Steps, stake: &Stake) {
+        let mut gone = |path: Path| {
+            steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(stake.shard));
+        };
+        if stake.is_flagged {
+            gone(self.tree.failover_item(stake.shard));
+        }
+        if stake.is_marked {
+            gone(self.tree.shard(stake.shard, Part::Misfire));
+        }
+    }
+
+    fn running_kind(&self) -> Kind {
+        match self.failover {
             Failover::TakeOver => Kind::Persistent,
             Failover::Wait => Kind::Ephemeral(self.session),
-        };
-        let path = self.tree.shard(shard, Part::Running);
-        (self.monitor == Monitor::Executions)
-            .then(|| Op::Create(Create::new(&path, self.me.to_string(), kind)))
+        }
     }
 
-    fn page(&self, shard: u32, version: Option<Version>, page: &Page) -> Op {
+    fn create(&self, shard: u32, part: Part, kind: Kind) -> Op {
+        Op::Create(Create::new(&self.tree.shard(shard, part), self.me.to_string(), kind))
+    }
+
+    fn page(&self, steps: &mut Steps, shard: u32, seen: &Seen, page: &Page) {
         let path = self.tree.page(shard);
-        match version {
+        let op = match seen.version {
             Some(version) => {
                 Op::Set { path, data: page.to_bytes().into(), expected: Expected::Version(version) }
             }
             None => Op::Create(Create::persistent(&path, page.to_bytes())),
-        }
-    }
-}
-
-impl Stakes {
-    /// Those whose page does not say that this fire has been started already.
-    #[must_use]
-    pub fn still_due(self, fire: &Fire) -> Self {
-        Self(self.0.into_iter().filter(|(_, seen)| !seen.page.has_started(fire)).collect())
-    }
-
-    /// The same without one shard.
-    #[must_use]
-    pub fn without(self, shard: u32) -> Self {
-        Self(self.0.into_iter().filter(|(number, _)| *number != shard).collect())
-    }
-
-    /// The same with one shard's page read again.
-    #[must_use]
-    pub fn with_page(self, shard: u32, seen: &Seen) -> Self {
-        let fresh =
-            |(number, old)| if number == shard { (number, seen.clone()) } else { (number, old) };
-        Self(self.0.into_iter().map(fresh).collect())
+        };
+        steps.add(op, Refusal::Page(shard));
     }
 }
 
@@ -136,9 +283,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        coordination::ledger::State,
         registry::{
-            Committed, Path, Registry,
+            Registry,
             memory::{MemoryRegistry, MemoryServer},
         },
         runtime::SystemClock,
@@ -147,29 +293,22 @@ mod tests {
     struct Scene {
         server: MemoryServer,
         tree: JobTree,
-        config: Version,
     }
 
     impl Scene {
-        /// A job with two shards and nobody in it.
+        /// A job with three shards and nobody in it.
         async fn new() -> Self {
             let server = MemoryServer::new(Arc::new(SystemClock));
             let tree = JobTree::new(&"shop".parse().unwrap(), &"settle".parse().unwrap()).unwrap();
             let registry = server.join("shop".parse().unwrap()).await.unwrap();
-            let parents: [Path; 8] = [
-                "/shop~ledger".parse().unwrap(),
-                tree.ledger().clone(),
-                tree.root().clone(),
-                tree.config(),
-                tree.sharding(),
-                tree.shard(0, Part::Itself),
-                tree.shard(1, Part::Itself),
-                tree.shard(2, Part::Itself),
-            ];
-            for path in parents {
+            let parents = ["/shop~ledger", "/shop~ledger/settle", "/shop/settle"];
+            let parents = parents.map(|path| path.parse().unwrap()).into_iter();
+            let parents = parents.chain([tree.config()]).chain(tree.skeleton());
+            let shards = (0..3).map(|shard| tree.shard(shard, Part::Itself));
+            for path in parents.chain(shards) {
                 registry.create(Create::persistent(&path, "")).await.unwrap();
             }
-            Self { server, tree, config: Version(0) }
+            Self { server, tree }
         }
 
         async fn member(&self) -> MemoryRegistry {
@@ -181,7 +320,7 @@ mod tests {
                 tree: &self.tree,
                 me,
                 session: registry.session().id(),
-                config: self.config,
+                config: Version(0),
                 monitor: Monitor::Executions,
                 failover: Failover::Wait,
             }
@@ -192,8 +331,8 @@ mod tests {
         Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap())
     }
 
-    fn fresh(shards: &[u32]) -> Stakes {
-        Stakes(shards.iter().map(|shard| (*shard, Seen::default())).collect())
+    fn fresh(shards: &[u32]) -> Vec<Stake> {
+        shards.iter().map(|shard| Stake::new(*shard, Seen::default())).collect()
     }
 
     async fn seen(registry: &MemoryRegistry, tree: &JobTree, shard: u32) -> Seen {
@@ -201,24 +340,24 @@ mod tests {
         Seen { page: Page::read(&node.data).unwrap(), version: Some(node.stat.version) }
     }
 
-    async fn claimed(registry: &MemoryRegistry, ops: Vec<Op>) -> Committed {
-        registry.multi(ops).await.unwrap()
+    fn ids() -> (InstanceId, InstanceId) {
+        ("10.0.0.1@-@1-a".parse().unwrap(), "10.0.0.2@-@2-b".parse().unwrap())
     }
 
     #[tokio::test]
     async fn of_two_claims_of_one_shard_one_wins_and_the_other_is_told_which_shard() {
         let scene = Scene::new().await;
         let (one, two) = (scene.member().await, scene.member().await);
-        let (me, you) = ("10.0.0.1@-@1".parse().unwrap(), "10.0.0.2@-@2".parse().unwrap());
+        let (me, you) = ids();
         let (mine, yours) = (scene.claimant(&me, &one), scene.claimant(&you, &two));
         let due = fire("2026-11-15T06:36:07Z");
 
-        claimed(&one, mine.claim(&due, &fresh(&[1]))).await;
-        let stakes = fresh(&[0, 1]);
-        let refused = two.multi(yours.claim(&due, &stakes)).await.unwrap_err();
+        one.multi(mine.claim(&due, &fresh(&[1])).ops()).await.unwrap();
+        let steps = yours.claim(&due, &fresh(&[0, 1]));
+        let refused = two.multi(steps.ops()).await.unwrap_err();
 
-        assert_eq!(yours.refusal(&refused, &stakes), Some(Refusal::Running(1)));
-        claimed(&two, yours.claim(&due, &stakes.without(1))).await;
+        assert_eq!(steps.refusal(&refused), Some(Refusal::Running(1)));
+        two.multi(yours.claim(&due, &fresh(&[0])).ops()).await.unwrap();
         let running = two.get(&scene.tree.shard(1, Part::Running)).await.unwrap().unwrap();
         assert_eq!(running.data, me.to_string());
     }
@@ -227,78 +366,63 @@ mod tests {
     async fn a_claims_transaction_is_the_creation_id_of_what_it_claims() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
-        let me = "10.0.0.1@-@1".parse().unwrap();
+        let (me, _) = ids();
+        let steps =
+            scene.claimant(&me, &registry).claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0, 2]));
 
-        let committed = claimed(
-            &registry,
-            scene.claimant(&me, &registry).claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0])),
-        )
-        .await;
+        let committed = registry.multi(steps.ops()).await.unwrap();
 
         let running = registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
         assert_eq!(running.created, committed.zxid);
-        assert_eq!(
-            running.owner,
-            Some(registry.session().id()),
-            "without failover it ends with us"
-        );
+        let session = registry.session().id();
+        assert_eq!(running.owner, Some(session), "without failover it ends with us");
+        assert_eq!(steps.pages(&committed), [(0, Version(0)), (2, Version(0))]);
     }
 
     #[tokio::test]
-    async fn a_page_that_was_written_meanwhile_refuses_the_claim_and_says_whether_the_fire_was_started()
-     {
+    async fn a_page_that_was_written_meanwhile_and_a_changed_configuration_refuse_a_claim() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
-        let me: InstanceId = "10.0.0.1@-@1".parse().unwrap();
+        let (me, _) = ids();
         let claimant = scene.claimant(&me, &registry);
-        let due = fire("2026-11-15T06:36:07Z");
-        claimed(&registry, claimant.claim(&due, &fresh(&[0]))).await;
-        let page = seen(&registry, &scene.tree, 0).await;
-        let done = Page { state: State::Done, ..page.page.clone() };
-        claimed(&registry, claimant.release(&[(0, done, page.version.unwrap())])).await;
+        let page = Page::default().to_bytes();
+        registry.create(Create::persistent(&scene.tree.page(0), page)).await.unwrap();
 
-        let stakes = fresh(&[0]);
-        let refused = registry.multi(claimant.claim(&due, &stakes)).await.unwrap_err();
-
-        assert_eq!(claimant.refusal(&refused, &stakes), Some(Refusal::Page(0)));
-        let stakes = stakes.with_page(0, &seen(&registry, &scene.tree, 0).await);
-        assert_eq!(stakes.clone().still_due(&due), Stakes(vec![]), "this fire was run already");
-        let next = fire("2026-11-15T06:36:12Z");
-        claimed(&registry, claimant.claim(&next, &stakes.still_due(&next))).await;
-    }
-
-    #[tokio::test]
-    async fn a_changed_configuration_refuses_every_claim() {
-        let scene = Scene::new().await;
-        let registry = scene.member().await;
-        let me = "10.0.0.1@-@1".parse().unwrap();
+        let steps = claimant.claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0]));
+        let refused = registry.multi(steps.ops()).await.unwrap_err();
+        assert_eq!(steps.refusal(&refused), Some(Refusal::Page(0)));
         registry.set(&scene.tree.config(), "new".into(), Expected::Any).await.unwrap();
+        let refused = registry.multi(steps.ops()).await.unwrap_err();
 
-        let (claimant, stakes) = (scene.claimant(&me, &registry), fresh(&[0]));
-        let refused = registry
-            .multi(claimant.claim(&fire("2026-11-15T06:36:07Z"), &stakes))
-            .await
-            .unwrap_err();
-
-        assert_eq!(claimant.refusal(&refused, &stakes), Some(Refusal::Configuration));
+        assert_eq!(steps.refusal(&refused), Some(Refusal::Ground));
         assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
     }
 
     #[tokio::test]
-    async fn a_release_takes_running_away_and_says_how_it_ended() {
+    async fn of_two_who_bury_the_same_one_does() {
         let scene = Scene::new().await;
         let registry = scene.member().await;
-        let me = "10.0.0.1@-@1".parse().unwrap();
-        let claimant = Claimant { failover: Failover::TakeOver, ..scene.claimant(&me, &registry) };
-        claimed(&registry, claimant.claim(&fire("2026-11-15T06:36:07Z"), &fresh(&[0]))).await;
-        let running = registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
-        assert_eq!(running.owner, None, "with failover it outlives us");
-
+        let (dead, me) = ids();
+        let due = fire("2026-11-15T06:36:07Z");
+        let theirs = Claimant { failover: Failover::TakeOver, ..scene.claimant(&dead, &registry) };
+        registry.multi(theirs.claim(&due, &fresh(&[0])).ops()).await.unwrap();
         let page = seen(&registry, &scene.tree, 0).await;
-        let ended = Page { state: State::Failed, ..page.page };
-        claimed(&registry, claimant.release(&[(0, ended.clone(), page.version.unwrap())])).await;
+        let running = registry.get(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+        let running = crate::coordination::view::Document {
+            data: running.data,
+            version: running.stat.version,
+            created: running.stat.created,
+            written_at_ms: 0,
+        };
+        let view = ShardView { running: Some(Known::Read(running)), ..ShardView::default() };
+        let steps = scene.claimant(&me, &registry).bury(&dead, 0, &page, &view, true);
 
+        registry.multi(steps.ops()).await.unwrap();
+        let late = registry.multi(steps.ops()).await.unwrap_err();
+
+        assert_eq!(steps.refusal(&late), Some(Refusal::Page(0)));
+        assert_eq!(seen(&registry, &scene.tree, 0).await.page.state, State::Lost);
+        assert!(registry.exists(&scene.tree.failover_item(0)).await.unwrap().is_some());
         assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
-        assert_eq!(seen(&registry, &scene.tree, 0).await.page, ended);
     }
 }

@@ -9,13 +9,25 @@
 
 use std::time::Duration;
 
-use crate::registry::{Create, Error, Event, Expected, Kind, Op, Path, Registry};
+use crate::registry::{Create, Error, Event, Expected, Kind, Op, Path, Registry, SessionId};
+
+/// How long to wait before trying again to leave a queue that cannot be reached.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// A place in the queue; first in it.
 #[derive(Debug)]
 pub struct Turn {
     /// The own latch node: to be checked in the multi that acts.
     pub node: Path,
+    place: Place,
+}
+
+/// Where we queue, and as whom: found again by its ticket, also when nobody told us that it is there.
+#[derive(Debug, Clone)]
+struct Place {
+    latch: Path,
+    ticket: String,
+    session: SessionId,
 }
 
 impl Turn {
@@ -24,12 +36,10 @@ impl Turn {
         Op::Check { path: self.node.clone(), expected: Expected::Any }
     }
 
-    /// Leaves the queue; whoever waits behind is next.
+    /// Leaves the queue; whoever waits behind is next. Does not give up while the session lives: a place nobody leaves holds up everybody
+    /// behind.
     pub async fn pass(self, registry: &dyn Registry) {
-        // If this fails the session is gone or going, and the node with it.
-        if let Err(error) = registry.delete(&self.node, Expected::Any).await {
-            tracing::debug!(path = %self.node, %error, "could not leave the latch");
-        }
+        self.place.leave(registry).await;
     }
 }
 
@@ -40,34 +50,66 @@ pub async fn queue(
     ticket: u128,
     patience: Duration,
 ) -> Result<Option<Turn>, Error> {
-    let node = join(registry, latch, ticket).await?;
-    let turn = Turn { node };
-    match tokio::time::timeout(patience, wait(registry, latch, &turn.node)).await {
-        Ok(Ok(true)) => Ok(Some(turn)),
-        Ok(Ok(false)) => Ok(None),
-        Ok(Err(error)) => {
-            turn.pass(registry).await;
-            Err(error)
-        }
-        Err(_) => {
-            turn.pass(registry).await;
+    let place =
+        Place { latch: latch.clone(), ticket: uuid(ticket), session: registry.session().id() };
+    let waiting = async {
+        let node = place.join(registry).await?;
+        Ok(wait(registry, latch, &node).await?.then_some(node))
+    };
+    let result = tokio::time::timeout(patience, waiting).await.unwrap_or(Ok(None));
+    match result {
+        Ok(Some(node)) => Ok(Some(Turn { node, place })),
+        Ok(None) => {
+            place.leave(registry).await;
             Ok(None)
+        }
+        Err(error) => {
+            place.leave(registry).await;
+            Err(error)
         }
     }
 }
 
-async fn join(registry: &dyn Registry, latch: &Path, ticket: u128) -> Result<Path, Error> {
-    let name = latch.join(format_args!("_c_{}-latch-", uuid(ticket))).expect("a good name");
-    let session = registry.session().id();
-    let create = || Create::new(&name, "", Kind::EphemeralSequential(session));
-    let created = match registry.create(create()).await {
-        Err(Error::Absent { .. }) => {
-            dig(registry, latch).await?;
-            registry.create(create()).await?
+impl Place {
+    async fn join(&self, registry: &dyn Registry) -> Result<Path, Error> {
+        let name = format!("_c_{}-latch-", self.ticket);
+        let name = self.latch.join(name).expect("a good name");
+        let create = || Create::new(&name, "", Kind::EphemeralSequential(self.session));
+        let created = match registry.create(create()).await {
+            Err(Error::Absent { .. }) => {
+                dig(registry, &self.latch).await?;
+                registry.create(create()).await?
+            }
+            created => created?,
+        };
+        Ok(created.path().cloned().unwrap_or(name))
+    }
+
+    async fn leave(&self, registry: &dyn Registry) {
+        while registry.session().id() == self.session {
+            match self.try_leave(registry).await {
+                Ok(()) | Err(Error::SessionExpired | Error::Closed) => return,
+                Err(error) => {
+                    tracing::debug!(path = %self.latch, %error, "could not leave the latch yet");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
         }
-        created => created?,
-    };
-    Ok(created.path().cloned().unwrap_or(name))
+    }
+
+    async fn try_leave(&self, registry: &dyn Registry) -> Result<(), Error> {
+        // A create whose answer was lost may be under way on a server that lags.
+        registry.sync().await?;
+        let queue = registry.children(&self.latch).await?.unwrap_or_default();
+        for name in queue.iter().filter(|name| name.contains(&self.ticket)) {
+            let path = self.latch.join(name).expect("a name from the registry");
+            match registry.delete(&path, Expected::Any).await {
+                Ok(_) | Err(Error::Absent { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Creates the latch and what is missing above it, as containers: the registry removes them when nobody queues any more.
@@ -167,6 +209,23 @@ mod tests {
         assert!(second.node.name().ends_with("-latch-0000000001"), "{}", second.node);
         second.pass(&two).await;
         assert_eq!(one.children(&latch).await.unwrap(), Some(vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_place_nobody_told_us_of_is_left_all_the_same() {
+        let server = MemoryServer::new(Arc::new(SystemClock));
+        let registry = server.join("shop".parse().unwrap()).await.unwrap();
+        let latch: Path = "/shop/latch".parse().unwrap();
+        queue(&registry, &latch, 1, PATIENCE).await.unwrap().unwrap().pass(&registry).await;
+
+        registry.link().cut_after_next_request();
+        let mut lost = std::pin::pin!(queue(&registry, &latch, 2, PATIENCE));
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut lost).await;
+        assert!(early.is_err(), "it cannot leave while it is cut off");
+        registry.link().heal();
+
+        assert!(matches!(lost.await, Err(Error::Unknown { .. })));
+        assert_eq!(registry.children(&latch).await.unwrap(), Some(vec![]));
     }
 
     #[tokio::test]

@@ -40,19 +40,16 @@ pub enum State {
     Done,
     /// It ended badly.
     Failed,
-    /// It was claimed and given back before it ran.
-    Withdrawn,
     /// Whoever ran it is gone.
     Lost,
 }
 
 impl State {
-    const WORDS: [(&'static str, State); 6] = [
+    const WORDS: [(&'static str, State); 5] = [
         ("FRESH", State::Fresh),
         ("RUNNING", State::Running),
         ("DONE", State::Done),
         ("FAILED", State::Failed),
-        ("WITHDRAWN", State::Withdrawn),
         ("LOST", State::Lost),
     ];
 
@@ -121,9 +118,6 @@ impl Page {
 
     /// Whether this fire has been started, by anybody: a scheduled one when a later one was, a triggered one when it was itself.
     pub fn has_started(&self, fire: &Fire) -> bool {
-        if matches!(self.state, State::Fresh | State::Withdrawn) {
-            return false;
-        }
         if fire.run.is_scheduled() {
             self.due_at.is_some_and(|known| known >= fire.due_at)
         } else {
@@ -134,13 +128,34 @@ impl Page {
     /// The page once `owner` runs this fire. What was triggered leaves alone when the shard was last due.
     #[must_use]
     pub fn started(&self, fire: &Fire, owner: &InstanceId) -> Self {
+        let is_same = self.run.as_ref() == Some(&fire.run);
         Self {
             run: Some(fire.run.clone()),
             due_at: if fire.run.is_scheduled() { Some(fire.due_at) } else { self.due_at },
-            attempt: 1,
+            attempt: if is_same { self.attempt + 1 } else { 1 },
             owner: Some(owner.clone()),
             state: State::Running,
         }
+    }
+
+    /// The page once it is known that `owner`, who ran it, is gone. Java keeps no ledger: of what it ran only that is known.
+    #[must_use]
+    pub fn lost(&self, owner: &InstanceId) -> Self {
+        if self.state == State::Running && self.owner.as_ref() == Some(owner) {
+            return Self { state: State::Lost, ..self.clone() };
+        }
+        Self {
+            run: None,
+            due_at: self.due_at,
+            attempt: 1,
+            owner: Some(owner.clone()),
+            state: State::Lost,
+        }
+    }
+
+    /// Whether somebody else is running it, by the ledger. Whether they live is another question.
+    pub fn is_held_by_other(&self, me: &InstanceId) -> Option<&InstanceId> {
+        self.owner.as_ref().filter(|owner| self.state == State::Running && *owner != me)
     }
 }
 
@@ -173,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fire_has_started_when_it_or_a_later_one_runs_and_not_when_it_was_given_back() {
+    fn a_fire_has_started_when_it_or_a_later_one_was() {
         let fire =
             |due_at: &str| Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap());
         let due = fire("2026-11-15T06:36:07Z");
@@ -182,9 +197,23 @@ mod tests {
 
         assert!(running.has_started(&due) && in_state(State::Lost).has_started(&due));
         assert!(running.has_started(&fire("2026-11-15T06:36:02Z")));
-        assert!(!in_state(State::Withdrawn).has_started(&due));
         assert!(!in_state(State::Done).has_started(&fire("2026-11-15T06:36:12Z")));
         assert!(!Page::default().has_started(&due));
+    }
+
+    #[test]
+    fn a_lost_run_keeps_what_it_was_and_its_next_try_is_counted() {
+        let (dead, heir) = ("10.0.0.7@-@1-a".parse().unwrap(), "10.0.0.8@-@1-b".parse().unwrap());
+        let due =
+            Fire::scheduled("settle".parse().unwrap(), "2026-11-15T06:36:07Z".parse().unwrap());
+
+        let lost = Page::default().started(&due, &dead).lost(&dead);
+        let again = lost.started(&due, &heir);
+
+        assert_eq!((&lost.run, lost.state), (&Some(due.run.clone()), State::Lost));
+        assert_eq!((again.attempt, again.state), (2, State::Running));
+        assert_eq!(again.is_held_by_other(&dead), Some(&heir));
+        assert_eq!(again.lost(&dead).run, None, "what the dead one ran is not in the ledger");
     }
 
     #[test]

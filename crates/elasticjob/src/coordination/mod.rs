@@ -5,9 +5,13 @@
 //! [`member`] holds them together for one instance in one job. User code never runs here.
 
 pub mod claim;
+pub mod flaw;
 pub mod latch;
 pub mod ledger;
 pub mod member;
+pub mod process;
 pub mod sharding;
+pub mod skew;
 pub mod tree;
+pub mod trigger;
 pub mod view;

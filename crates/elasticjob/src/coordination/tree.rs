@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use crate::{
-    job::JobName,
+    job::{InstanceId, JobName},
     registry::{Namespace, Path, PathError},
 };
 
@@ -15,6 +15,7 @@ use crate::{
 pub struct JobTree {
     root: Path,
     ledger: Path,
+    processes: Path,
 }
 
 /// What a place below a job's root means.
@@ -65,12 +66,18 @@ impl Part {
     ];
 }
 
+/// The parent of the processes of a namespace.
+pub fn processes(namespace: &Namespace) -> Result<Path, PathError> {
+    Ok(namespace.sibling("processes")?.path().clone())
+}
+
 impl JobTree {
     /// Where `job` is in `namespace`.
     pub fn new(namespace: &Namespace, job: &JobName) -> Result<Self, PathError> {
         Ok(Self {
             root: namespace.path().join(job)?,
             ledger: namespace.sibling("ledger")?.path().join(job)?,
+            processes: processes(namespace)?,
         })
     }
 
@@ -182,11 +189,25 @@ impl JobTree {
         self.ledger.join(shard).expect("a number is a name")
     }
 
+    /// The process behind an instance, as long as it lives.
+    pub fn process(&self, id: &InstanceId) -> Path {
+        self.processes.join(id).expect("an id is a name")
+    }
+
     /// What has to be there before an instance can enter, parents first.
     pub fn skeleton(&self) -> Vec<Path> {
-        ["servers", "instances", "leader", "leader/election", "leader/sharding", "sharding"]
-            .map(|relative| self.at(relative))
-            .into()
+        [
+            "servers",
+            "instances",
+            "leader",
+            "leader/election",
+            "leader/sharding",
+            "leader/failover",
+            "leader/failover/items",
+            "sharding",
+        ]
+        .map(|relative| self.at(relative))
+        .into()
     }
 
     /// What a place means; `None` if it is not below this job.

@@ -1,9 +1,10 @@
 //! What this node knows of a job: a mirror of its tree.
 //!
 //! Fed by one recursive [`Watch`](crate::registry::Watch). Most nodes say all they have to say by being there; of some the data
-//! decides (configuration, servers, instances, leader, owners, and whose a claim is), and a notification does not carry it. Such a node is
+//! decides (configuration, servers, instances, leader, owners), and a notification does not carry it. Such a node is
 //! *dirty* until it has been read, and nothing may be decided from it meanwhile: [`View::dirty`] lists what to read,
-//! [`View::learn`] takes the answer.
+//! [`View::learn`] takes the answer. Who runs a shard matters only when somebody may have died: those nodes come and go with every
+//! fire and are read when it does ([`View::unread_holders`]). What we write ourselves we need not read: [`View::expect`].
 //!
 //! The mirror is passive and pure: it does no I/O and takes no decisions.
 
@@ -32,6 +33,8 @@ pub struct Document {
     pub version: Version,
     /// Its creation id: tells it from another one made later in the same place.
     pub created: Zxid,
+    /// When it was last written, by the registry's clock in milliseconds since 1970.
+    pub written_at_ms: i64,
 }
 
 impl Known {
@@ -63,12 +66,25 @@ pub struct ShardView {
     pub disabled: bool,
 }
 
+impl ShardView {
+    /// The nodes that name who has the shard in hand.
+    pub fn holders(&self) -> [(Part, &Option<Known>); 3] {
+        [
+            (Part::Running, &self.running),
+            (Part::Failover, &self.failover),
+            (Part::Failovering, &self.failovering),
+        ]
+    }
+}
+
 /// What this node knows of a job.
 #[derive(Debug, Clone)]
 pub struct View {
     tree: JobTree,
     /// Everything that is there, whatever it means.
     known: BTreeSet<Path>,
+    /// What we wrote ourselves and have not been told of yet.
+    expected: BTreeMap<Path, Document>,
     /// Whether the picture is whole: false from a gap until the snapshot after it is complete.
     current: bool,
     /// The job's root; its data names who runs it.
@@ -91,6 +107,8 @@ pub struct View {
     pub failover_items: BTreeSet<u32>,
     /// Whom somebody asked to run now.
     pub triggers: BTreeSet<String>,
+    /// Whose turn it is, for a job with one wandering shard.
+    pub next_server: Option<Known>,
 }
 
 impl View {
@@ -99,6 +117,7 @@ impl View {
         Self {
             tree,
             known: BTreeSet::new(),
+            expected: BTreeMap::new(),
             current: false,
             root: None,
             config: None,
@@ -110,6 +129,7 @@ impl View {
             shards: BTreeMap::new(),
             failover_items: BTreeSet::new(),
             triggers: BTreeSet::new(),
+            next_server: None,
         }
     }
 
@@ -142,7 +162,10 @@ impl View {
             Event::InitApply { path, .. } | Event::Apply { path } => {
                 let place = self.tree.place(path)?;
                 self.known.insert(path.clone());
-                self.appear(&place);
+                match self.expected.remove(path) {
+                    Some(document) => self.put(&place, document),
+                    None => self.appear(&place),
+                }
                 Some(place)
             }
             Event::Delete { path } => {
@@ -152,6 +175,25 @@ impl View {
                 Some(place)
             }
         }
+    }
+
+    /// We created or wrote this: when the watch tells of it, it need not be read. To be called after the answer of the write and before the
+    /// watch is drained; if somebody changed it since, the watch tells that after.
+    pub fn expect(&mut self, path: Path, document: Document) {
+        self.expected.insert(path, document);
+    }
+
+    /// Who runs what, where that has not been read.
+    pub fn unread_holders(&self) -> Vec<Path> {
+        let mut unread = Vec::new();
+        for (number, shard) in &self.shards {
+            for (part, known) in shard.holders() {
+                if known == &Some(Known::Dirty) {
+                    unread.push(self.tree.shard(*number, part));
+                }
+            }
+        }
+        unread
     }
 
     /// What has to be read before anything is decided from it.
@@ -165,6 +207,7 @@ impl View {
         look(self.root.as_ref(), &|| self.tree.root().clone());
         look(self.config.as_ref(), &|| self.tree.config());
         look(self.leader.as_ref(), &|| self.tree.leader());
+        look(self.next_server.as_ref(), &|| self.tree.next_instance_ip());
         for (address, known) in &self.servers {
             look(Some(known), &|| self.tree.server(address));
         }
@@ -172,15 +215,7 @@ impl View {
             look(Some(known), &|| self.tree.instance(id));
         }
         for (number, shard) in &self.shards {
-            let parts = [
-                (Part::Owner, &shard.owner),
-                (Part::Running, &shard.running),
-                (Part::Failover, &shard.failover),
-                (Part::Failovering, &shard.failovering),
-            ];
-            for (part, known) in parts {
-                look(known.as_ref(), &|| self.tree.shard(*number, part));
-            }
+            look(shard.owner.as_ref(), &|| self.tree.shard(*number, Part::Owner));
         }
         dirty
     }
@@ -188,20 +223,23 @@ impl View {
     /// Takes what was read at `path`; `None` when the registry said that there is nothing.
     pub fn learn(&mut self, path: &Path, node: Option<Node>) {
         let Some(place) = self.tree.place(path) else { return };
-        let Some(Node { data, stat: Stat { version, created, .. } }) = node else {
+        let Some(Node { data, stat: Stat { version, created, changed_at_ms, .. } }) = node else {
             self.known.remove(path);
             self.vanish(&place);
             return;
         };
-        let document = Known::Read(Document { data, version, created });
+        self.put(&place, Document { data, version, created, written_at_ms: changed_at_ms });
+    }
+
+    fn put(&mut self, place: &Place, document: Document) {
+        let document = Known::Read(document);
         match place {
-            Place::Server(address) => drop(self.servers.insert(address, document)),
-            Place::Instance(id) => drop(self.instances.insert(id, document)),
-            place => {
-                if let Some(slot) = self.slot(&place) {
-                    *slot = Some(document);
-                }
-            }
+            Place::Server(address) => drop(self.servers.insert(address.clone(), document)),
+            Place::Instance(id) => drop(self.instances.insert(id.clone(), document)),
+            place => match self.slot(place) {
+                Some(slot) => *slot = Some(document),
+                None => self.appear(place),
+            },
         }
     }
 
@@ -263,6 +301,7 @@ impl View {
             Place::Root => Some(&mut self.root),
             Place::Config => Some(&mut self.config),
             Place::Leader => Some(&mut self.leader),
+            Place::NextInstanceIp => Some(&mut self.next_server),
             Place::Shard(shard, part) => {
                 let shard = self.shards.entry(*shard).or_default();
                 match part {
@@ -322,6 +361,24 @@ mod tests {
         );
         view.learn(&config, None);
         assert_eq!(view.config, None);
+    }
+
+    #[test]
+    fn what_we_wrote_ourselves_is_known_until_somebody_else_changes_it() {
+        let mut view = view();
+        let running = view.tree().shard(0, Part::Running);
+        let ours =
+            Document { data: "me".into(), version: Version(0), created: Zxid(9), written_at_ms: 0 };
+
+        view.expect(running.clone(), ours.clone());
+        view.apply(&apply(&running));
+        assert_eq!(view.shards[&0].running, Some(Known::Read(ours)));
+        view.apply(&Event::Delete { path: running.clone() });
+        view.apply(&apply(&running));
+
+        assert_eq!(view.shards[&0].running, Some(Known::Dirty), "it is a stranger's now");
+        assert_eq!(view.unread_holders(), [running]);
+        assert!(view.dirty().is_empty(), "it is read only when it matters");
     }
 
     #[test]

@@ -148,6 +148,8 @@ pub enum Reason {
     Failover,
     /// It failed.
     Retry,
+    /// It was due while nobody was there.
+    CatchUp,
 }
 
 /// Grows with every claim of a shard, whoever makes it. Whoever stores something for a shard stores this with it and refuses smaller

@@ -5,11 +5,15 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, error::NodeError, job::NodeJob, running::Running, timer::Timer, worker::Shared,
+    address, error::NodeError, identity::Identity, job::NodeJob, running::Running, timer::Timer,
+    worker::Shared,
 };
 use crate::{
-    coordination::sharding::{Dealer, Dealers},
-    execution::{Alerts, IntoWork, Ways},
+    coordination::{
+        flaw::Flaws,
+        sharding::{Dealer, Dealers},
+    },
+    execution::{Alerts, IntoWork, Output, Ways},
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
     runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -47,6 +51,8 @@ pub struct Node {
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     dealers: Dealers,
+    output: Arc<dyn Output>,
+    flaws: Flaws,
     jobs: Vec<NodeJob>,
 }
 
@@ -76,6 +82,8 @@ impl Node {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
+            output: Arc::new(()),
+            flaws: Flaws::default(),
             jobs: Vec::new(),
         }
     }
@@ -136,6 +144,29 @@ impl Node {
         self
     }
 
+    /// Who keeps what scripts print; without, it is only logged.
+    #[must_use]
+    pub fn output(mut self, output: Arc<dyn Output>) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// Leaves precautions out, so that a simulation can be shown to notice.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn flaws(mut self, flaws: Flaws) -> Self {
+        self.flaws = flaws;
+        self
+    }
+
+    /// Other dice, for simulations.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn randomness(mut self, randomness: Arc<dyn Randomness>) -> Self {
+        self.randomness = randomness;
+        self
+    }
+
     /// Another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -164,13 +195,15 @@ impl Node {
             timer,
             clock: self.clock,
             randomness: self.randomness,
-            address,
+            identity: Identity::new(address),
             labels: self.labels,
             dealers: self.dealers,
             zone: Zone::from(jiff::tz::TimeZone::system()),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,
+            output: self.output,
+            flaws: self.flaws,
             stop: Cancel::new(),
         });
         Running::start(shared, posts, self.jobs).await

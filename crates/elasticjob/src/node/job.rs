@@ -76,9 +76,6 @@ impl NodeJob {
 
 impl std::fmt::Debug for NodeJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NodeJob")
-            .field("job", &self.job.name)
-            .field("handler", &self.handler)
-            .finish()
+        write!(f, "{} by {:?}", self.job.name, self.handler)
     }
 }

@@ -9,11 +9,14 @@
 
 mod address;
 mod builder;
+mod busy;
 mod error;
+mod identity;
 mod job;
 mod run;
 mod running;
 mod timer;
+mod todo;
 mod worker;
 
 pub use self::{builder::Node, error::NodeError, job::NodeJob, running::Running};

@@ -1,18 +1,25 @@
 //! One fire on this instance: claim, run, release.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
+
+use super::busy::Busy;
 use crate::{
     coordination::{
-        ledger::State,
-        member::{Claims, Refused},
+        flaw::{Flaw, Flaws},
+        member::{Claimed, Claims, Ended, Refused, Request, Why},
+        skew,
+        tree::JobTree,
     },
     execution::{
-        Alerts, Execution, Guard, Listeners, Notice, Outcome, Rules, Runner, Setting, Work,
+        Alerts, Execution, Failure, Guard, Listeners, Notice, Outcome, Output, Rules, Runner,
+        Setting, Verdict, Work,
     },
-    job::{Fire, InstanceId, Job, LeaseLoss, Shard, TaskId},
+    job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
     registry::{Registry, Session},
     runtime::{Cancel, CancelReason, Clock},
+    schedule::Schedule,
 };
 
 /// What a run needs.
@@ -27,87 +34,227 @@ pub(super) struct Run {
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
     pub(super) alerts: Alerts,
+    pub(super) output: Arc<dyn Output>,
+    pub(super) busy: Busy,
     pub(super) cancel: Cancel,
+    pub(super) flaws: Flaws,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Shards ran.
+    Ran,
+    /// There was nothing to run.
+    Nothing,
+    /// The registry was out of reach: the fire is still to be run.
+    OutOfReach(Fire),
 }
 
 impl Run {
     /// Runs every shard of this fire that is ours, waiting at most `patience` while shards are dealt.
-    pub(super) async fn fire(self, fire: Fire, patience: Duration) {
-        let claimed = match self.claims.claim(&fire, patience).await {
-            Ok(claimed) => claimed,
-            Err(Refused::Nothing) => return,
+    pub(super) async fn fire(self, fire: Fire, why: Why, patience: Duration) -> End {
+        if let Some(failure) = self.clock_is_wrong().await
+            && let Verdict::Throw(_) = self
+                .alerts
+                .tell(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
+        {
+            return End::Nothing;
+        }
+        let reason = match why {
+            Why::Due | Why::Asked(_) => Reason::Due,
+            Why::Late { .. } => Reason::Misfire,
+            Why::CatchUp => Reason::CatchUp,
+        };
+        let request = Request {
+            fire: fire.clone(),
+            why,
+            patience,
+            cancel: self.cancel.child(),
+            busy: self.busy.shards(),
+        };
+        match self.claims.claim(request).await {
+            Ok(claimed) => self.execute(claimed, reason).await,
+            Err(Refused::Nothing) => End::Nothing,
+            Err(Refused::Registry(error)) if error.is_outage() => {
+                tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
+                End::OutOfReach(fire)
+            }
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run");
-                return;
+                End::Nothing
+            }
+        }
+    }
+
+    /// Takes over a share of what the dead left behind, and runs it.
+    pub(super) async fn take_over(self) -> End {
+        match self.claims.take(self.cancel.child(), self.busy.shards()).await {
+            Ok(claimed) => self.execute(claimed, Reason::Failover).await,
+            Err(_) => End::Nothing,
+        }
+    }
+
+    /// Runs what was due while nobody was there, as far as the job wants it.
+    pub(super) async fn catch_up(self, schedule: Schedule, patience: Duration) -> End {
+        let now = self.clock.now();
+        let Some(last) = self.claims.last_due().await else { return End::Nothing };
+        let missed: Vec<Timestamp> = match self.job.props.policies().catch_up {
+            CatchUp::None => return End::Nothing,
+            CatchUp::Last => {
+                schedule.prev_before(now).filter(|due| *due > last).into_iter().collect()
+            }
+            CatchUp::All { window } => {
+                let from = now.saturating_sub(window).unwrap_or(Timestamp::MIN).max(last);
+                schedule.fires_between(from, now).collect()
             }
         };
+        let mut end = End::Nothing;
+        for due_at in missed {
+            let fire = Fire::scheduled(self.job.name.clone(), due_at);
+            match self.clone().fire(fire, Why::CatchUp, patience).await {
+                End::Nothing => {}
+                other => end = other,
+            }
+            if self.cancel.is_cancelled() {
+                break;
+            }
+        }
+        end
+    }
+
+    async fn execute(self, claimed: Claimed, reason: Reason) -> End {
+        let fire = &claimed.fire;
         let session = self.registry.session();
-        let items: Vec<u32> = claimed.shards.iter().map(|(shard, _)| *shard).collect();
-        tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), "run started");
+        let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
+        let _occupied = self.busy.occupy(items.clone());
+        if !self.has_time(&session).await {
+            tracing::warn!(job = %fire.job, run = %fire.run, "the lease is too short to start anything");
+            self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
+            return End::OutOfReach(fire.clone());
+        }
+        tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
         let task = TaskId { job: fire.job.clone(), items, instance: self.instance.clone() };
-        let guard = self.guard(&session);
-        let cancel = self.cancel.child();
-        let shards: Vec<Shard> = claimed
+        let shards: Vec<(Shard, Guard)> = claimed
             .shards
             .iter()
-            .map(|(item, _)| {
-                Shard::of(&self.job, &fire, task.clone(), *item, claimed.token)
-                    .cancelled_by(cancel.child())
+            .map(|claim| {
+                let number = NonZeroU32::new(claim.attempt).unwrap_or(NonZeroU32::MIN);
+                let shard = Shard::of(&self.job, fire, task.clone(), claim.item, claimed.token)
+                    .attempt(Attempt { number, reason })
+                    .cancelled_by(claim.hold.cancel().clone());
+                (shard, self.guard(&session, Arc::clone(&claim.hold)))
             })
             .collect();
-        let execution = Execution::new(task, fire.run.clone(), shards.clone());
-        if let Err(failure) = self.listeners.before(&execution).await {
-            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
+        let plain: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
+        let execution = Execution::new(task, fire.run.clone(), plain);
+        let mut handler = self.work.prepare(&self.setting());
+        if let Err(failure) = self.listeners.before(&execution).await
+            && let Verdict::Throw(thrown) = self.tell(fire, &failure)
+        {
+            handler = Err(thrown);
         }
-        let handler = self.work.prepare(&Setting::of(&self.job));
-        let guarded = shards.into_iter().map(|shard| (shard, guard.clone())).collect();
-        let running = self.runner.run(handler, Rules::of(&self.job), guarded);
+        let running = self.runner.run(handler, Rules::of(&self.job), shards);
+        let holds: Vec<Cancel> =
+            claimed.shards.iter().map(|claim| claim.hold.cancel().clone()).collect();
         let ran = tokio::select! {
             ran = running => ran,
-            () = self.keep_lease(&session, &cancel) => unreachable!("it keeps the lease as long as something runs"),
+            () = self.keep_lease(&session, &holds) => unreachable!("it keeps the lease as long as something runs"),
         };
         if let Err(failure) = self.listeners.after(&execution, &ran).await {
-            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
+            let _ = self.tell(fire, &failure);
         }
         let mut ended = Vec::new();
-        for (ran, (item, version)) in ran.iter().zip(&claimed.shards) {
-            tracing::info!(job = %fire.job, run = %fire.run, shard = item, outcome = %ran.outcome, "shard ended");
+        for (ran, claim) in ran.iter().zip(&claimed.shards) {
+            tracing::info!(job = %fire.job, run = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
             if let Some(notice) = Notice::of_shard(&ran.shard, &ran.outcome, self.clock.now()) {
-                self.tell(notice);
+                // There is nobody above a run to throw at, so `THROW` is as good as told.
+                let _ = self.alerts.tell(&self.job, notice);
             }
-            let state = match &ran.outcome {
-                Outcome::Done => State::Done,
-                // Its nodes may be somebody else's by now: they are left alone.
-                Outcome::Fenced => continue,
-                _ => State::Failed,
-            };
-            ended.push((*item, *version, state));
+            ended.push((claim.item, how_it_ended(&ran.outcome)));
         }
-        if let Err(error) = self.claims.release(&fire, ended).await {
+        self.release(fire, ended).await;
+        End::Ran
+    }
+
+    async fn release(&self, fire: &Fire, ended: Vec<(u32, Ended)>) {
+        if let Err(error) = self.claims.release(ended).await {
             tracing::error!(job = %fire.job, run = %fire.run, %error, "could not release the shards of a run");
         }
     }
 
-    /// Tells whoever the job says. There is nobody above a run to throw at, so `THROW` is as good as told.
-    fn tell(&self, notice: Notice) {
-        let _ = self.alerts.tell(&self.job, notice);
+    fn setting(&self) -> Setting<'_> {
+        let claims = self.claims.clone();
+        Setting {
+            job: &self.job,
+            resharding: Arc::new(move || claims.is_resharding()),
+            output: Arc::clone(&self.output),
+        }
     }
 
-    /// While the session is certain to live. What runs was told a margin before; whoever did not listen is not polled again.
-    fn guard(&self, session: &Session) -> Guard {
+    fn tell(&self, fire: &Fire, failure: &Failure) -> Verdict {
+        self.alerts.tell(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
+    }
+
+    /// Whether the clocks of this machine and the registry are further apart than the job allows.
+    async fn clock_is_wrong(&self) -> Option<Failure> {
+        let limit = self.job.max_time_diff.limit()?;
+        let tree = JobTree::new(self.registry.namespace(), &self.job.name).ok()?;
+        let skew = match skew::measure(&*self.registry, &*self.clock, &tree).await {
+            Ok(skew) => skew,
+            Err(error) => {
+                tracing::warn!(job = %self.job.name, %error, "could not compare clocks with the registry");
+                return None;
+            }
+        };
+        (skew.unsigned_abs() > limit).then(|| {
+            Failure::new(format_args!(
+                "this machine's clock is {} ms off the registry's, and job {} allows {} s; hint: is a time service running?",
+                skew.as_millis(),
+                self.job.name,
+                limit.as_secs(),
+            ))
+        })
+    }
+
+    /// Whether the lease lasts long enough to start something: twice the margin, if need be after asking once more.
+    async fn has_time(&self, session: &Session) -> bool {
+        let enough = |now| session.deadline() > now + margin(session.timeout()) * 2;
+        if enough(self.clock.monotonic()) || self.flaws.has(Flaw::IgnoreLease) {
+            return true;
+        }
+        let asked = self.clock.monotonic() + session.timeout() / 6;
+        tokio::select! {
+            _ = self.registry.sync() => {}
+            () = self.clock.sleep_until(asked) => {}
+        }
+        enough(self.clock.monotonic())
+    }
+
+    /// While the session is certain to live and the claim is ours. What runs was told a margin before; whoever did not listen is not
+    /// polled again.
+    fn guard(&self, session: &Session, hold: Arc<crate::coordination::member::Hold>) -> Guard {
         let (session, clock) = (session.clone(), Arc::clone(&self.clock));
         let on_loss = self.job.props.policies().on_lease_loss;
-        Guard::new(on_loss, move || clock.monotonic() < session.deadline())
+        let flaws = self.flaws;
+        Guard::new(on_loss, move || {
+            (!hold.is_lost() && clock.monotonic() < session.deadline())
+                || flaws.has(Flaw::IgnoreLease)
+        })
     }
 
     /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
     /// same, tells what runs to end. A guard alone would not do: it acts when a handler is polled, and a silent one is not.
-    async fn keep_lease(&self, session: &Session, cancel: &Cancel) {
+    async fn keep_lease(&self, session: &Session, running: &[Cancel]) {
         let margin = margin(session.timeout());
+        let gives_up = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
+            && !self.flaws.has(Flaw::IgnoreLease);
         loop {
             let (now, end) = (self.clock.monotonic(), session.deadline() - margin);
-            if now >= end && self.job.props.policies().on_lease_loss == LeaseLoss::Cancel {
-                cancel.cancel(CancelReason::LeaseLost);
+            if now >= end && gives_up {
+                for cancel in running {
+                    cancel.cancel(CancelReason::LeaseLost);
+                }
             }
             let next = now + session.timeout() / 6;
             let look = if end > now { next.min(end) } else { next };
@@ -120,6 +267,15 @@ impl Run {
                 () = self.clock.sleep_until(end.max(look)) => {}
             }
         }
+    }
+}
+
+fn how_it_ended(outcome: &Outcome) -> Ended {
+    match outcome {
+        Outcome::Done => Ended::Done,
+        // Its nodes may be somebody else's by now: they are left alone.
+        Outcome::Fenced => Ended::Fenced,
+        _ => Ended::Failed,
     }
 }
 

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
+
 use super::{
     error::NodeError,
     job::NodeJob,
@@ -39,6 +41,7 @@ enum Place {
     Taken {
         worker: Tasks,
         stop: Cancel,
+        ready: watch::Receiver<bool>,
     },
 }
 
@@ -73,11 +76,12 @@ impl Running {
         let name = job.job.name.clone();
         let reservation = self.reserve(&name)?;
         let stop = self.shared.stop.child();
-        let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone());
+        let (tell_ready, ready) = watch::channel(false);
+        let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone(), tell_ready);
         let member = worker.join().await?;
         let mut tasks = Tasks::new();
         tasks.spawn(worker.run(member));
-        reservation.take(Place::Taken { worker: tasks, stop });
+        reservation.take(Place::Taken { worker: tasks, stop, ready });
         Ok(())
     }
 
@@ -91,7 +95,7 @@ impl Running {
                 Some(Place::Reserved) | None => None,
             }
         };
-        let Some(Place::Taken { worker, stop }) = place else { return false };
+        let Some(Place::Taken { worker, stop, .. }) = place else { return false };
         let _reservation = Reservation { running: self, job };
         stop.cancel(CancelReason::ShuttingDown);
         if !worker.finish(self.patience()).await {
@@ -105,6 +109,14 @@ impl Running {
         let workers = self.lock();
         let taken = workers.iter().filter(|(_, place)| matches!(place, Place::Taken { .. }));
         taken.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether every job of this node can run what is due: its registry answers, and it is known who owns which shard.
+    pub fn is_ready(&self) -> bool {
+        self.lock().values().all(|place| match place {
+            Place::Taken { ready, .. } => *ready.borrow(),
+            Place::Reserved => false,
+        })
     }
 
     /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.

@@ -1,22 +1,29 @@
 //! One job on this node, for as long as the node lives.
 
-use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::task::JoinSet;
+use tokio::{
+    sync::watch,
+    task::{self, JoinSet},
+};
 
 use super::{
+    busy::Busy,
+    identity::Identity,
     job::NodeJob,
-    run::Run,
+    run::{End, Run},
     timer::{Alarm, Timer},
+    todo::{Task, Todo},
 };
 use crate::{
     coordination::{
-        member::{JoinError, Joining, Member, News},
+        flaw::{Flaw, Flaws},
+        member::{Ground, JoinError, Joining, Member, News, Why},
         sharding::Dealers,
     },
-    execution::{Alerts, Listeners, Runner, Surroundings, Work},
-    job::{Fire, Handler, Instance, InstanceId, Job, Misfire, RunId, ThreadPool},
+    execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
+    job::{Fire, Handler, Instance, Job, LeaseLoss, Misfire, RunId, ThreadPool},
     registry::Registry,
     runtime::{Cancel, CancelReason, Clock, Randomness},
     schedule::{Schedule, Zone},
@@ -33,7 +40,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
     pub(super) timer: Timer,
-    pub(super) address: Ipv4Addr,
+    pub(super) identity: Identity,
     pub(super) labels: Option<String>,
     /// Ways to deal shards that the program brought, by name.
     pub(super) dealers: Dealers,
@@ -43,6 +50,10 @@ pub(super) struct Shared {
     /// How long what runs may take to finish when the node stops.
     pub(super) drain: Duration,
     pub(super) alerts: Alerts,
+    /// Who keeps what scripts print.
+    pub(super) output: Arc<dyn Output>,
+    /// Precautions left out, in a simulation.
+    pub(super) flaws: Flaws,
     pub(super) stop: Cancel,
 }
 
@@ -55,10 +66,25 @@ pub(super) struct Worker {
     listeners: Arc<Listeners>,
     /// Ends this job's part: with the node, or before.
     stop: Cancel,
+    /// Whether it can run what is due, for whoever wants to know.
+    ready: watch::Sender<bool>,
 }
 
-/// How one life in a job ended.
-enum End {
+/// What outlives a session.
+struct Life {
+    /// From when on fires are ours to make up for.
+    since: Timestamp,
+    /// What was missed while nobody was there has been looked after.
+    is_caught_up: bool,
+    busy: Busy,
+    /// Runs, those of earlier sessions among them.
+    runs: JoinSet<End>,
+    /// The run of this session.
+    active: Option<task::Id>,
+}
+
+/// How one session in a job ended.
+enum Parting {
     /// The session was lost: begin another.
     SessionLost,
     /// For good.
@@ -66,7 +92,12 @@ enum End {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, entry: NodeJob, stop: Cancel) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        entry: NodeJob,
+        stop: Cancel,
+        ready: watch::Sender<bool>,
+    ) -> Self {
         Self {
             shared,
             local: entry.job,
@@ -74,28 +105,28 @@ impl Worker {
             work: entry.work,
             listeners: Arc::new(Listeners::new(entry.listeners)),
             stop,
+            ready,
         }
     }
 
     /// Enters the job.
     pub(super) async fn join(&self) -> Result<Member, JoinError> {
         let shared = &self.shared;
-        // A new name for every life, so that nobody takes us for our own ghost.
-        let random = shared.randomness.bits() as u32;
-        let mut instance =
-            Instance::new(InstanceId::new(shared.address, std::process::id(), random));
+        let id = shared.identity.now(&*shared.registry, &*shared.randomness).await;
+        let id =
+            id.map_err(|source| JoinError::Registry { job: self.local.name.to_string(), source })?;
+        let mut instance = Instance::new(id);
         instance.labels.clone_from(&shared.labels);
         let joining =
             Joining { local: self.local.clone(), handler: self.handler.clone(), instance };
-        let (clock, randomness) = (Arc::clone(&shared.clock), Arc::clone(&shared.randomness));
-        let member = Member::join(
-            Arc::clone(&shared.registry),
-            clock,
-            randomness,
-            shared.dealers.clone(),
-            joining,
-        )
-        .await?;
+        let ground = Ground {
+            registry: Arc::clone(&shared.registry),
+            clock: Arc::clone(&shared.clock),
+            randomness: Arc::clone(&shared.randomness),
+            dealers: shared.dealers.clone(),
+            flaws: shared.flaws,
+        };
+        let member = Member::join(ground, joining).await?;
         for difference in member.drift() {
             tracing::warn!(job = %self.local.name, %difference, "the stored configuration counts, and it is not ours");
         }
@@ -104,14 +135,23 @@ impl Worker {
 
     /// Lives in the job, over as many sessions as it takes, until the node stops or somebody shuts the instance down.
     pub(super) async fn run(self, mut member: Member) {
+        let mut life = Life {
+            since: self.shared.clock.now(),
+            is_caught_up: false,
+            busy: Busy::default(),
+            runs: JoinSet::new(),
+            active: None,
+        };
         loop {
-            match self.live(member).await {
-                End::Stopped => return,
-                End::SessionLost => {}
+            let parting = self.live(member, &mut life).await;
+            self.ready.send_replace(false);
+            match parting {
+                Parting::Stopped => return,
+                Parting::SessionLost => {}
             }
             member = loop {
                 tokio::select! {
-                    _ = self.stop.cancelled() => return,
+                    _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
                     joined = self.join() => match joined {
                         Ok(member) => break member,
                         Err(error) => {
@@ -120,44 +160,43 @@ impl Worker {
                     },
                 }
                 tokio::select! {
-                    _ = self.stop.cancelled() => return,
+                    _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
                     () = self.shared.clock.sleep_until(self.shared.clock.monotonic() + AGAIN) => {}
                 }
             };
         }
     }
 
-    async fn live(&self, mut member: Member) -> End {
+    async fn live(&self, mut member: Member, life: &mut Life) -> Parting {
         let mut job = member.job().clone();
         let mut alarm = self.alarm(&job);
         let mut runner = self.runner(&job);
         let cancel = Cancel::new();
-        let mut runs = JoinSet::new();
-        let (mut missed, mut triggered) = (None, false);
+        let mut todo = Todo::default();
+        let mut pause = None;
+        life.active = None;
         loop {
             // Runs of one job on one instance are sequential.
-            if runs.is_empty() {
-                let next = match (missed.take(), std::mem::take(&mut triggered)) {
-                    (Some(fire), _) => Some(fire),
-                    (None, true) => Some(self.triggered(&job)),
-                    (None, false) => None,
-                };
-                if let Some(fire) = next {
-                    let patience = self.patience(&job);
-                    runs.spawn(self.start(&member, &job, &runner, &cancel).fire(fire, patience));
-                }
+            if life.active.is_none()
+                && pause.is_none()
+                && let Some(task) = todo.next()
+            {
+                let run = self.start(&member, &job, &runner, &cancel, life);
+                life.active = self.spawn(task, run, &job, life);
             }
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    self.drain(runs, &cancel).await;
+                    self.drain(std::mem::take(&mut life.runs), &cancel).await;
                     member.leave().await;
-                    return End::Stopped;
+                    return Parting::Stopped;
                 }
                 news = member.news() => match news {
                     Some(News::Configured(now)) => {
                         if schedule_of(&now, &self.shared.zone) != schedule_of(&job, &self.shared.zone) {
                             alarm = self.alarm(&now);
+                            // What the new schedule says of the past was never due.
+                            life.since = self.shared.clock.now();
                         }
                         if ThreadPool::of(&now) != ThreadPool::of(&job) {
                             runner = self.runner(&now);
@@ -165,42 +204,102 @@ impl Worker {
                         job = *now;
                     }
                     Some(News::Unreadable(_)) => {}
-                    Some(News::Triggered) => triggered = true,
+                    Some(News::Triggered(ask)) => todo.ask(ask),
+                    Some(News::Ready) => {
+                        self.ready.send_replace(true);
+                        todo.is_behind = !std::mem::replace(&mut life.is_caught_up, true);
+                        todo.may_be_late = true;
+                    }
+                    Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
+                    Some(News::Missed) => todo.may_be_late = true,
+                    Some(News::Orphaned) => todo.may_be_orphans = true,
                     Some(News::ShutDown) => {
-                        self.drain(runs, &cancel).await;
+                        self.drain(std::mem::take(&mut life.runs), &cancel).await;
                         member.leave().await;
-                        return End::Stopped;
+                        return Parting::Stopped;
                     }
                     Some(News::SessionLost) | None => {
-                        cancel.cancel(CancelReason::LeaseLost);
-                        self.drain(runs, &cancel).await;
-                        return End::SessionLost;
+                        if job.props.policies().on_lease_loss == LeaseLoss::Cancel {
+                            cancel.cancel(CancelReason::LeaseLost);
+                        }
+                        return Parting::SessionLost;
                     }
                 },
                 due_at = due(alarm.as_mut()) => {
-                    let fire = Fire::scheduled(job.name.clone(), due_at);
-                    if runs.is_empty() {
-                        missed = Some(fire);
+                    if life.active.is_none() {
+                        todo.due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it runs right after");
-                        missed = Some(fire);
                     } else {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it is left out");
                     }
                 }
-                Some(_) = runs.join_next() => {}
+                Some(ended) = life.runs.join_next_with_id() => {
+                    let (id, end) = match ended {
+                        Ok((id, end)) => (id, end),
+                        Err(error) => (error.id(), End::Nothing),
+                    };
+                    if life.active == Some(id) {
+                        life.active = None;
+                    }
+                    match end {
+                        // What was due meanwhile is late; what died meanwhile can be taken over.
+                        End::Ran => {
+                            todo.may_be_late = true;
+                            todo.may_be_orphans = true;
+                        }
+                        End::Nothing => {}
+                        End::OutOfReach(fire) => {
+                            todo.due_still(fire);
+                            pause = Some(self.shared.clock.monotonic() + AGAIN);
+                        }
+                    }
+                }
+                () = self.shared.clock.sleep_until(pause.unwrap_or_else(|| self.shared.clock.monotonic())), if pause.is_some() => pause = None,
             }
         }
+    }
+
+    /// Starts what is to be done; `None` if there is nothing to it.
+    fn spawn(&self, task: Task, run: Run, job: &Job, life: &mut Life) -> Option<task::Id> {
+        let patience = self.patience(job);
+        let schedule = schedule_of(job, &self.shared.zone);
+        let handle = match task {
+            Task::Fire(fire) => life.runs.spawn(run.fire(fire, Why::Due, patience)),
+            Task::Ask(ask) => {
+                let at = ask.at.unwrap_or_else(|| self.shared.clock.now());
+                let id = ask.run.unwrap_or_else(|| RunId::triggered(self.shared.randomness.bits()));
+                let fire = Fire::triggered(job.name.clone(), at, id);
+                let run = match ask.parameter {
+                    Some(parameter) => Run { job: run.job.clone().parameter(parameter), ..run },
+                    None => run,
+                };
+                life.runs.spawn(run.fire(fire, Why::Asked(ask.shards), patience))
+            }
+            Task::CatchUp => life.runs.spawn(run.catch_up(schedule?, patience)),
+            Task::Late => {
+                if job.misfire == Misfire::Skip || self.shared.flaws.has(Flaw::ForgetMissed) {
+                    return None;
+                }
+                let now = self.shared.clock.now();
+                let fire = if let Some(schedule) = schedule {
+                    let just_now = now + jiff::SignedDuration::from_nanos(1);
+                    Fire::scheduled(job.name.clone(), schedule.prev_before(just_now)?)
+                } else {
+                    let id = RunId::triggered(self.shared.randomness.bits());
+                    Fire::triggered(job.name.clone(), now, id)
+                };
+                let why = Why::Late { since: life.since };
+                life.runs.spawn(run.fire(fire, why, patience))
+            }
+            Task::TakeOver => life.runs.spawn(run.take_over()),
+        };
+        Some(handle.id())
     }
 
     fn alarm(&self, job: &Job) -> Option<Alarm> {
         let schedule = schedule_of(job, &self.shared.zone)?;
         Some(self.shared.timer.set(schedule))
-    }
-
-    fn triggered(&self, job: &Job) -> Fire {
-        let run = RunId::triggered(self.shared.randomness.bits());
-        Fire::triggered(job.name.clone(), self.shared.clock.now(), run)
     }
 
     /// A fire does not wait longer than until the next one.
@@ -223,7 +322,14 @@ impl Worker {
         Arc::new(Runner::new(around, ThreadPool::of(job).limit(self.shared.processors)))
     }
 
-    fn start(&self, member: &Member, job: &Job, runner: &Arc<Runner>, cancel: &Cancel) -> Run {
+    fn start(
+        &self,
+        member: &Member,
+        job: &Job,
+        runner: &Arc<Runner>,
+        cancel: &Cancel,
+        life: &Life,
+    ) -> Run {
         Run {
             registry: Arc::clone(&self.shared.registry),
             clock: Arc::clone(&self.shared.clock),
@@ -234,12 +340,15 @@ impl Worker {
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),
             alerts: self.shared.alerts.clone(),
+            output: Arc::clone(&self.shared.output),
+            busy: life.busy.clone(),
             cancel: cancel.clone(),
+            flaws: self.shared.flaws,
         }
     }
 
     /// Lets what runs finish; what takes longer is told to end and waited for once more.
-    async fn drain(&self, mut runs: JoinSet<()>, cancel: &Cancel) {
+    async fn drain(&self, mut runs: JoinSet<End>, cancel: &Cancel) {
         let clock = &self.shared.clock;
         let all = async { while runs.join_next().await.is_some() {} };
         tokio::select! {

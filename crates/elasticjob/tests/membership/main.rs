@@ -71,4 +71,12 @@ everywhere! {
     a_trigger_is_taken_and_told
     an_instance_that_is_taken_out_is_told_and_starts_nothing_more_but_still_releases
     what_is_stored_wins_and_the_drift_is_told
+    what_a_dead_instance_ran_is_taken_over_once_and_its_own_try_is_counted
+    the_next_regular_run_makes_up_for_what_nobody_took_over
+    an_instance_that_was_shut_down_and_still_runs_is_not_dead
+    a_claim_that_is_taken_away_is_told_to_whoever_runs_it
+    what_is_not_given_back_by_a_dead_one_without_failover_runs_at_its_next_fire
+    without_monitoring_the_ledger_keeps_two_from_running_one_shard
+    what_java_left_behind_is_cleared_after_a_moment
+    a_running_shard_can_be_cancelled_from_outside
 }

@@ -1,17 +1,26 @@
 //! Several instances in one job: they elect, deal, claim, come and go.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use elasticjob::{
     coordination::{
-        ledger::State,
-        member::{Claimed, Joining, Member, News, Refused},
+        flaw::Flaws,
+        ledger::{Page, State},
+        member::{
+            self, Claimed, Ended, Ground as Soil, Joining, Member, News, Refused, Request, Why,
+        },
+        process,
         sharding::Dealers,
         tree::{JobTree, Part},
+        trigger::{Ask, Trigger},
     },
-    job::{Fire, Handler, Instance, InstanceId, Job},
+    job::{Failover, Fire, Handler, Instance, InstanceId, Job, Monitor},
     registry::{Create, Expected, Registry},
-    runtime::{SystemClock, SystemRandomness},
+    runtime::{Cancel, CancelReason, SystemClock, SystemRandomness},
     testing::conformance::{self, Ground},
 };
 
@@ -28,7 +37,14 @@ struct Cluster<'g> {
 /// An instance, and what keeps it connected.
 struct Node {
     member: Member,
-    _registry: conformance::Member,
+    line: conformance::Member,
+}
+
+impl Node {
+    /// Dies without a word: its session is over, what it wrote for good stays.
+    async fn die(self) {
+        self.line.registry.close().await;
+    }
 }
 
 impl<'g> Cluster<'g> {
@@ -51,16 +67,16 @@ impl<'g> Cluster<'g> {
             handler: Handler::Code { java_class: None },
             instance: Instance::new(id),
         };
-        let (clock, randomness) = (Arc::new(SystemClock), Arc::new(SystemRandomness));
-        let joined = Member::join(
-            Arc::clone(&registry.registry),
-            clock,
-            randomness,
-            Dealers::default(),
-            joining,
-        )
-        .await;
-        Node { member: joined.unwrap(), _registry: registry }
+        let session = registry.registry.session().id();
+        process::announce(&*registry.registry, &joining.instance.id, session).await.unwrap();
+        let soil = Soil {
+            registry: Arc::clone(&registry.registry),
+            clock: Arc::new(SystemClock),
+            randomness: Arc::new(SystemRandomness),
+            dealers: Dealers::default(),
+            flaws: Flaws::default(),
+        };
+        Node { member: Member::join(soil, joining).await.unwrap(), line: registry }
     }
 
     fn fire(&mut self) -> Fire {
@@ -79,6 +95,17 @@ impl<'g> Cluster<'g> {
             }
         }
         shares
+    }
+
+    /// Waits until everything belongs to this one.
+    async fn all_to(&self, node: &Node, total: u32) {
+        let all = BTreeMap::from([(node.member.id().to_string(), total as usize)]);
+        let waited = tokio::time::timeout(PATIENCE, async {
+            while self.shares(total).await != all {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{:?}", self.shares(total).await);
     }
 
     async fn eventually(&self, what: &str, total: u32, shares: &[usize]) {
@@ -101,13 +128,55 @@ fn job(shards: u32) -> Job {
     Job::named("settle").unwrap().cron("0/5 * * * * ?").unwrap().shards(shards)
 }
 
-async fn claim(node: &Node, fire: &Fire) -> Claimed {
-    node.member.claims().claim(fire, PATIENCE).await.unwrap()
+fn request(fire: &Fire, patience: Duration) -> Request {
+    Request {
+        fire: fire.clone(),
+        why: Why::Due,
+        patience,
+        cancel: Cancel::new(),
+        busy: BTreeSet::new(),
+    }
 }
 
-async fn finish(node: &Node, fire: &Fire, claimed: Claimed) {
-    let ended = claimed.shards.into_iter().map(|(shard, version)| (shard, version, State::Done));
-    node.member.claims().release(fire, ended.collect()).await.unwrap();
+async fn try_claim(node: &Node, fire: &Fire, patience: Duration) -> Result<Claimed, Refused> {
+    node.member.claims().claim(request(fire, patience)).await
+}
+
+async fn claim(node: &Node, fire: &Fire) -> Claimed {
+    try_claim(node, fire, PATIENCE).await.unwrap()
+}
+
+fn items(claimed: &Claimed) -> Vec<u32> {
+    claimed.shards.iter().map(|shard| shard.item).collect()
+}
+
+async fn finish(node: &Node, claimed: Claimed) {
+    let ended = items(&claimed).into_iter().map(|shard| (shard, Ended::Done));
+    node.member.claims().release(ended.collect()).await.unwrap();
+}
+
+/// Waits for news of this kind.
+async fn until(node: &mut Node, is_it: impl Fn(&News) -> bool) -> News {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match node.member.news().await {
+                Some(news) if is_it(&news) => return news,
+                Some(_) => {}
+                None => panic!("the member has ended"),
+            }
+        }
+    });
+    waited.await.expect("it is told")
+}
+
+/// Takes over what waits, as soon as something does.
+async fn take(node: &mut Node) -> Claimed {
+    loop {
+        until(node, |news| *news == News::Orphaned).await;
+        if let Ok(taken) = node.member.claims().take(Cancel::new(), BTreeSet::new()).await {
+            return taken;
+        }
+    }
 }
 
 pub(crate) async fn nine_shards_over_three_instances_are_three_each_and_every_fire_runs_every_shard_once(
@@ -126,8 +195,8 @@ pub(crate) async fn nine_shards_over_three_instances_are_three_each_and_every_fi
         let mut run = Vec::new();
         for node in &nodes {
             let claimed = claim(node, &fire).await;
-            run.extend(claimed.shards.iter().map(|(shard, _)| *shard));
-            finish(node, &fire, claimed).await;
+            run.extend(items(&claimed));
+            finish(node, claimed).await;
         }
         run.sort_unstable();
         assert_eq!(run, (0..9).collect::<Vec<_>>());
@@ -156,9 +225,9 @@ pub(crate) async fn a_fire_is_not_run_twice_however_often_it_is_claimed(ground: 
     let fire = cluster.fire();
 
     let claimed = claim(&node, &fire).await;
-    let while_running = node.member.claims().claim(&fire, PATIENCE).await;
-    finish(&node, &fire, claimed).await;
-    let afterwards = node.member.claims().claim(&fire, PATIENCE).await;
+    let while_running = try_claim(&node, &fire, PATIENCE).await;
+    finish(&node, claimed).await;
+    let afterwards = try_claim(&node, &fire, PATIENCE).await;
 
     assert!(matches!(while_running, Err(Refused::Nothing)), "{while_running:?}");
     assert!(matches!(afterwards, Err(Refused::Nothing)), "{afterwards:?}");
@@ -175,9 +244,9 @@ pub(crate) async fn a_running_shard_keeps_its_owner_and_moves_when_its_run_is_ov
 
     let two = cluster.join(2, job(2)).await;
     let next = cluster.fire();
-    let nothing = two.member.claims().claim(&next, Duration::from_secs(1)).await;
+    let nothing = try_claim(&two, &next, Duration::from_secs(1)).await;
     assert!(matches!(nothing, Err(Refused::Nothing)), "{nothing:?}");
-    finish(&one, &fire, claimed).await;
+    finish(&one, claimed).await;
 
     cluster.eventually("one each", 2, &[1, 1]).await;
 }
@@ -208,7 +277,7 @@ pub(crate) async fn a_disabled_item_is_not_claimed(ground: &dyn Ground) {
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
 
-    assert_eq!(claimed.shards.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(), [0]);
+    assert_eq!(items(&claimed), [0]);
 }
 
 pub(crate) async fn a_changed_total_is_told_and_dealt(ground: &dyn Ground) {
@@ -218,8 +287,8 @@ pub(crate) async fn a_changed_total_is_told_and_dealt(ground: &dyn Ground) {
 
     let bigger = job(5).to_yaml();
     cluster.registry().set(&cluster.tree.config(), bigger.into(), Expected::Any).await.unwrap();
-    let news = tokio::time::timeout(PATIENCE, node.member.news()).await.unwrap();
-    assert!(matches!(&news, Some(News::Configured(job)) if job.shards.get() == 5), "{news:?}");
+    let news = until(&mut node, |news| matches!(news, News::Configured(_))).await;
+    assert!(matches!(&news, News::Configured(job) if job.shards.get() == 5), "{news:?}");
     cluster.eventually("five", 5, &[5]).await;
     let smaller = job(1).to_yaml();
     cluster.registry().set(&cluster.tree.config(), smaller.into(), Expected::Any).await.unwrap();
@@ -234,9 +303,9 @@ pub(crate) async fn a_configuration_nobody_can_read_changes_nothing(ground: &dyn
     let mut node = cluster.join(1, job(2)).await;
 
     cluster.registry().set(&cluster.tree.config(), "cron: [".into(), Expected::Any).await.unwrap();
-    let news = tokio::time::timeout(PATIENCE, node.member.news()).await.unwrap();
+    let news = until(&mut node, |news| matches!(news, News::Unreadable(_))).await;
 
-    assert!(matches!(&news, Some(News::Unreadable(why)) if why.contains("settle")), "{news:?}");
+    assert!(matches!(&news, News::Unreadable(why) if why.contains("settle")), "{news:?}");
     let fire = cluster.fire();
     assert_eq!(claim(&node, &fire).await.shards.len(), 2);
 }
@@ -249,10 +318,7 @@ pub(crate) async fn a_trigger_is_taken_and_told(ground: &dyn Ground) {
 
     cluster.registry().create(Create::persistent(&mine, "")).await.unwrap();
 
-    assert_eq!(
-        tokio::time::timeout(PATIENCE, node.member.news()).await.unwrap(),
-        Some(News::Triggered)
-    );
+    until(&mut node, |news| *news == News::Triggered(Ask::default())).await;
     assert_eq!(cluster.registry().exists(&mine).await.unwrap(), None);
 }
 
@@ -271,13 +337,10 @@ pub(crate) async fn an_instance_that_is_taken_out_is_told_and_starts_nothing_mor
         .await
         .unwrap();
 
-    assert_eq!(
-        tokio::time::timeout(PATIENCE, node.member.news()).await.unwrap(),
-        Some(News::ShutDown)
-    );
-    let more = node.member.claims().claim(&cluster.fire(), PATIENCE).await;
+    until(&mut node, |news| *news == News::ShutDown).await;
+    let more = try_claim(&node, &cluster.fire(), PATIENCE).await;
     assert!(matches!(more, Err(Refused::Left)), "{more:?}");
-    finish(&node, &fire, claimed).await;
+    finish(&node, claimed).await;
     let running = cluster.tree.shard(0, Part::Running);
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
     node.member.leave().await;
@@ -293,4 +356,184 @@ pub(crate) async fn what_is_stored_wins_and_the_drift_is_told(ground: &dyn Groun
     assert_eq!(two.member.job().shards.get(), 3);
     assert_eq!(two.member.drift().len(), 1);
     assert_eq!(two.member.drift()[0].key, "shardingTotalCount");
+}
+
+fn with_failover(shards: u32) -> Job {
+    job(shards).if_node_dies(Failover::TakeOver)
+}
+
+pub(crate) async fn what_a_dead_instance_ran_is_taken_over_once_and_its_own_try_is_counted(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "what-a-dead-instance").await;
+    let one = cluster.join(1, with_failover(2)).await;
+    let mut two = cluster.join(2, with_failover(2)).await;
+    cluster.eventually("one each", 2, &[1, 1]).await;
+    let fire = cluster.fire();
+    let lost = claim(&one, &fire).await;
+
+    one.die().await;
+    let taken = take(&mut two).await;
+
+    assert_eq!(items(&taken), items(&lost));
+    assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
+    assert!(taken.token > lost.token);
+    let shard = items(&taken)[0];
+    for part in [Part::Running, Part::Failover, Part::Failovering] {
+        let node = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
+        assert_eq!(node.unwrap().data, two.member.id().to_string(), "{part:?}");
+    }
+    assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(shard)).await.unwrap(), None);
+    let own = claim(&two, &fire).await;
+    assert_ne!(items(&own), items(&taken), "own shards still run");
+    finish(&two, taken).await;
+    finish(&two, own).await;
+    for part in [Part::Running, Part::Failover, Part::Failovering] {
+        assert_eq!(cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap(), None);
+    }
+    cluster.eventually("all to the survivor", 2, &[2]).await;
+    let again = try_claim(&two, &fire, PATIENCE).await;
+    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+}
+
+pub(crate) async fn the_next_regular_run_makes_up_for_what_nobody_took_over(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "the-next-regular-run").await;
+    let one = cluster.join(1, with_failover(1)).await;
+    cluster.eventually("all", 1, &[1]).await;
+    claim(&one, &cluster.fire()).await;
+    let mut two = cluster.join(2, with_failover(1)).await;
+
+    one.die().await;
+    until(&mut two, |news| *news == News::Orphaned).await;
+    cluster.all_to(&two, 1).await;
+    let next = claim(&two, &cluster.fire()).await;
+
+    assert_eq!(items(&next), [0]);
+    let taken = two.member.claims().take(Cancel::new(), BTreeSet::new()).await;
+    assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
+    assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
+    finish(&two, next).await;
+}
+
+pub(crate) async fn an_instance_that_was_shut_down_and_still_runs_is_not_dead(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "an-instance-that-was").await;
+    let mut one = cluster.join(1, with_failover(1)).await;
+    cluster.eventually("all", 1, &[1]).await;
+    let claimed = claim(&one, &cluster.fire()).await;
+    let mut two = cluster.join(2, with_failover(1)).await;
+
+    let instance = cluster.tree.instance(one.member.id());
+    cluster.registry().delete(&instance, Expected::Any).await.unwrap();
+    until(&mut one, |news| *news == News::ShutDown).await;
+    // Whoever looks now finds the process alive: nothing is flagged, and its claim is still its own.
+    let next = cluster.fire();
+    let meanwhile = try_claim(&two, &next, Duration::from_millis(300)).await;
+    assert!(matches!(meanwhile, Err(Refused::Nothing | Refused::Resharding)), "{meanwhile:?}");
+    assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
+    assert!(!claimed.shards[0].hold.is_lost());
+    finish(&one, claimed).await;
+    one.member.leave().await;
+
+    cluster.all_to(&two, 1).await;
+    let after = claim(&two, &next).await;
+    finish(&two, after).await;
+    until(&mut two, |news| *news == News::Ready).await;
+}
+
+pub(crate) async fn a_claim_that_is_taken_away_is_told_to_whoever_runs_it(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "a-claim-that-is").await;
+    let node = cluster.join(1, job(1)).await;
+    let claimed = claim(&node, &cluster.fire()).await;
+    let hold: &member::Hold = &claimed.shards[0].hold;
+
+    let running = cluster.tree.shard(0, Part::Running);
+    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
+
+    let told = tokio::time::timeout(PATIENCE, hold.cancel().cancelled()).await.unwrap();
+    assert_eq!(told, CancelReason::LeaseLost);
+    assert!(hold.is_lost());
+    finish(&node, claimed).await;
+    let theirs = cluster.registry().get(&running).await.unwrap().unwrap();
+    assert_eq!(theirs.data, "10.0.0.9@-@9", "it is not ours to take away");
+}
+
+pub(crate) async fn what_is_not_given_back_by_a_dead_one_without_failover_runs_at_its_next_fire(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "what-is-not-given").await;
+    let one = cluster.join(1, job(1)).await;
+    cluster.eventually("all", 1, &[1]).await;
+    claim(&one, &cluster.fire()).await;
+    let mut two = cluster.join(2, job(1)).await;
+
+    one.die().await;
+    cluster.all_to(&two, 1).await;
+    let next = cluster.fire();
+    let claimed = claim(&two, &next).await;
+
+    assert_eq!((items(&claimed), &claimed.fire), (vec![0], &next));
+    finish(&two, claimed).await;
+    until(&mut two, |news| *news == News::Ready).await;
+}
+
+pub(crate) async fn without_monitoring_the_ledger_keeps_two_from_running_one_shard(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "without-monitoring-the").await;
+    let blind = || job(1).monitor(Monitor::Nothing);
+    let one = cluster.join(1, blind()).await;
+    cluster.eventually("all", 1, &[1]).await;
+    let claimed = claim(&one, &cluster.fire()).await;
+    let server = cluster.tree.server(one.member.id().server());
+    let two = cluster.join(2, blind()).await;
+
+    // The shard moves at once, because nothing shows that it runs.
+    cluster.registry().set(&server, "DISABLED".into(), Expected::Any).await.unwrap();
+    cluster.all_to(&two, 1).await;
+    let next = cluster.fire();
+    let early = try_claim(&two, &next, Duration::from_millis(300)).await;
+    assert!(matches!(early, Err(Refused::Resharding)), "{early:?}");
+    finish(&one, claimed).await;
+
+    assert_eq!(items(&claim(&two, &next).await), [0]);
+}
+
+pub(crate) async fn what_java_left_behind_is_cleared_after_a_moment(ground: &dyn Ground) {
+    let cluster = Cluster::new(ground, "what-java-left-behind").await;
+    let mut node = cluster.join(1, with_failover(2)).await;
+    cluster.eventually("all", 2, &[2]).await;
+    let java = cluster.tree.instance("10.0.0.8@-@4711");
+    let doc = "jobInstanceId: 10.0.0.8@-@4711\nserverIp: 10.0.0.8\n";
+    let registry = cluster.ground.join(cluster.namespace, None).await;
+    let session = registry.registry.session().id();
+    registry.registry.create(Create::ephemeral(&java, doc, session)).await.unwrap();
+    let running = cluster.tree.shard(1, Part::Running);
+    cluster.registry().create(Create::persistent(&running, "10.0.0.8@-@4711")).await.unwrap();
+
+    registry.registry.close().await;
+    let taken = take(&mut node).await;
+
+    assert_eq!(items(&taken), [1]);
+    assert!(!taken.fire.run.is_scheduled(), "what Java ran is not known");
+    let page = cluster.registry().get(&cluster.tree.page(1)).await.unwrap().unwrap();
+    assert_eq!(Page::read(&page.data).unwrap().state, State::Running);
+    finish(&node, taken).await;
+}
+
+pub(crate) async fn a_running_shard_can_be_cancelled_from_outside(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "a-running-shard-can").await;
+    let node = cluster.join(1, job(2)).await;
+    let claimed = claim(&node, &cluster.fire()).await;
+    let cancel = Trigger::Cancel(BTreeSet::from([1])).to_bytes();
+    let triggers = cluster.tree.triggers();
+    cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
+
+    let mine = cluster.tree.trigger(node.member.id());
+    cluster.registry().create(Create::persistent(&mine, cancel)).await.unwrap();
+
+    let told = claimed.shards[1].hold.cancel().cancelled();
+    assert_eq!(tokio::time::timeout(PATIENCE, told).await.unwrap(), CancelReason::Requested);
+    assert!(!claimed.shards[0].hold.cancel().is_cancelled(), "only the one that was meant");
+    finish(&node, claimed).await;
 }

@@ -1,6 +1,13 @@
 //! The task that owns a member's view and writes in its name.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use tokio::{
@@ -9,84 +16,92 @@ use tokio::{
 };
 
 use super::{
-    duties::{Duty, Memory, duties, is_enabled, leads},
-    handle::{Claimed, Command, News, Refused},
+    claiming::{Held, Parked, Releasing},
+    duties::{Duty, Memory, duties},
+    failover::Taking,
+    handle::{Command, Ground, News, Refused},
     join::{JoinError, Joining, entry, settle_configuration},
+    presence::Presence,
 };
 use crate::{
     coordination::{
-        claim::{Claimant, Refusal, Stakes},
-        latch,
-        ledger::{Page, Seen, State},
-        sharding::{Dealers, plan},
-        tree::{JobTree, Part},
+        claim::Stake,
+        flaw::Flaws,
+        latch::Turn,
+        ledger::Seen,
+        sharding::Dealers,
+        tree::{JobTree, Place},
+        trigger::Trigger,
         view::{Document, Known, View},
     },
-    job::{Difference, FencingToken, Fire, InstanceId, Job},
+    job::{Difference, InstanceId, Job},
     registry::{
-        Create, Done, Error, Expected, Op, Registry, SessionId, SessionState, States, Version,
-        Watch, Zxid, plant,
+        Error, Event, Expected, Path, Registry, SessionId, SessionState, States, Watch, plant,
     },
-    runtime::{Clock, Monotonic, Randomness},
+    runtime::{CancelReason, Clock, Monotonic, Randomness},
 };
 
-/// How long a candidate queues for leadership before it looks again whether that is still needed.
-const ELECTION: Duration = Duration::from_secs(10);
-/// How long to wait before trying again what the registry did not do.
+/// How long to wait before trying again what the registry did not do, or what somebody else was in the way of.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How often one look may find something to do before the loop hears what else is going on.
 const ROUNDS: usize = 8;
 
 pub(super) struct Actor {
-    registry: Arc<dyn Registry>,
-    clock: Arc<dyn Clock>,
-    randomness: Arc<dyn Randomness>,
-    dealers: Dealers,
-    me: InstanceId,
-    session: SessionId,
-    tree: JobTree,
-    view: View,
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) randomness: Arc<dyn Randomness>,
+    pub(super) dealers: Dealers,
+    pub(super) flaws: Flaws,
+    pub(super) me: InstanceId,
+    pub(super) session: SessionId,
+    pub(super) tree: JobTree,
+    pub(super) view: View,
+    /// How often it changed.
+    changes: u64,
     watch: Watch,
     states: States,
-    job: Job,
+    pub(super) job: Job,
     /// The configuration document `job` was read from, or the one that could not be read.
     config: Option<Document>,
-    memory: Memory,
+    pub(super) memory: Memory,
+    pub(super) presence: Presence,
     /// Pages of the ledger as last seen; a conflict says when one is old.
-    pages: BTreeMap<u32, Seen>,
-    /// The transaction of each claim we hold.
-    claims: BTreeMap<u32, Zxid>,
+    pub(super) pages: BTreeMap<u32, Seen>,
+    /// The shards we hold.
+    pub(super) held: BTreeMap<u32, Held>,
+    /// Claims of which it is not known whether they came about.
+    pub(super) uncertain: BTreeMap<u32, Stake>,
     /// Claims that wait until shards are dealt.
-    parked: Vec<Parked>,
-    elections: JoinSet<()>,
+    pub(super) parked: Vec<Parked>,
+    /// Shards that could not be given back yet.
+    pub(super) releasing: Vec<Releasing>,
+    /// A taking-over that waits for its turn.
+    pub(super) taking: Option<Taking>,
+    pub(super) beside: JoinSet<Beside>,
     is_shut_down: bool,
+    is_connected: bool,
+    is_ready: bool,
+    resharding: Arc<AtomicBool>,
     inbox: mpsc::Receiver<Command>,
     told: mpsc::UnboundedSender<News>,
 }
 
-struct Parked {
-    fire: Fire,
-    until: Monotonic,
-    reply: oneshot::Sender<Result<Claimed, Refused>>,
-}
-
-/// What came of one try to claim.
-enum Attempt {
-    Settled(Result<Claimed, Refused>),
-    /// Shards are being dealt: try again when that is over.
-    Wait,
+/// What goes on beside the actor, because it has to wait for others.
+pub(super) enum Beside {
+    Elected,
+    MayTake(Result<Option<Turn>, Error>),
+    Passed,
 }
 
 impl Actor {
     pub(super) async fn join(
-        registry: Arc<dyn Registry>,
-        clock: Arc<dyn Clock>,
-        randomness: Arc<dyn Randomness>,
-        dealers: Dealers,
+        ground: Ground,
         joining: Joining,
         inbox: mpsc::Receiver<Command>,
         told: mpsc::UnboundedSender<News>,
+        resharding: Arc<AtomicBool>,
     ) -> Result<(Self, Vec<Difference>), JoinError> {
+        let Ground { registry, clock, randomness, dealers, flaws } = ground;
         let name = joining.local.name.clone();
         let outage = |source| JoinError::Registry { job: name.to_string(), source };
         let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
@@ -99,25 +114,36 @@ impl Actor {
         let (job, drift) = settle_configuration(&*registry, &tree, &joining).await?;
         plant(&*registry, tree.ledger()).await.map_err(outage)?;
         let watch = registry.watch(tree.root()).await.map_err(outage)?;
+        let mut memory = Memory::default();
+        memory.look_again_at(clock.monotonic(), &*randomness);
         let mut actor = Self {
             states: session.states(),
             session: session.id(),
             me: joining.instance.id.clone(),
             view: View::new(tree.clone()),
+            changes: 0,
             tree,
             watch,
+            presence: Presence::new(&job),
             job,
             config: None,
-            memory: Memory::default(),
+            memory,
             pages: BTreeMap::new(),
-            claims: BTreeMap::new(),
+            held: BTreeMap::new(),
+            uncertain: BTreeMap::new(),
             parked: Vec::new(),
-            elections: JoinSet::new(),
+            releasing: Vec::new(),
+            taking: None,
+            beside: JoinSet::new(),
             is_shut_down: false,
+            is_connected: true,
+            is_ready: false,
+            resharding,
             registry,
             clock,
             randomness,
             dealers,
+            flaws,
             inbox,
             told,
         };
@@ -134,15 +160,19 @@ impl Actor {
         loop {
             while !self.view.is_current() {
                 let event = self.watch.next().await.ok_or(Error::Closed)?;
-                self.view.apply(&event);
+                self.apply(&event);
             }
             self.catch_up().await?;
+            self.memory.note_leftovers(&self.view, &self.me);
+            // Our name is ours alone: if it is there, we entered and the answer was lost.
+            if self.view.instances.contains_key(self.me.as_str()) {
+                return Ok(());
+            }
             let ops = entry(&self.view, &self.job, &joining.instance, self.session);
             match self.registry.multi(ops).await {
                 Ok(_) => return self.catch_up().await,
-                // Somebody made what we were about to make. Our own name is ours alone, so it is not that.
-                Err(Error::Member { cause, .. }) if matches!(&*cause, Error::Exists { path } if *path != self.tree.instance(&self.me)) =>
-                {
+                // Somebody made what we were about to make.
+                Err(Error::Member { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
                     self.registry.sync().await?;
                 }
                 Err(error) => return Err(error),
@@ -154,25 +184,32 @@ impl Actor {
     pub(super) async fn run(mut self) {
         loop {
             let again = match self.keep_house().await {
-                Ok(()) => None,
+                Ok(true) => None,
+                Ok(false) => Some(self.clock.monotonic()),
                 Err(error) => {
                     tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
                     Some(self.clock.monotonic() + AGAIN)
                 }
             };
+            self.tell_what_there_is();
             let clock = Arc::clone(&self.clock);
-            let wake = self.parked.iter().map(|parked| parked.until).chain(again).min();
+            let wake = self.next_look().into_iter().chain(again).min();
             tokio::select! {
                 biased;
                 state = self.states.next() => match state {
                     Some(SessionState::Lost(_) | SessionState::Renewed { .. }) | None => {
-                        let _ = self.told.send(News::SessionLost);
+                        self.tell(News::SessionLost);
                         return;
                     }
-                    Some(SessionState::Connected(_) | SessionState::Suspended(_)) => {}
+                    Some(SessionState::Suspended(_)) => {
+                        self.is_connected = false;
+                        self.is_ready = false;
+                        self.tell(News::OutOfReach);
+                    }
+                    Some(SessionState::Connected(_)) => self.is_connected = true,
                 },
                 event = self.watch.next() => match event {
-                    Some(event) => drop(self.view.apply(&event)),
+                    Some(event) => self.apply(&event),
                     None => return,
                 },
                 command = self.inbox.recv() => match command {
@@ -184,83 +221,176 @@ impl Actor {
                     Some(command) => self.obey(command).await,
                     None => return,
                 },
-                Some(_) = self.elections.join_next() => self.memory.electing = false,
+                Some(done) = self.beside.join_next() => match done {
+                    Ok(Beside::MayTake(turn)) => self.take(turn).await,
+                    Ok(Beside::Passed) => {}
+                    Ok(Beside::Elected) | Err(_) => self.memory.electing = false,
+                },
                 () = async { clock.sleep_until(wake.expect("guarded")).await }, if wake.is_some() => {}
             }
         }
     }
 
+    /// When there is something to do even if nothing happens.
+    fn next_look(&self) -> Option<Monotonic> {
+        let soon = self.clock.monotonic() + AGAIN;
+        let waits = !self.parked.is_empty() || !self.releasing.is_empty();
+        let parked = self.parked.iter().map(|parked| parked.until);
+        parked
+            .chain(waits.then_some(soon))
+            .chain(self.memory.next_tick)
+            .chain(self.memory.next_doubt())
+            .min()
+    }
+
     async fn obey(&mut self, command: Command) {
         match command {
-            Command::Claim { fire, patience, reply } => {
-                let until = self.clock.monotonic() + patience;
-                self.parked.push(Parked { fire, until, reply });
+            Command::Claim { request, reply } => {
+                let until = self.clock.monotonic() + request.patience;
+                self.parked.push(Parked { request, until, reply });
             }
-            Command::Release { fire, ended, reply } => {
-                let _ = reply.send(self.release(&fire, ended).await);
+            Command::Take { cancel, busy, reply } => self.queue_to_take(cancel, busy, reply),
+            Command::Release { ended, reply } => {
+                self.begin_release(&ended);
+                self.releasing.push(Releasing { ended, reply: Some(reply) });
+            }
+            Command::LastDue { reply } => {
+                let _ = reply.send(self.last_due().await.unwrap_or(None));
             }
             Command::Leave { .. } => {}
         }
     }
 
-    /// Takes everything the watch has told and reads what has to be read: the view is current as of our last write.
-    async fn catch_up(&mut self) -> Result<(), Error> {
-        loop {
-            while let Some(event) = self.watch.try_next() {
-                self.view.apply(&event);
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.told.send(news);
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.changes += 1;
+        let place = self.view.apply(event);
+        match (event, place) {
+            (Event::Init, _) | (Event::Delete { .. }, Some(Place::Instance(_))) => {
+                self.memory.is_suspicious = true;
             }
-            let dirty = self.view.dirty();
-            if dirty.is_empty() || !self.view.is_current() {
-                return Ok(());
+            (Event::Apply { .. }, Some(Place::Shard(shard, _)))
+                if self.view.failover_items.contains(&shard)
+                    && self.view.shards.get(&shard).is_some_and(|view| view.running.is_some()) =>
+            {
+                self.memory.ran_since_flagged.insert(shard);
             }
-            let nodes = join_all(dirty.iter().map(|path| self.registry.get(path))).await;
-            for (path, node) in dirty.iter().zip(nodes) {
-                self.view.learn(path, node?);
+            (_, Some(Place::FailoverItem(shard))) => {
+                self.memory.ran_since_flagged.remove(&shard);
             }
+            _ => {}
         }
     }
 
-    /// Does what there is to do.
-    async fn keep_house(&mut self) -> Result<(), Error> {
-        for _ in 0..ROUNDS {
-            self.catch_up().await?;
-            self.configure();
-            let todo = duties(&self.view, &self.me, &self.job, &self.memory);
-            if todo.is_empty() {
+    /// Takes everything the watch has told and reads what has to be read: the view is current as of our last write.
+    pub(super) async fn catch_up(&mut self) -> Result<(), Error> {
+        loop {
+            while let Some(event) = self.watch.try_next() {
+                self.apply(&event);
+            }
+            let dirty = self.view.dirty();
+            if dirty.is_empty() || !self.view.is_current() {
+                self.resharding.store(self.view.necessary, Ordering::Relaxed);
+                return Ok(());
+            }
+            self.read(&dirty).await?;
+        }
+    }
+
+    /// Forgets everything and looks again.
+    pub(super) async fn look_anew(&mut self) -> Result<(), Error> {
+        self.watch = self.registry.watch(self.tree.root()).await?;
+        while let Some(event) = self.watch.next().await {
+            let is_whole = event == Event::InitDone;
+            self.apply(&event);
+            if is_whole {
                 break;
             }
+        }
+        self.catch_up().await
+    }
+
+    pub(super) async fn read(&mut self, paths: &[Path]) -> Result<(), Error> {
+        let nodes = join_all(paths.iter().map(|path| self.registry.get(path))).await;
+        for (path, node) in paths.iter().zip(nodes) {
+            self.view.learn(path, node?);
+        }
+        Ok(())
+    }
+
+    /// Does what there is to do, until there is nothing more or it has to wait; `false` if there may be more.
+    async fn keep_house(&mut self) -> Result<bool, Error> {
+        for _ in 0..ROUNDS {
+            self.catch_up().await?;
+            let seen = self.changes;
+            self.configure();
+            self.watch_claims().await?;
+            self.presence.note(&self.view, &self.job, self.clock.now());
+            self.settle_releases().await?;
+            self.settle_uncertain().await?;
+            let now = self.clock.monotonic();
+            let todo = duties(&self.view, &self.me, &self.job, &self.memory, now);
+            let mut waits = todo.is_empty();
             for duty in todo {
                 match duty {
                     Duty::ShutDown => {
                         self.shut_down().await?;
-                        return Ok(());
+                        waits = true;
                     }
                     Duty::TakeTrigger => self.take_trigger().await?,
                     Duty::Elect => self.elect(),
                     Duty::Abdicate => self.abdicate().await?,
-                    Duty::Deal => {
-                        if !self.deal().await? {
-                            return self.settle_parked().await;
-                        }
-                    }
+                    Duty::Unblock => self.unblock().await?,
+                    Duty::Bury => self.bury().await?,
+                    Duty::Tidy => self.tidy().await?,
+                    Duty::Deal => waits = !self.deal().await?,
                 }
             }
+            self.settle_parked().await?;
+            if waits && self.changes == seen {
+                return Ok(true);
+            }
         }
-        self.settle_parked().await
+        Ok(false)
+    }
+
+    /// Tells the owner what there is to do for it. Whatever is not done is told again when it is new.
+    fn tell_what_there_is(&mut self) {
+        let is_ready = !self.is_shut_down && self.is_connected && self.is_settled();
+        if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
+            self.tell(News::Ready);
+        }
+        self.is_ready = is_ready;
+        let missed: BTreeSet<u32> = if is_ready { self.missed() } else { BTreeSet::new() };
+        if !missed.is_subset(&self.memory.told_missed) {
+            self.tell(News::Missed);
+        }
+        self.memory.told_missed = missed;
+        let orphans = self.orphans();
+        if !orphans.is_subset(&self.memory.told_orphans) {
+            self.tell(News::Orphaned);
+        }
+        self.memory.told_orphans = orphans;
     }
 
     /// Somebody took us out. Nothing new is started; what runs is still released, until the owner leaves.
     async fn shut_down(&mut self) -> Result<(), Error> {
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            let _ = self.told.send(News::ShutDown);
+            self.tell(News::ShutDown);
         }
         for parked in std::mem::take(&mut self.parked) {
             let _ = parked.reply.send(Err(Refused::Left));
         }
+        if let Some(taking) = self.taking.take() {
+            let _ = taking.reply.send(Err(Refused::Left));
+        }
         self.abdicate().await
     }
 
-    fn configure(&mut self) {
+    pub(super) fn configure(&mut self) {
         let Some(document) = self.view.config.as_ref().and_then(Known::read) else { return };
         if self.config.as_ref() == Some(document) {
             return;
@@ -270,364 +400,62 @@ impl Actor {
             Ok(job) if job == self.job => {}
             Ok(job) => {
                 self.job = job;
-                let _ = self.told.send(News::Configured(Box::new(self.job.clone())));
+                self.tell(News::Configured(Box::new(self.job.clone())));
             }
             Err(error) => {
                 tracing::error!(job = %self.job.name, %error, "the new configuration cannot be read; the last one goes on");
-                let _ = self.told.send(News::Unreadable(error.to_string()));
+                self.tell(News::Unreadable(error.to_string()));
             }
         }
     }
 
     async fn take_trigger(&mut self) -> Result<(), Error> {
-        match self.registry.delete(&self.tree.trigger(&self.me), Expected::Any).await {
-            Ok(_) => drop(self.told.send(News::Triggered)),
-            Err(Error::Absent { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        self.catch_up().await
-    }
-
-    fn elect(&mut self) {
-        self.memory.electing = true;
-        let (registry, tree, me) = (Arc::clone(&self.registry), self.tree.clone(), self.me.clone());
-        let (session, ticket) = (self.session, self.randomness.bits());
-        self.elections.spawn(async move {
-            if let Err(error) = elect(&*registry, &tree, &me, session, ticket).await {
-                tracing::warn!(instance = %me, %error, "an election did not come to an end");
-            }
-        });
-    }
-
-    async fn abdicate(&mut self) -> Result<(), Error> {
-        if leads(&self.view, &self.me) == Some(true) {
-            match self.registry.delete(&self.tree.leader(), Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+        let path = self.tree.trigger(&self.me);
+        if let Some(node) = self.registry.get(&path).await? {
+            match self.registry.delete(&path, Expected::Any).await {
+                Ok(_) => match Trigger::read(&node.data) {
+                    Trigger::Run(ask) => self.tell(News::Triggered(ask)),
+                    Trigger::Cancel(shards) => self.cancel(&shards),
+                },
+                Err(Error::Absent { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.catch_up().await
-    }
-
-    /// Deals the shards; `false` if it has to wait for somebody else's dealing to end.
-    async fn deal(&mut self) -> Result<bool, Error> {
-        let here = Op::Check { path: self.tree.instance(&self.me), expected: Expected::Any };
-        if self.view.processing {
-            return Ok(false);
-        }
-        let processing = Create::ephemeral(&self.tree.processing(), "", self.session);
-        match self.registry.multi(vec![here.clone(), Op::Create(processing)]).await {
-            Ok(_) => {}
-            Err(Error::Member { .. }) => return self.catch_up().await.map(|()| true),
-            Err(error) => return Err(error),
-        }
-        // From here on nobody starts anything new, and what is seen now was committed before.
         self.catch_up().await?;
-        self.configure();
-        let done = Op::Delete { path: self.tree.processing(), expected: Expected::Any };
-        let now_ms = self.clock.now().as_millisecond();
-        let leader = self.view.leader.clone();
-        let planned = plan(&self.view, &self.job, &self.dealers, now_ms)
-            .filter(|_| leads(&self.view, &self.me) == Some(true));
-        let Some(planned) = planned else {
-            self.registry.multi(vec![done]).await?;
-            return self.catch_up().await.map(|()| false);
-        };
-        let mut ops = vec![here, Op::Check { path: self.tree.leader(), expected: Expected::Any }];
-        ops.extend(planned.ops);
-        if self.view.necessary {
-            ops.push(Op::Delete { path: self.tree.necessary(), expected: Expected::Any });
-        }
-        ops.push(done.clone());
-        match self.registry.multi(ops).await {
-            Ok(_) => {
-                tracing::info!(job = %self.job.name, instances = planned.instances.len(), shards = planned.owners.len(), "shards dealt");
-                self.memory.dealt_for = Some((planned.instances, self.job.shards.get()));
-                self.memory.later = planned.later;
-            }
-            Err(Error::Member { index, cause }) => {
-                tracing::debug!(index, %cause, "the tree changed while shards were dealt: looking again");
-                match self.registry.multi(vec![done]).await {
-                    Ok(_) | Err(Error::Member { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Err(error) => return Err(error),
-        }
-        self.catch_up().await?;
-        if self.view.leader != leader {
-            // Somebody else leads by now and may have dealt before us: they have to deal again.
-            self.memory.dealt_for = None;
-            let flag = Op::Create(Create::persistent(&self.tree.necessary(), ""));
-            match self.registry.multi(vec![flag]).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
-                Err(error) => return Err(error),
-            }
-            self.catch_up().await?;
-        }
-        Ok(true)
-    }
-
-    /// Tries every claim that waits.
-    async fn settle_parked(&mut self) -> Result<(), Error> {
-        for parked in std::mem::take(&mut self.parked) {
-            let late = self.clock.monotonic() >= parked.until;
-            match self.claim(&parked.fire).await {
-                Attempt::Settled(answer) => drop(parked.reply.send(answer)),
-                Attempt::Wait if late => drop(parked.reply.send(Err(Refused::Resharding))),
-                Attempt::Wait => self.parked.push(parked),
-            }
-        }
+        // A trigger that is gone from the tree is gone from the view, or we would look for it for ever.
+        self.view.learn(&path, None);
         Ok(())
     }
 
-    async fn claim(&mut self, fire: &Fire) -> Attempt {
-        match self.try_claim(fire).await {
-            Ok(attempt) => attempt,
-            Err(error) => Attempt::Settled(Err(error.into())),
+    fn cancel(&self, shards: &BTreeSet<u32>) {
+        let asked =
+            self.held.iter().filter(|(shard, _)| shards.is_empty() || shards.contains(shard));
+        for (_, held) in asked {
+            held.hold.cancel().cancel(CancelReason::Requested);
         }
-    }
-
-    async fn try_claim(&mut self, fire: &Fire) -> Result<Attempt, Error> {
-        self.catch_up().await?;
-        if !self.is_settled() {
-            return Ok(Attempt::Wait);
-        }
-        let mut stakes = Stakes(Vec::new());
-        for shard in self.mine() {
-            stakes.0.push((shard, self.page(shard).await?));
-        }
-        let mut stakes = stakes.still_due(fire);
-        let committed = loop {
-            if stakes.0.is_empty() {
-                return Ok(Attempt::Settled(Err(Refused::Nothing)));
-            }
-            let Some(claimant) = self.claimant() else { return Ok(Attempt::Wait) };
-            let error = match self.registry.multi(claimant.claim(fire, &stakes)).await {
-                Ok(committed) => break committed,
-                Err(error) => error,
-            };
-            match claimant.refusal(&error, &stakes) {
-                Some(Refusal::Configuration) => {
-                    self.catch_up().await?;
-                    return Ok(Attempt::Wait);
-                }
-                Some(Refusal::Running(shard)) => {
-                    self.mark_missed(shard).await?;
-                    stakes = stakes.without(shard);
-                }
-                Some(Refusal::Page(shard)) => {
-                    self.pages.remove(&shard);
-                    let seen = self.page(shard).await?;
-                    stakes = stakes.with_page(shard, &seen).still_due(fire);
-                }
-                None => return Err(error),
-            }
-        };
-        let ledger = self.tree.ledger();
-        let versions = committed.done.iter().filter_map(|done| match done {
-            Done::Set(version) => Some(*version),
-            Done::Created(path) if path.parent().as_ref() == Some(ledger) => Some(Version(0)),
-            Done::Created(_) | Done::Deleted | Done::Checked => None,
-        });
-        let shards: Vec<(u32, Version)> =
-            stakes.0.iter().map(|(shard, _)| *shard).zip(versions).collect();
-        for (shard, version) in &shards {
-            self.claims.insert(*shard, committed.zxid);
-            let before = self.pages.remove(shard).unwrap_or_default();
-            let page = before.page.started(fire, &self.me);
-            self.pages.insert(*shard, Seen { page, version: Some(*version) });
-        }
-        self.keep_what_is_ours(fire, Claimed { shards, token: FencingToken::new(committed.zxid.0) })
-            .await
-    }
-
-    /// The claim's answer was a sync: whatever moved before it is seen now, and what is not ours any more is given back.
-    async fn keep_what_is_ours(&mut self, fire: &Fire, claimed: Claimed) -> Result<Attempt, Error> {
-        self.catch_up().await?;
-        let mine = if self.is_settled() { self.mine_or_claimed() } else { Vec::new() };
-        let (keep, give_back): (Vec<_>, Vec<_>) =
-            claimed.shards.into_iter().partition(|(shard, _)| mine.contains(shard));
-        if !give_back.is_empty() {
-            let ended =
-                give_back.into_iter().map(|(shard, version)| (shard, version, State::Withdrawn));
-            self.release(fire, ended.collect()).await?;
-        }
-        if keep.is_empty() {
-            return Ok(Attempt::Wait);
-        }
-        Ok(Attempt::Settled(Ok(Claimed { shards: keep, token: claimed.token })))
-    }
-
-    async fn release(
-        &mut self,
-        fire: &Fire,
-        ended: Vec<(u32, Version, State)>,
-    ) -> Result<(), Error> {
-        self.catch_up().await?;
-        let pages: Vec<(u32, Page, Version)> = ended
-            .into_iter()
-            .map(|(shard, version, state)| {
-                let running = self.pages.get(&shard).cloned().unwrap_or_default().page;
-                let page = Page { state, ..running.started(fire, &self.me) };
-                (shard, page, version)
-            })
-            .collect();
-        let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
-        let together: Vec<_> =
-            pages.iter().filter(|(shard, _, _)| self.is_my_claim(*shard)).cloned().collect();
-        let released = if together.is_empty() {
-            Ok(None)
-        } else {
-            self.registry.multi(claimant.release(&together)).await.map(Some)
-        };
-        match released {
-            Ok(_) => {}
-            // One of them changed under us: each for itself, so that the others are not held up.
-            Err(Error::Member { .. }) => {
-                for page in &together {
-                    match self.registry.multi(claimant.release(std::slice::from_ref(page))).await {
-                        Ok(_) => {}
-                        Err(Error::Member { cause, .. }) => {
-                            tracing::warn!(job = %self.job.name, shard = page.0, %cause, "a claim was taken away while it ran");
-                        }
-                        Err(error) => return Err(error),
-                    }
-                }
-            }
-            Err(error) => return Err(error),
-        }
-        for (shard, _, _) in &pages {
-            self.claims.remove(shard);
-            self.pages.remove(shard);
-        }
-        self.catch_up().await
     }
 
     /// Leadership first, then ourselves; whatever fails ends with the session.
     async fn leave(&mut self) {
         let result = async {
             self.catch_up().await?;
+            self.settle_releases().await?;
             self.abdicate().await?;
             self.registry.delete(&self.tree.instance(&self.me), Expected::Any).await
         }
         .await;
-        if let Err(error) = result {
-            tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not leave properly");
+        match result {
+            Ok(_) | Err(Error::Absent { .. }) => {}
+            Err(error) => {
+                tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not leave properly");
+            }
         }
+        // Elections and turns end here, before the process may go on with the same name.
+        self.beside.shutdown().await;
     }
 
-    async fn mark_missed(&mut self, shard: u32) -> Result<(), Error> {
-        let ops = vec![
-            Op::Check { path: self.tree.shard(shard, Part::Running), expected: Expected::Any },
-            Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
-        ];
-        match self.registry.multi(ops).await {
-            // It is marked already, or the run is over: then there is nothing to mark.
-            Ok(_) | Err(Error::Member { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
-        if let Some(seen) = self.pages.get(&shard) {
-            return Ok(seen.clone());
-        }
-        let path = self.tree.page(shard);
-        let seen = match self.registry.get(&path).await? {
-            None => Seen::default(),
-            Some(node) => Seen {
-                page: Page::read(&node.data)
-                    .map_err(|error| Error::Invalid { path, reason: error.to_string() })?,
-                version: Some(node.stat.version),
-            },
-        };
-        self.pages.insert(shard, seen.clone());
-        Ok(seen)
-    }
-
-    fn claimant(&self) -> Option<Claimant<'_>> {
-        Some(Claimant {
-            tree: &self.tree,
-            me: &self.me,
-            session: self.session,
-            config: self.view.config.as_ref()?.read()?.version,
-            monitor: self.job.monitor,
-            failover: self.job.failover,
-        })
-    }
-
-    /// Whether who owns what is certain: nobody deals, nobody is about to, every shard has an owner.
-    fn is_settled(&self) -> bool {
-        let view = &self.view;
-        view.is_current()
-            && !view.necessary
-            && !view.processing
-            && (0..self.job.shards.get()).all(|shard| {
-                view.shards
-                    .get(&shard)
-                    .is_some_and(|shard| shard.owner.as_ref().and_then(Known::read).is_some())
-            })
-    }
-
-    /// Shards that are ours and may run.
-    fn mine(&self) -> Vec<u32> {
-        self.owned().filter(|shard| !self.claims.contains_key(shard)).collect()
-    }
-
-    /// The same, with those we have just claimed.
-    fn mine_or_claimed(&self) -> Vec<u32> {
-        self.owned().collect()
-    }
-
-    fn owned(&self) -> impl Iterator<Item = u32> {
-        let enabled = is_enabled(&self.view, &self.me, &self.job) == Some(true);
-        let shards = self.view.shards.range(..self.job.shards.get()).filter(move |_| enabled);
-        shards
-            .filter(|(_, shard)| {
-                !shard.disabled
-                    && shard.failover.is_none()
-                    && shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
-            })
-            .map(|(shard, _)| *shard)
-    }
-
-    /// Whether `running` is still what our claim created, or was never written.
-    fn is_my_claim(&self, shard: u32) -> bool {
-        let Some(claim) = self.claims.get(&shard) else { return false };
-        if self.job.monitor == crate::job::Monitor::Nothing {
-            return true;
-        }
-        let running = self.view.shards.get(&shard).and_then(|shard| shard.running.as_ref());
-        running.and_then(Known::read).is_some_and(|running| running.created == *claim)
-    }
-}
-
-/// Queues, and becomes leader unless somebody is.
-async fn elect(
-    registry: &dyn Registry,
-    tree: &JobTree,
-    me: &InstanceId,
-    session: SessionId,
-    ticket: u128,
-) -> Result<(), Error> {
-    let Some(turn) = latch::queue(registry, &tree.election_latch(), ticket, ELECTION).await? else {
-        return Ok(());
-    };
-    let ops = vec![
-        turn.check(),
-        Op::Check { path: tree.instance(me), expected: Expected::Any },
-        Op::Create(Create::ephemeral(&tree.leader(), me.to_string(), session)),
-    ];
-    let elected = registry.multi(ops).await;
-    turn.pass(registry).await;
-    match elected {
-        Ok(_) => {
-            tracing::info!(instance = %me, "leads");
-            Ok(())
-        }
-        // Somebody else leads, or we are not there any more.
-        Err(Error::Member { .. }) => Ok(()),
-        Err(error) => Err(error),
+    /// Hands an answer back; nobody may be waiting for it any more.
+    pub(super) fn answer<T>(reply: oneshot::Sender<T>, answer: T) {
+        let _ = reply.send(answer);
     }
 }

@@ -1,6 +1,9 @@
 //! What there is to do, from what is seen. Pure.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     coordination::{
@@ -8,7 +11,11 @@ use crate::{
         view::{Known, View},
     },
     job::{InstanceId, Job, Resharding},
+    runtime::{Monotonic, Randomness},
 };
+
+/// How often everything is looked at once more, about.
+const TICK: Duration = Duration::from_secs(15);
 
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +30,12 @@ pub(super) enum Duty {
     Deal,
     /// Somebody wants us to run now.
     TakeTrigger,
+    /// We were dealing when the answer was lost, and everybody waits for us.
+    Unblock,
+    /// Somebody who held shards may be dead.
+    Bury,
+    /// It is time for a second look at everything.
+    Tidy,
 }
 
 /// What is remembered between two looks.
@@ -34,6 +47,49 @@ pub(super) struct Memory {
     pub(super) later: BTreeSet<u32>,
     /// An election is going on.
     pub(super) electing: bool,
+    /// We have begun to deal and do not know that it is over.
+    pub(super) dealing: bool,
+    /// Somebody who held shards may be dead: who holds what has to be looked at.
+    pub(super) is_suspicious: bool,
+    /// Ids that hold shards and are absent, each with when it counts as dead.
+    pub(super) doubts: BTreeMap<String, Monotonic>,
+    /// Shards that were seen running since they were flagged: what was lost has been made up for.
+    pub(super) ran_since_flagged: BTreeSet<u32>,
+    /// Marks that were there before anybody was: nobody waits for what they stand for.
+    pub(super) leftover_marks: BTreeSet<u32>,
+    /// Shards with a missed run that the owner has been told of.
+    pub(super) told_missed: BTreeSet<u32>,
+    /// Orphaned shards that the owner has been told of.
+    pub(super) told_orphans: BTreeSet<u32>,
+    /// When everything is looked at once more, whatever was heard.
+    pub(super) next_tick: Option<Monotonic>,
+    /// Servers without an instance, each with since when.
+    pub(super) deserted: BTreeMap<String, Monotonic>,
+    /// Since when we have no shard although there are enough for us.
+    pub(super) idle_since: Option<Monotonic>,
+    /// When the whole picture was last taken anew.
+    pub(super) reconciled_at: Option<Monotonic>,
+}
+
+impl Memory {
+    /// Sets the next second look. Not all instances at once.
+    pub(super) fn look_again_at(&mut self, now: Monotonic, randomness: &dyn Randomness) {
+        self.next_tick = Some(now + TICK.mul_f64(0.8 + 0.4 * randomness.fraction()));
+        self.reconciled_at.get_or_insert(now);
+    }
+
+    /// When the first of those in doubt counts as dead.
+    pub(super) fn next_doubt(&self) -> Option<Monotonic> {
+        self.doubts.values().min().copied()
+    }
+
+    /// Whoever is alone when it enters finds marks nobody waits for.
+    pub(super) fn note_leftovers(&mut self, view: &View, me: &InstanceId) {
+        if view.instances.keys().all(|id| id == me.as_str()) {
+            let marked = view.shards.iter().filter(|(_, shard)| shard.misfire);
+            self.leftover_marks = marked.map(|(shard, _)| *shard).collect();
+        }
+    }
 }
 
 /// Whether our server takes part; `None` while unread.
@@ -55,7 +111,13 @@ pub(super) fn leads(view: &View, me: &InstanceId) -> Option<bool> {
 }
 
 /// Everything there is to do now, most urgent first. Nothing while the picture is not whole.
-pub(super) fn duties(view: &View, me: &InstanceId, job: &Job, memory: &Memory) -> Vec<Duty> {
+pub(super) fn duties(
+    view: &View,
+    me: &InstanceId,
+    job: &Job,
+    memory: &Memory,
+    now: Monotonic,
+) -> Vec<Duty> {
     let mut duties = Vec::new();
     if !view.is_current() {
         return duties;
@@ -65,6 +127,15 @@ pub(super) fn duties(view: &View, me: &InstanceId, job: &Job, memory: &Memory) -
     }
     if view.triggers.contains(me.as_str()) {
         duties.push(Duty::TakeTrigger);
+    }
+    if memory.dealing && view.processing {
+        duties.push(Duty::Unblock);
+    }
+    if memory.is_suspicious || memory.next_doubt().is_some_and(|when| now >= when) {
+        duties.push(Duty::Bury);
+    }
+    if memory.next_tick.is_some_and(|when| now >= when) {
+        duties.push(Duty::Tidy);
     }
     let (Some(enabled), Some(leads)) = (is_enabled(view, me, job), leads(view, me)) else {
         return duties;
@@ -100,5 +171,11 @@ fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
         .later
         .iter()
         .any(|shard| view.shards.get(shard).is_some_and(|shard| shard.running.is_none()));
-    view.necessary || !is_for_these || !is_dealt || can_move
+    // One that runs keeps its owner, dead or alive, until it is known what becomes of it.
+    let has_ghosts = view.shards.range(..total).any(|(_, shard)| {
+        let owner = shard.owner.as_ref().and_then(Known::text);
+        shard.running.is_none() && owner.is_some_and(|id| !view.instances.contains_key(id))
+    });
+    let has_too_many = view.shards.range(total..).any(|(_, shard)| shard.running.is_none());
+    view.necessary || !is_for_these || !is_dealt || can_move || has_ghosts || has_too_many
 }

@@ -1,18 +1,28 @@
 //! A member as its owner holds it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     actor::Actor,
+    hold::Hold,
     join::{JoinError, Joining},
 };
 use crate::{
-    coordination::{ledger::State, sharding::Dealers},
+    coordination::{flaw::Flaws, sharding::Dealers, trigger::Ask},
     job::{Difference, FencingToken, Fire, InstanceId, Job},
-    registry::{Error, Registry, Version},
-    runtime::{Clock, Randomness, Tasks},
+    registry::{Error, Registry},
+    runtime::{Cancel, Clock, Randomness, Tasks},
 };
 
 /// What happens to a member that its owner has to know.
@@ -23,20 +33,85 @@ pub enum News {
     /// The configuration was changed into something nobody can read; the last good one goes on.
     Unreadable(String),
     /// Somebody wants it to run now.
-    Triggered,
+    Triggered(Ask),
+    /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
+    Ready,
+    /// The registry is out of reach: nothing can be started.
+    OutOfReach,
+    /// A run of a shard of ours was missed, and nobody runs it now.
+    Missed,
+    /// Shards of a dead instance wait to be taken over.
+    Orphaned,
     /// Somebody took the instance out of the job: stop.
     ShutDown,
     /// The session is over: join again, as somebody new.
     SessionLost,
 }
 
-/// Shards that are ours to run, until released.
+/// What is to be claimed.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// For which fire.
+    pub fire: Fire,
+    /// Why.
+    pub why: Why,
+    /// How long to wait while shards are dealt.
+    pub patience: Duration,
+    /// What the shards are cancelled by, each for itself or all together.
+    pub cancel: Cancel,
+    /// Shards that a task of this process still runs: they are left out.
+    pub busy: BTreeSet<u32>,
+}
+
+/// Why shards are claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// They are due.
+    Due,
+    /// They were due and nobody ran them: those that are marked as missed, and those that were due after `since`, while somebody was there.
+    Late {
+        /// From when on somebody was there.
+        since: Timestamp,
+    },
+    /// They were due while nobody was there.
+    CatchUp,
+    /// Somebody asked for it; only these, if there are any.
+    Asked(BTreeSet<u32>),
+}
+
+/// Shards that are ours to run, until released.
+#[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The shards, each with the version of its page.
-    pub shards: Vec<(u32, Version)>,
+    /// The fire they were claimed for.
+    pub fire: Fire,
+    /// The shards.
+    pub shards: Vec<ClaimedShard>,
     /// Grows with every claim.
     pub token: FencingToken,
+}
+
+/// A shard that is ours to run.
+#[derive(Debug, Clone)]
+pub struct ClaimedShard {
+    /// Which one.
+    pub item: u32,
+    /// The how manieth try of this run it is, over all instances.
+    pub attempt: u32,
+    /// Whether it still is ours.
+    pub hold: Arc<Hold>,
+}
+
+/// How a claimed shard ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Well.
+    Done,
+    /// Badly.
+    Failed,
+    /// It never began: the ledger is as it was before.
+    Withdrawn,
+    /// It is not known to be ours any more: nothing of it is touched.
+    Fenced,
 }
 
 /// Why a fire was not claimed.
@@ -59,19 +134,25 @@ pub enum Refused {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Claim {
-        fire: Fire,
-        patience: Duration,
-        reply: oneshot::Sender<Result<Claimed, Refused>>,
-    },
-    Release {
-        fire: Fire,
-        ended: Vec<(u32, Version, State)>,
-        reply: oneshot::Sender<Result<(), Error>>,
-    },
-    Leave {
-        reply: oneshot::Sender<()>,
-    },
+    Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
+    Take { cancel: Cancel, busy: BTreeSet<u32>, reply: oneshot::Sender<Result<Claimed, Refused>> },
+    Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
+    LastDue { reply: oneshot::Sender<Option<Timestamp>> },
+    Leave { reply: oneshot::Sender<()> },
+}
+
+/// What a member is made of.
+pub struct Ground {
+    /// Where it meets the others.
+    pub registry: Arc<dyn Registry>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// What it draws lots with.
+    pub randomness: Arc<dyn Randomness>,
+    /// Ways to deal shards.
+    pub dealers: Dealers,
+    /// Precautions left out, in a simulation.
+    pub flaws: Flaws,
 }
 
 /// One instance in one job.
@@ -89,26 +170,22 @@ pub struct Member {
 #[derive(Debug, Clone)]
 pub struct Claims {
     commands: mpsc::Sender<Command>,
+    resharding: Arc<AtomicBool>,
 }
 
 impl Member {
     /// Enters the job. When this returns the instance is there; elections and the dealing of shards go on by themselves.
-    pub async fn join(
-        registry: Arc<dyn Registry>,
-        clock: Arc<dyn Clock>,
-        randomness: Arc<dyn Randomness>,
-        dealers: Dealers,
-        joining: Joining,
-    ) -> Result<Self, JoinError> {
+    pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
         let (told, news) = mpsc::unbounded_channel();
         let id = joining.instance.id.clone();
+        let resharding = Arc::new(AtomicBool::new(false));
         let (actor, drift) =
-            Actor::join(registry, clock, randomness, dealers, joining, inbox, told).await?;
+            Actor::join(ground, joining, inbox, told, Arc::clone(&resharding)).await?;
         let job = actor.job().clone();
         let mut tasks = Tasks::new();
         tasks.spawn(actor.run());
-        Ok(Self { claims: Claims { commands }, news, id, job, drift, _tasks: tasks })
+        Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
     }
 
     /// Who we are in it.
@@ -146,24 +223,36 @@ impl Member {
 }
 
 impl Claims {
-    /// Claims every shard of this fire that is ours, waiting at most `patience` while shards are dealt.
-    pub async fn claim(&self, fire: &Fire, patience: Duration) -> Result<Claimed, Refused> {
-        let (reply, answer) = oneshot::channel();
-        let command = Command::Claim { fire: fire.clone(), patience, reply };
-        self.commands.send(command).await.map_err(|_| Refused::Left)?;
-        answer.await.map_err(|_| Refused::Left)?
+    /// Claims every shard of this fire that is ours.
+    pub async fn claim(&self, request: Request) -> Result<Claimed, Refused> {
+        self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(Refused::Left))
     }
 
-    /// Gives shards back and says how each ended.
-    pub async fn release(
-        &self,
-        fire: &Fire,
-        ended: Vec<(u32, Version, State)>,
-    ) -> Result<(), Error> {
+    /// Takes over a fair share of what the dead left behind, of one run.
+    pub async fn take(&self, cancel: Cancel, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
+        self.ask(|reply| Command::Take { cancel, busy, reply }).await.unwrap_or(Err(Refused::Left))
+    }
+
+    /// Gives shards back and says how each ended. Does not give up while the session lives: a shard that is not given back blocks
+    /// everybody.
+    pub async fn release(&self, ended: Vec<(u32, Ended)>) -> Result<(), Error> {
+        self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// When the shards that are ours were last started by their schedule: the earliest of them, of those that ever ran.
+    pub async fn last_due(&self) -> Option<Timestamp> {
+        self.ask(|reply| Command::LastDue { reply }).await.flatten()
+    }
+
+    /// Whether shards are about to be dealt, so that streams should end.
+    pub fn is_resharding(&self) -> bool {
+        self.resharding.load(Ordering::Relaxed)
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        let command = Command::Release { fire: fire.clone(), ended, reply };
-        self.commands.send(command).await.map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        self.commands.send(command(reply)).await.ok()?;
+        answer.await.ok()
     }
 }
 

@@ -18,11 +18,18 @@
 //! The handle is [`Member`]; what happens is told through [`News`].
 
 mod actor;
+mod claiming;
+mod dealing;
 mod duties;
+mod failover;
 mod handle;
+mod hold;
+mod janitor;
 mod join;
+mod presence;
 
 pub use self::{
-    handle::{Claimed, Claims, Member, News, Refused},
+    handle::{Claimed, ClaimedShard, Claims, Ended, Ground, Member, News, Refused, Request, Why},
+    hold::Hold,
     join::{JoinError, Joining},
 };

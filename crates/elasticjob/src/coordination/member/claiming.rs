@@ -1,0 +1,687 @@
+//! Claiming shards for a fire, watching the claims, giving them back.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::{
+    actor::Actor,
+    duties::is_enabled,
+    handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
+    hold::Hold,
+};
+use crate::{
+    coordination::{
+        claim::{Claimant, Refusal, Stake, Steps},
+        flaw::Flaw,
+        ledger::{Page, Seen, State},
+        sharding::available,
+        tree::Part,
+        view::{Document, Known},
+    },
+    job::{FencingToken, Fire, InstanceId, Misfire, Monitor, Strategy},
+    registry::{Committed, Create, Error, Expected, Op, Path, Version, Zxid},
+    runtime::{Cancel, Monotonic},
+};
+
+/// A claim that waits until shards are dealt.
+pub(super) struct Parked {
+    pub(super) request: Request,
+    pub(super) until: Monotonic,
+    pub(super) reply: oneshot::Sender<Result<Claimed, Refused>>,
+}
+
+/// Shards that are to be given back.
+pub(super) struct Releasing {
+    pub(super) ended: Vec<(u32, Ended)>,
+    pub(super) reply: Option<oneshot::Sender<Result<(), Error>>>,
+}
+
+/// A shard we hold.
+pub(super) struct Held {
+    /// The transaction of the claim.
+    claimed_in: Zxid,
+    /// The page the claim wrote, and in which version.
+    page: Page,
+    version: Version,
+    /// What it was claimed from.
+    stake: Stake,
+    /// Whether the claim wrote `running`.
+    is_monitored: bool,
+    /// It is being given back: that its nodes go is what is meant to happen.
+    is_ending: bool,
+    pub(super) hold: Arc<Hold>,
+}
+
+/// What came of one try to claim.
+enum Attempt {
+    Settled(Result<Claimed, Refused>),
+    /// Shards are being dealt, or somebody is in the way: try again.
+    Wait,
+}
+
+impl Actor {
+    /// Tries every claim that waits.
+    pub(super) async fn settle_parked(&mut self) -> Result<(), Error> {
+        for parked in std::mem::take(&mut self.parked) {
+            let is_late = self.clock.monotonic() >= parked.until;
+            match self.try_claim(&parked.request).await {
+                Ok(Attempt::Settled(answer)) => Self::answer(parked.reply, answer),
+                Ok(Attempt::Wait) if is_late => {
+                    Self::answer(parked.reply, Err(Refused::Resharding));
+                }
+                Ok(Attempt::Wait) => self.parked.push(parked),
+                Err(error) => Self::answer(parked.reply, Err(error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_claim(&mut self, request: &Request) -> Result<Attempt, Error> {
+        self.catch_up().await?;
+        if !self.is_settled() || !self.uncertain.is_empty() {
+            return Ok(Attempt::Wait);
+        }
+        let fire = &request.fire;
+        if matches!(request.why, Why::Late { .. }) {
+            self.mark_for_newcomers(fire).await?;
+        }
+        let mut stakes = Vec::new();
+        for shard in self.mine() {
+            if request.busy.contains(&shard) {
+                continue;
+            }
+            let stake = self.stake(shard).await?;
+            if !self.is_wanted(request, &stake) {
+                continue;
+            }
+            if self.is_in_other_hands(&stake).await? {
+                self.pages.remove(&shard);
+                return Ok(Attempt::Wait);
+            }
+            stakes.push(stake);
+        }
+        let (steps, committed) = loop {
+            if stakes.is_empty() {
+                return Ok(Attempt::Settled(Err(Refused::Nothing)));
+            }
+            let Some(claimant) = self.claimant() else { return Ok(Attempt::Wait) };
+            let steps = claimant.claim(fire, &stakes);
+            if self.flaws.has(Flaw::SkipClaim) {
+                self.registry.sync().await?;
+                return Ok(Attempt::Settled(Ok(self.unclaimed(request, &stakes))));
+            }
+            let error = match self.registry.multi(steps.ops()).await {
+                Ok(committed) => break (steps, committed),
+                Err(error) => error,
+            };
+            match steps.refusal(&error) {
+                Some(Refusal::Ground) => {
+                    self.catch_up().await?;
+                    return Ok(Attempt::Wait);
+                }
+                Some(Refusal::Running(shard)) => {
+                    self.mark_missed(shard).await?;
+                    stakes.retain(|stake| stake.shard != shard);
+                }
+                Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
+                    self.pages.remove(&shard);
+                    self.catch_up().await?;
+                    let stake = self.stake(shard).await?;
+                    stakes.retain(|old| old.shard != shard);
+                    if self.is_wanted(request, &stake) && !self.is_in_other_hands(&stake).await? {
+                        stakes.push(stake);
+                    }
+                }
+                None => {
+                    self.doubt(&error, &stakes);
+                    return Err(error);
+                }
+            }
+        };
+        let shards = self.hold(fire, &stakes, &steps, &committed, &request.cancel);
+        let token = FencingToken::new(committed.zxid.0);
+        self.keep_what_is_ours(Claimed { fire: fire.clone(), shards, token }).await
+    }
+
+    /// Whether this request is for this shard, by its page and its marks.
+    fn is_wanted(&self, request: &Request, stake: &Stake) -> bool {
+        let has_started =
+            stake.seen.page.has_started(&request.fire) && !self.flaws.has(Flaw::ForgetLedger);
+        match &request.why {
+            Why::Due => !has_started,
+            Why::Asked(shards) => {
+                !has_started && (shards.is_empty() || shards.contains(&stake.shard))
+            }
+            // What never ran has nothing to catch up with.
+            Why::CatchUp => !has_started && stake.seen.page.due_at.is_some(),
+            Why::Late { since } => {
+                let (shard, due_at) = (stake.shard, request.fire.due_at);
+                // Java keeps no ledger: what it ran looks as if nobody had.
+                let is_known_missed = request.fire.run.is_scheduled()
+                    && due_at > *since
+                    && self.presence.was_to_run(shard, due_at)
+                    && !self.has_java()
+                    && !has_started;
+                is_known_missed || self.is_missed(shard)
+            }
+        }
+    }
+
+    /// Whether somebody else runs it by the ledger, whatever the tree shows.
+    async fn is_in_other_hands(&mut self, stake: &Stake) -> Result<bool, Error> {
+        let running = self.view.shards.get(&stake.shard).and_then(|shard| shard.running.as_ref());
+        match stake.seen.page.is_held_by_other(&self.me) {
+            // A `running` that is there refuses the claim by itself, and the run is marked as missed.
+            Some(owner) if running.is_none() => {
+                let owner = owner.clone();
+                self.lives(&owner).await
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Whether this instance lives: it takes part, or its process does at least.
+    pub(super) async fn lives(&mut self, id: &InstanceId) -> Result<bool, Error> {
+        if self.view.instances.contains_key(id.as_str()) {
+            return Ok(true);
+        }
+        Ok(!id.is_java() && self.registry.exists(&self.tree.process(id)).await?.is_some())
+    }
+
+    pub(super) fn has_java(&self) -> bool {
+        let mut ids = self.view.instances.keys().filter_map(|id| id.parse::<InstanceId>().ok());
+        ids.any(|id| id.is_java())
+    }
+
+    pub(super) async fn stake(&mut self, shard: u32) -> Result<Stake, Error> {
+        let seen = self.page(shard).await?;
+        let view = self.view.shards.get(&shard);
+        let left_behind = view.and_then(|view| view.failovering.as_ref()).and_then(Known::read);
+        Ok(Stake {
+            shard,
+            seen,
+            is_flagged: self.view.failover_items.contains(&shard),
+            is_marked: view.is_some_and(|view| view.misfire),
+            left_behind: left_behind.map(|document| document.version),
+        })
+    }
+
+    /// What a claim that was committed makes ours.
+    pub(super) fn hold(
+        &mut self,
+        fire: &Fire,
+        stakes: &[Stake],
+        steps: &Steps,
+        committed: &Committed,
+        cancel: &Cancel,
+    ) -> Vec<ClaimedShard> {
+        let versions = steps.pages(committed);
+        let now_ms = self.clock.now().as_millisecond();
+        let mut shards = Vec::new();
+        for stake in stakes {
+            let shard = stake.shard;
+            let version =
+                versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
+            let version = version.expect("a claim writes the page of every shard");
+            let page = stake.seen.page.started(fire, &self.me);
+            self.pages.insert(shard, Seen { page: page.clone(), version: Some(version) });
+            self.memory.leftover_marks.remove(&shard);
+            // What we created we need not read.
+            for part in [Part::Running, Part::Failover, Part::Failovering] {
+                let document = Document {
+                    data: self.me.to_string().into(),
+                    version: Version(0),
+                    created: committed.zxid,
+                    written_at_ms: now_ms,
+                };
+                let path = self.tree.shard(shard, part);
+                let is_created = |op: &Op| matches!(op, Op::Create(create) if create.path == path);
+                if steps.ops().iter().any(is_created) {
+                    self.view.expect(path, document);
+                }
+            }
+            let hold = Arc::new(Hold::new(cancel.child()));
+            shards.push(ClaimedShard {
+                item: shard,
+                attempt: page.attempt,
+                hold: Arc::clone(&hold),
+            });
+            let claim = Held {
+                claimed_in: committed.zxid,
+                page,
+                version,
+                stake: stake.clone(),
+                is_monitored: self.job.monitor == Monitor::Executions,
+                is_ending: false,
+                hold,
+            };
+            self.held.insert(shard, claim);
+        }
+        shards
+    }
+
+    /// What the simulation calls a claim when none was made.
+    fn unclaimed(&self, request: &Request, stakes: &[Stake]) -> Claimed {
+        let shards = stakes.iter().map(|stake| ClaimedShard {
+            item: stake.shard,
+            attempt: 1,
+            hold: Arc::new(Hold::new(request.cancel.child())),
+        });
+        let token = FencingToken::new(self.clock.now().as_millisecond());
+        Claimed { fire: request.fire.clone(), shards: shards.collect(), token }
+    }
+
+    /// The claim's answer was a sync: whatever moved before it is seen now, and what is not ours any more is given back.
+    async fn keep_what_is_ours(&mut self, claimed: Claimed) -> Result<Attempt, Error> {
+        self.catch_up().await?;
+        let mine = if self.is_settled() { self.owned() } else { BTreeSet::new() };
+        let is_kept = |shard: &ClaimedShard| {
+            mine.contains(&shard.item) || self.flaws.has(Flaw::KeepWhatMoved)
+        };
+        let (keep, give_back): (Vec<_>, Vec<_>) = claimed.shards.into_iter().partition(is_kept);
+        if !give_back.is_empty() {
+            let ended: Vec<(u32, Ended)> =
+                give_back.into_iter().map(|shard| (shard.item, Ended::Withdrawn)).collect();
+            self.begin_release(&ended);
+            self.releasing.push(Releasing { ended, reply: None });
+            self.settle_releases().await?;
+        }
+        if keep.is_empty() {
+            return Ok(Attempt::Wait);
+        }
+        Ok(Attempt::Settled(Ok(Claimed { shards: keep, ..claimed })))
+    }
+
+    /// Its own claims are watched: one that is gone, or somebody else's, is not ours any more.
+    pub(super) async fn watch_claims(&mut self) -> Result<(), Error> {
+        if !self.view.is_current()
+            || self.view.config.is_none()
+            || self.job.monitor == Monitor::Nothing
+            || self.flaws.has(Flaw::TrustClaim)
+        {
+            return Ok(());
+        }
+        let unread: Vec<Path> = self
+            .held
+            .keys()
+            .filter(|shard| {
+                self.view.shards.get(shard).is_some_and(|view| view.running == Some(Known::Dirty))
+            })
+            .map(|shard| self.tree.shard(*shard, Part::Running))
+            .collect();
+        if !unread.is_empty() {
+            self.read(&unread).await?;
+        }
+        let policy = self.job.props.policies().on_lease_loss;
+        for (shard, held) in &self.held {
+            // A job that shrinks takes the nodes of what runs above; it may finish.
+            let is_above = *shard >= self.job.shards.get() && !self.view.shards.contains_key(shard);
+            if held.is_ending || !held.is_monitored || is_above || self.is_my_claim(*shard, held) {
+                continue;
+            }
+            if held.hold.lose(policy) {
+                tracing::error!(job = %self.job.name, %shard, run = ?held.page.run, "the claim was taken away while it ran: it counts no more");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `running` is still what our claim created.
+    fn is_my_claim(&self, shard: u32, held: &Held) -> bool {
+        let running = self.view.shards.get(&shard).and_then(|shard| shard.running.as_ref());
+        running.and_then(Known::read).is_some_and(|running| {
+            running.created == held.claimed_in && running.data == self.me.as_str()
+        })
+    }
+
+    /// From now on it is no loss when the nodes of these go.
+    pub(super) fn begin_release(&mut self, ended: &[(u32, Ended)]) {
+        for (shard, _) in ended {
+            if let Some(held) = self.held.get_mut(shard) {
+                held.is_ending = true;
+            }
+        }
+    }
+
+    /// Gives back what is to be given back. What cannot be now is tried again: only the end of the session ends it otherwise.
+    pub(super) async fn settle_releases(&mut self) -> Result<(), Error> {
+        for mut releasing in std::mem::take(&mut self.releasing) {
+            match self.release(&mut releasing.ended).await {
+                Ok(()) => {
+                    if let Some(reply) = releasing.reply {
+                        Self::answer(reply, Ok(()));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(job = %self.job.name, %error, "could not give shards back yet");
+                    self.releasing.push(releasing);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that are dealt with are taken out of `ended`, so that a second try is for the rest.
+    async fn release(&mut self, ended: &mut Vec<(u32, Ended)>) -> Result<(), Error> {
+        self.catch_up().await?;
+        ended.retain(|(shard, how)| {
+            let is_gone = *how == Ended::Fenced
+                || self.held.get(shard).is_none_or(|held| held.hold.is_lost());
+            if is_gone {
+                self.held.remove(shard);
+                self.pages.remove(shard);
+            }
+            !is_gone
+        });
+        if !ended.is_empty() {
+            match self.release_together(ended).await {
+                Ok(()) => {}
+                // One of them changed under us: each for itself, so that the others are not held up.
+                Err(Error::Member { .. }) => {
+                    while let Some(one) = ended.pop() {
+                        if let Err(error) = self.release_alone(one).await {
+                            ended.push(one);
+                            return Err(error);
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            self.pass_on().await?;
+        }
+        ended.clear();
+        self.catch_up().await
+    }
+
+    async fn release_together(&mut self, ended: &[(u32, Ended)]) -> Result<(), Error> {
+        let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+        let pages: Vec<(u32, Page)> = ended
+            .iter()
+            .filter_map(|(shard, how)| Some((*shard, page_after(self.held.get(shard)?, *how))))
+            .collect();
+        let parts = pages.iter().filter_map(|(shard, page)| {
+            let held = self.held.get(shard)?;
+            let view = self.view.shards.get(shard);
+            Some((*shard, page, held.version, view, held.claimed_in))
+        });
+        let steps = claimant.release(parts);
+        let committed = self.registry.multi(steps.ops()).await?;
+        for (shard, version) in steps.pages(&committed) {
+            let page = pages.iter().find(|(written, _)| *written == shard).map(|(_, page)| page);
+            let page = page.cloned().unwrap_or_default();
+            self.held.remove(&shard);
+            self.pages.insert(shard, Seen { page, version: Some(version) });
+        }
+        Ok(())
+    }
+
+    async fn release_alone(&mut self, (shard, how): (u32, Ended)) -> Result<(), Error> {
+        self.catch_up().await?;
+        let error = match self.release_together(&[(shard, how)]).await {
+            Ok(()) => return Ok(()),
+            Err(error @ Error::Member { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        let Some(held) = self.held.get(&shard) else { return Ok(()) };
+        let expected = page_after(held, how);
+        self.pages.remove(&shard);
+        let seen = self.page(shard).await?;
+        if seen.page != expected {
+            tracing::warn!(job = %self.job.name, shard, %error, "a claim was taken away while it ran");
+        } else if let Some(Known::Read(running)) =
+            self.view.shards.get(&shard).and_then(|view| view.running.clone())
+            && self.held.get(&shard).is_some_and(|held| held.claimed_in == running.created)
+        {
+            // The page was written by an earlier try whose answer was lost, so its nodes are gone, too: wait until we see it.
+            self.registry.sync().await?;
+        }
+        self.held.remove(&shard);
+        Ok(())
+    }
+
+    /// A claim got no answer: whether it came about has to be found out before anything else is claimed.
+    pub(super) fn doubt(&mut self, error: &Error, stakes: &[Stake]) {
+        if error.is_outage() {
+            for stake in stakes {
+                self.pages.remove(&stake.shard);
+                self.uncertain.insert(stake.shard, stake.clone());
+            }
+        }
+    }
+
+    /// Takes back claims that came about without our knowing.
+    pub(super) async fn settle_uncertain(&mut self) -> Result<(), Error> {
+        if self.uncertain.is_empty() || !self.view.is_current() {
+            return Ok(());
+        }
+        self.registry.sync().await?;
+        self.catch_up().await?;
+        for (shard, stake) in self.uncertain.clone() {
+            self.pages.remove(&shard);
+            let seen = self.page(shard).await?;
+            let is_ours = seen.page.state == State::Running
+                && seen.page.owner.as_ref() == Some(&self.me)
+                && !self.held.contains_key(&shard);
+            if let (true, Some(version)) = (is_ours, seen.version) {
+                let parts = [Part::Running, Part::Failover, Part::Failovering];
+                let paths = parts.map(|part| self.tree.shard(shard, part));
+                self.read(&paths).await?;
+                let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
+                let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+                match self.registry.multi(claimant.undo(&stake, version, &view).ops()).await {
+                    Ok(_) => {}
+                    Err(Error::Member { .. }) => continue,
+                    Err(error) => return Err(error),
+                }
+                self.pages.remove(&shard);
+                self.catch_up().await?;
+            }
+            self.uncertain.remove(&shard);
+        }
+        Ok(())
+    }
+
+    /// Somebody runs it who should be done by now: whoever owns it makes up for this fire when that is over.
+    async fn mark_missed(&mut self, shard: u32) -> Result<(), Error> {
+        if self.job.misfire == Misfire::Skip {
+            return Ok(());
+        }
+        let ops = vec![
+            Op::Check { path: self.tree.shard(shard, Part::Running), expected: Expected::Any },
+            Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
+        ];
+        match self.registry.multi(ops).await {
+            // It is marked already, or the run is over: then there is nothing to mark.
+            Ok(_) | Err(Error::Member { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Owners that came after this fire do not know that it was missed; we, who were there, tell them.
+    async fn mark_for_newcomers(&mut self, fire: &Fire) -> Result<(), Error> {
+        if self.job.misfire == Misfire::Skip || !fire.run.is_scheduled() || self.has_java() {
+            return Ok(());
+        }
+        let due_ms = fire.due_at.as_millisecond();
+        let owned_by_newcomer = |shard: &u32| {
+            let view = &self.view.shards[shard];
+            let owner =
+                view.owner.as_ref().and_then(Known::text).filter(|id| *id != self.me.as_str());
+            let instance = owner.and_then(|id| self.view.instances.get(id)).and_then(Known::read);
+            instance.is_some_and(|document| document.written_at_ms > due_ms)
+                && view.running.is_none()
+                && !view.misfire
+                && !view.disabled
+        };
+        let shards: Vec<u32> = self
+            .view
+            .shards
+            .range(..self.job.shards.get())
+            .map(|(shard, _)| *shard)
+            .filter(|shard| self.presence.was_to_run(*shard, fire.due_at))
+            .filter(owned_by_newcomer)
+            .collect();
+        for shard in shards {
+            self.pages.remove(&shard);
+            let seen = self.page(shard).await?;
+            let Some(version) = seen.version.filter(|_| !seen.page.has_started(fire)) else {
+                continue;
+            };
+            let expected = Expected::Version(version);
+            let ops = vec![
+                Op::Check { path: self.tree.page(shard), expected },
+                Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
+            ];
+            match self.registry.multi(ops).await {
+                Ok(_) | Err(Error::Member { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.catch_up().await
+    }
+
+    pub(super) async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
+        if let Some(seen) = self.pages.get(&shard) {
+            return Ok(seen.clone());
+        }
+        let path = self.tree.page(shard);
+        let seen = match self.registry.get(&path).await? {
+            None => Seen::default(),
+            Some(node) => Seen {
+                page: Page::read(&node.data)
+                    .map_err(|error| Error::Invalid { path, reason: error.to_string() })?,
+                version: Some(node.stat.version),
+            },
+        };
+        self.pages.insert(shard, seen.clone());
+        Ok(seen)
+    }
+
+    pub(super) async fn last_due(&mut self) -> Result<Option<Timestamp>, Error> {
+        self.catch_up().await?;
+        let mut earliest: Option<Timestamp> = None;
+        for shard in self.mine() {
+            if let Some(due_at) = self.page(shard).await?.page.due_at {
+                earliest = Some(earliest.map_or(due_at, |known| known.min(due_at)));
+            }
+        }
+        Ok(earliest)
+    }
+
+    pub(super) fn claimant(&self) -> Option<Claimant<'_>> {
+        Some(Claimant {
+            tree: &self.tree,
+            me: &self.me,
+            session: self.session,
+            config: self.view.config.as_ref()?.read()?.version,
+            monitor: self.job.monitor,
+            failover: self.job.failover,
+        })
+    }
+
+    /// Whether who owns what is certain: nobody deals, nobody is about to, every shard has an owner.
+    pub(super) fn is_settled(&self) -> bool {
+        let view = &self.view;
+        view.is_current()
+            && !view.necessary
+            && !view.processing
+            && (0..self.job.shards.get()).all(|shard| {
+                view.shards
+                    .get(&shard)
+                    .is_some_and(|shard| shard.owner.as_ref().and_then(Known::read).is_some())
+            })
+    }
+
+    /// Shards that are ours and may run.
+    pub(super) fn mine(&self) -> Vec<u32> {
+        self.owned().into_iter().filter(|shard| !self.held.contains_key(shard)).collect()
+    }
+
+    /// Shards of ours with a mark that a run was missed, and that nobody runs.
+    pub(super) fn missed(&self) -> BTreeSet<u32> {
+        self.mine().into_iter().filter(|shard| self.is_missed(*shard)).collect()
+    }
+
+    fn is_missed(&self, shard: u32) -> bool {
+        let view = self.view.shards.get(&shard);
+        self.job.misfire == Misfire::RunOnce
+            && view.is_some_and(|view| view.misfire && view.running.is_none())
+            && !self.memory.leftover_marks.contains(&shard)
+    }
+
+    pub(super) fn owned(&self) -> BTreeSet<u32> {
+        if is_enabled(&self.view, &self.me, &self.job) != Some(true) {
+            return BTreeSet::new();
+        }
+        let whose_turn = self.whose_turn();
+        let shards = self.view.shards.range(..self.job.shards.get());
+        shards
+            .filter(|(_, shard)| {
+                let owner = whose_turn.as_deref().or(shard.owner.as_ref().and_then(Known::text));
+                !shard.disabled && shard.failover.is_none() && owner == Some(self.me.as_str())
+            })
+            .map(|(shard, _)| *shard)
+            .collect()
+    }
+
+    /// A wandering shard belongs to the instance whose server was named last, not to its owner: to the first of them, if the server has
+    /// several. An address nobody has is nobody's turn.
+    fn whose_turn(&self) -> Option<String> {
+        if !self.wanders() {
+            return None;
+        }
+        let server = self.view.next_server.as_ref().and_then(Known::text)?;
+        let candidates = available(&self.view, &self.job)?;
+        let mut there: Vec<String> = candidates
+            .into_iter()
+            .map(|candidate| candidate.id)
+            .filter(|id| serves(id, server))
+            .collect();
+        there.sort_unstable();
+        there.into_iter().next()
+    }
+
+    fn wanders(&self) -> bool {
+        self.job.shards.get() == 1 && Strategy::of(&self.job) == Strategy::SingleShardingBalance
+    }
+
+    /// After a run of a wandering shard: the next server is named, in the order the ancestor goes by.
+    async fn pass_on(&mut self) -> Result<(), Error> {
+        let Some(candidates) = available(&self.view, &self.job).filter(|_| self.wanders()) else {
+            return Ok(());
+        };
+        let mut ids: Vec<String> = candidates.into_iter().map(|candidate| candidate.id).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let Some(place) = ids.iter().position(|id| serves(id, self.me.server())) else {
+            return Ok(());
+        };
+        let next = &ids[(place + 1) % ids.len()];
+        let server = next.split_once("@-@").map_or(next.as_str(), |(server, _)| server).to_owned();
+        let path = self.tree.next_instance_ip();
+        let mut ops = Vec::new();
+        if self.view.next_server.is_some() {
+            ops.push(Op::Delete { path: path.clone(), expected: Expected::Any });
+        }
+        ops.push(Op::Create(Create::ephemeral(&path, server, self.session)));
+        match self.registry.multi(ops).await {
+            // Somebody else named one at the same time.
+            Ok(_) | Err(Error::Member { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn serves(id: &str, server: &str) -> bool {
+    id.split_once("@-@").is_some_and(|(address, _)| address == server)
+}
+
+/// What the page says once a shard we hold has ended.
+fn page_after(held: &Held, how: Ended) -> Page {
+    match how {
+        Ended::Done => Page { state: State::Done, ..held.page.clone() },
+        Ended::Failed | Ended::Fenced => Page { state: State::Failed, ..held.page.clone() },
+        Ended::Withdrawn => held.stake.seen.page.clone(),
+    }
+}

@@ -1,0 +1,279 @@
+//! What becomes of the shards of the dead.
+//!
+//! Who holds a shard is written in it. When a holder is gone its shards are *buried*: the ledger says that they were lost, their nodes go,
+//! and, if the job asks for it, they are flagged. Whoever is idle takes a fair share of the flagged ones, through the ancestor's latch, and
+//! claims them in the same multi. All of it is derived from what is seen, so it does not matter who saw the death, or whether anybody did.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+
+use super::{
+    actor::{Actor, Beside},
+    duties::is_enabled,
+    handle::{Claimed, Refused},
+};
+use crate::{
+    coordination::{
+        claim::Stake,
+        flaw::Flaw,
+        latch::{self, Turn},
+        sharding::available,
+        view::{Known, ShardView},
+    },
+    job::{Failover, FencingToken, Fire, InstanceId, Monitor, RunId},
+    registry::{Error, Expected, Op},
+    runtime::Cancel,
+};
+
+/// How long a Java instance has to be absent before it counts as dead: it deletes and creates its node whenever it reconnects.
+const GRACE: Duration = Duration::from_millis(500);
+/// How long to queue for taking over.
+const TURN: Duration = Duration::from_secs(10);
+/// How often a taking-over looks again when others were faster.
+const TRIES: usize = 8;
+
+/// A taking-over that waits for its turn.
+pub(super) struct Taking {
+    cancel: Cancel,
+    busy: BTreeSet<u32>,
+    pub(super) reply: oneshot::Sender<Result<Claimed, Refused>>,
+}
+
+impl Actor {
+    /// Looks who holds what, and buries what the dead held.
+    pub(super) async fn bury(&mut self) -> Result<(), Error> {
+        self.memory.is_suspicious = false;
+        let unread = self.view.unread_holders();
+        if let Err(error) = self.read(&unread).await {
+            self.memory.is_suspicious = true;
+            return Err(error);
+        }
+        let mut absent: Vec<(u32, InstanceId)> = Vec::new();
+        for (shard, view) in &self.view.shards {
+            for holder in holders(view) {
+                let is_known = self.view.instances.contains_key(holder.as_str());
+                if !is_known && holder != self.me {
+                    absent.push((*shard, holder));
+                }
+            }
+        }
+        let names: BTreeSet<&str> = absent.iter().map(|(_, id)| id.as_str()).collect();
+        self.memory.doubts.retain(|id, _| names.contains(id.as_str()));
+        for (shard, id) in absent {
+            match self.is_dead(&id).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    self.memory.is_suspicious = true;
+                    return Err(error);
+                }
+            }
+            if let Err(error) = self.bury_one(shard, &id).await {
+                self.memory.is_suspicious = true;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an absent instance is dead.
+    async fn is_dead(&mut self, id: &InstanceId) -> Result<bool, Error> {
+        if self.flaws.has(Flaw::BuryUnseen) {
+            return Ok(true);
+        }
+        if !id.is_java() {
+            let lives = self.lives(id).await?;
+            return Ok(!lives);
+        }
+        if self.flaws.has(Flaw::NoGrace) {
+            return Ok(true);
+        }
+        let now = self.clock.monotonic();
+        let dead_at = *self.memory.doubts.entry(id.to_string()).or_insert(now + GRACE);
+        Ok(now >= dead_at)
+    }
+
+    async fn bury_one(&mut self, shard: u32, dead: &InstanceId) -> Result<(), Error> {
+        self.memory.doubts.remove(dead.as_str());
+        self.pages.remove(&shard);
+        let seen = self.page(shard).await?;
+        let Some(view) = self.view.shards.get(&shard).cloned() else { return Ok(()) };
+        // Somebody else runs it by the ledger: it is for them to say how it ends.
+        if let Some(other) = seen.page.is_held_by_other(dead) {
+            let other = other.clone();
+            if self.lives(&other).await? {
+                return Ok(());
+            }
+        }
+        let flag = self.job.failover == Failover::TakeOver
+            && self.job.monitor == Monitor::Executions
+            && shard < self.job.shards.get()
+            && !view.disabled
+            && !self.view.failover_items.contains(&shard);
+        let Some(claimant) = self.claimant() else { return Ok(()) };
+        let steps = claimant.bury(dead, shard, &seen, &view, flag);
+        match self.registry.multi(steps.ops()).await {
+            Ok(_) => {
+                tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
+            }
+            // Somebody else was faster, or it is not what it was: it is looked at again.
+            Err(Error::Member { .. }) => self.memory.is_suspicious = true,
+            Err(error) => return Err(error),
+        }
+        self.pages.remove(&shard);
+        self.catch_up().await
+    }
+
+    /// Flagged shards that we could take over.
+    pub(super) fn orphans(&self) -> BTreeSet<u32> {
+        let may_take = self.view.is_current()
+            && self.job.failover == Failover::TakeOver
+            && is_enabled(&self.view, &self.me, &self.job) == Some(true)
+            && self.view.instances.contains_key(self.me.as_str());
+        if !may_take {
+            return BTreeSet::new();
+        }
+        let is_free = |shard: &u32| {
+            *shard < self.job.shards.get()
+                && !self.held.contains_key(shard)
+                && !self.uncertain.contains_key(shard)
+                && self.view.shards.get(shard).is_some_and(|view| {
+                    view.running.is_none() && view.failover.is_none() && !view.disabled
+                })
+        };
+        self.view.failover_items.iter().copied().filter(is_free).collect()
+    }
+
+    pub(super) fn queue_to_take(
+        &mut self,
+        cancel: Cancel,
+        busy: BTreeSet<u32>,
+        reply: oneshot::Sender<Result<Claimed, Refused>>,
+    ) {
+        if self.orphans().is_subset(&busy) || self.taking.is_some() {
+            return Self::answer(reply, Err(Refused::Nothing));
+        }
+        self.taking = Some(Taking { cancel, busy, reply });
+        let (registry, latch) = (Arc::clone(&self.registry), self.tree.failover_latch());
+        let ticket = self.randomness.bits();
+        self.beside.spawn(async move {
+            Beside::MayTake(latch::queue(&*registry, &latch, ticket, TURN).await)
+        });
+    }
+
+    /// It is our turn, or it did not come.
+    pub(super) async fn take(&mut self, turn: Result<Option<Turn>, Error>) {
+        let answer = match (&turn, &self.taking) {
+            (Ok(Some(turn)), Some(_)) => self.take_now(turn).await,
+            (Err(_) | Ok(None), _) | (_, None) => Err(Refused::Nothing),
+        };
+        if let Ok(Some(turn)) = turn {
+            let registry = Arc::clone(&self.registry);
+            self.beside.spawn(async move {
+                turn.pass(&*registry).await;
+                Beside::Passed
+            });
+        }
+        // What was not taken is told of again.
+        self.memory.told_orphans.clear();
+        if let Some(taking) = self.taking.take() {
+            Self::answer(taking.reply, answer);
+        }
+    }
+
+    async fn take_now(&mut self, turn: &Turn) -> Result<Claimed, Refused> {
+        for _ in 0..TRIES {
+            self.catch_up().await?;
+            self.drop_what_ran_since().await?;
+            let (fire, stakes) = self.share().await?;
+            let (Some(fire), false) = (fire, stakes.is_empty()) else {
+                return Err(Refused::Nothing);
+            };
+            let Some(claimant) = self.claimant() else { return Err(Refused::Nothing) };
+            let steps = claimant.take(turn, &fire, &stakes);
+            match self.registry.multi(steps.ops()).await {
+                Ok(committed) => {
+                    let cancel = self.taking.as_ref().map(|taking| taking.cancel.clone());
+                    let cancel = cancel.unwrap_or_default();
+                    let shards = self.hold(&fire, &stakes, &steps, &committed, &cancel);
+                    let token = FencingToken::new(committed.zxid.0);
+                    self.catch_up().await?;
+                    return Ok(Claimed { fire, shards, token });
+                }
+                Err(error) if steps.refusal(&error).is_some() => {
+                    for stake in &stakes {
+                        self.pages.remove(&stake.shard);
+                    }
+                }
+                Err(error) => {
+                    self.doubt(&error, &stakes);
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(Refused::Nothing)
+    }
+
+    /// Our share of what waits: of the run of the first of them, as many as there are for each instance.
+    async fn share(&mut self) -> Result<(Option<Fire>, Vec<Stake>), Error> {
+        let busy = self.taking.as_ref().map(|taking| taking.busy.clone()).unwrap_or_default();
+        let orphans: Vec<u32> = self.orphans().difference(&busy).copied().collect();
+        let instances = available(&self.view, &self.job).map_or(1, |all| all.len().max(1));
+        let count = orphans.len().div_ceil(instances);
+        let mut fire: Option<Fire> = None;
+        let mut stakes = Vec::new();
+        let unread = self.view.unread_holders();
+        self.read(&unread).await?;
+        for shard in orphans {
+            if stakes.len() == count {
+                break;
+            }
+            self.pages.remove(&shard);
+            let stake = self.stake(shard).await?;
+            let lost = self.lost_fire(&stake);
+            if *fire.get_or_insert_with(|| lost.clone()) == lost || stakes.is_empty() {
+                stakes.push(stake);
+            }
+        }
+        Ok((fire, stakes))
+    }
+
+    /// What the dead one ran; of Java's we know only that it was something.
+    fn lost_fire(&self, stake: &Stake) -> Fire {
+        let page = &stake.seen.page;
+        match (&page.run, page.due_at) {
+            (Some(run), Some(due_at)) if run.is_scheduled() => {
+                Fire::scheduled(self.job.name.clone(), due_at)
+            }
+            (Some(run), _) => Fire::triggered(self.job.name.clone(), self.clock.now(), run.clone()),
+            (None, _) => {
+                let run = RunId::triggered(self.randomness.bits());
+                Fire::triggered(self.job.name.clone(), self.clock.now(), run)
+            }
+        }
+    }
+
+    /// A shard that ran since it was flagged has made up for what was lost; Java forgets to take the flag away.
+    async fn drop_what_ran_since(&mut self) -> Result<(), Error> {
+        if self.flaws.has(Flaw::TakeTwice) {
+            return Ok(());
+        }
+        let ran = &self.memory.ran_since_flagged;
+        let stale: Vec<u32> = self.view.failover_items.intersection(ran).copied().collect();
+        for shard in stale {
+            let path = self.tree.failover_item(shard);
+            match self.registry.multi(vec![Op::Delete { path, expected: Expected::Any }]).await {
+                Ok(_) | Err(Error::Member { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.catch_up().await
+    }
+}
+
+/// Everybody a shard names as having it in hand, and who would have to be alive for that.
+fn holders(view: &ShardView) -> BTreeSet<InstanceId> {
+    let known = [&view.running, &view.failovering].into_iter().flatten();
+    known.filter_map(Known::text).filter_map(|id| id.parse().ok()).collect()
+}

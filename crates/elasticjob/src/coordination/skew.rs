@@ -1,0 +1,41 @@
+//! How far this machine's clock is from the registry's.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::tree::JobTree;
+use crate::{
+    registry::{Create, Error, Expected, Op, Registry, plant},
+    runtime::Clock,
+};
+
+/// How far this machine's clock is ahead of the registry's, as the ancestor measures it: by writing a node and looking when that was.
+/// Half of how long it took is ours to give.
+pub async fn measure(
+    registry: &dyn Registry,
+    clock: &dyn Clock,
+    tree: &JobTree,
+) -> Result<SignedDuration, Error> {
+    let path = tree.system_time();
+    let config = Op::Check { path: tree.config(), expected: Expected::Any };
+    let set = Op::Set { path: path.clone(), data: "".into(), expected: Expected::Any };
+    let before = clock.monotonic();
+    match registry.multi(vec![config.clone(), set]).await {
+        Ok(_) => {}
+        Err(Error::Member { index: 1, .. }) => {
+            if let Some(parent) = path.parent() {
+                plant(registry, &parent).await?;
+            }
+            let create = Op::Create(Create::persistent(&path, ""));
+            match registry.multi(vec![config, create]).await {
+                Ok(_) | Err(Error::Member { index: 1, .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    let (now, took) = (clock.now(), clock.monotonic().saturating_since(before));
+    let stat = registry.exists(&path).await?.ok_or(Error::Absent { path })?;
+    let written = Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now);
+    let half = SignedDuration::try_from(took / 2).unwrap_or(SignedDuration::ZERO);
+    Ok(now.duration_since(written) - half)
+}
