@@ -9,6 +9,7 @@
 
 mod address;
 mod builder;
+mod declared;
 mod error;
 mod job;
 mod run;
@@ -16,4 +17,7 @@ mod running;
 mod timer;
 mod worker;
 
-pub use self::{builder::Node, error::NodeError, job::NodeJob, running::Running};
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use self::declared::Declared;
+pub use self::{builder::Node, declared::Place, error::NodeError, job::NodeJob, running::Running};
