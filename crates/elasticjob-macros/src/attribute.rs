@@ -1,8 +1,7 @@
 //! What stands in the parentheses: `key`, `key = value`, `key(…)`, with commas in between.
 
-use proc_macro2::Span;
 use syn::{
-    Ident, Lit, LitStr, Result, Token, ext::IdentExt, parenthesized, parse::ParseStream,
+    Error, Ident, Lit, LitStr, Result, Token, ext::IdentExt, parenthesized, parse::ParseStream,
     punctuated::Punctuated, token,
 };
 
@@ -25,11 +24,13 @@ pub(crate) enum Value {
 }
 
 impl Argument {
-    /// Where to point when the value is wrong.
-    pub(crate) fn value_span(&self) -> Span {
+    /// A mistake in the value, told there.
+    pub(crate) fn wrong(&self, problem: String) -> Error {
         match &self.value {
-            Value::Literal(literal) => literal.span(),
-            Value::Bare | Value::Texts(_) | Value::Pairs(_) => self.key.span(),
+            Value::Literal(literal) => Error::new_spanned(literal, problem),
+            Value::Bare | Value::Texts(_) | Value::Pairs(_) => {
+                Error::new_spanned(&self.key, problem)
+            }
         }
     }
 }
@@ -65,7 +66,7 @@ fn argument(input: ParseStream<'_>) -> Result<Argument> {
 fn literal(input: ParseStream<'_>, key: &Ident) -> Result<Lit> {
     let at = input.span();
     input.parse().map_err(|_| {
-        syn::Error::new(
+        Error::new(
             at,
             format!(
                 "`{key}` takes a value that is written out; hint: a text in quotes, a number, true or false"
@@ -100,12 +101,12 @@ fn pair(input: ParseStream<'_>) -> Result<(LitStr, LitStr)> {
         }
         LitStr::new(&path, first.span())
     };
-    let told = |error: syn::Error| {
+    let told = |error: Error| {
         let problem = format!(
             "a property is a key and a text in quotes; hint: write {} = \"…\"",
             key.value()
         );
-        syn::Error::new(error.span(), problem)
+        Error::new(error.span(), problem)
     };
     input.parse::<Token![=]>().map_err(told)?;
     let value = input.parse().map_err(told)?;

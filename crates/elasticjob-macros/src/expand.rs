@@ -2,11 +2,11 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Error, FnArg, ItemFn, ext::IdentExt, parse::Parser, spanned::Spanned};
+use syn::{Error, ItemFn, ext::IdentExt, parse::Parser};
 
 use super::{attribute, function, keys, keys::Settings};
 
-pub(crate) fn job(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn job(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
         let problem = "a job is a function; hint: put #[elasticjob::job(…)] on an async fn, and give a struct to Node::job";
         let error = Error::new(Span::call_site(), problem).into_compile_error();
@@ -37,18 +37,13 @@ fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
     let ident = &function.sig.ident;
     let written = ident.unraw().to_string();
     let name = name.clone().unwrap_or_else(|| quote!(#written));
-    // What the compiler has to say about the argument and the result is said there.
-    let argument = function.sig.inputs.first().map(|argument| match argument {
-        FnArg::Typed(typed) => typed.ty.span(),
-        FnArg::Receiver(receiver) => receiver.span(),
-    });
-    let shard = quote_spanned!(argument.unwrap_or_else(Span::call_site)=> shard);
-    let call =
-        quote_spanned!(function.sig.output.span()=> |shard: ::elasticjob::Shard| #ident(#shard));
-    let handler = if *blocking {
-        quote!(::<::elasticjob::execution::kind::Handler>(job, ::elasticjob::execution::blocking(#call)))
+    // The function itself and no closure around it: what the compiler says about its types is said at its name, and lints see that
+    // its signature is not its own choice.
+    let (kind, handler) = if *blocking {
+        let blocking = quote_spanned!(ident.span()=> ::elasticjob::execution::blocking(#ident));
+        (quote!(Handler), blocking)
     } else {
-        quote!(::<::elasticjob::execution::kind::Function>(job, #call))
+        (quote!(Function), quote!(#ident))
     };
     let conditions = function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     quote! {
@@ -59,7 +54,9 @@ fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
                     ::elasticjob::node::Place { function: #written, file: ::core::file!(), line: ::core::line!() },
                     || {
                         let job = ::elasticjob::Job::named(#name)? #job;
-                        ::core::result::Result::Ok(::elasticjob::NodeJob::code #handler #node_job)
+                        ::core::result::Result::Ok(
+                            ::elasticjob::NodeJob::code::<::elasticjob::execution::kind::#kind>(job, #handler) #node_job
+                        )
                     },
                 )
             }

@@ -248,7 +248,7 @@ pub(crate) fn settings(arguments: &[Argument]) -> (Settings, Vec<Error>) {
 impl Key {
     fn tell(&self, settings: &mut Settings, argument: &Argument) -> Result<()> {
         let name = self.name;
-        let wrong = |problem: String| Err(Error::new(argument.value_span(), problem));
+        let wrong = |problem: String| Err(argument.wrong(problem));
         match (&self.takes, &argument.value) {
             (Takes::Text { say, .. }, Value::Literal(Lit::Str(text))) => {
                 say(settings, text).or_else(wrong)
@@ -302,13 +302,9 @@ impl Key {
 }
 
 fn unknown(key: &Ident, name: &str) -> Error {
-    let hint = match nearest(name) {
-        Some(known) => format!("did you mean `{known}`?"),
-        None => {
-            let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-            format!("there are {}", known.join(", "))
-        }
-    };
+    let all = || KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
+    let hint = nearest(name)
+        .map_or_else(|| format!("there are {}", all()), |known| format!("did you mean `{known}`?"));
     Error::new(key.span(), format!("a job has no key `{name}`; hint: {hint}"))
 }
 

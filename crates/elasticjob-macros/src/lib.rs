@@ -18,5 +18,5 @@ use proc_macro::TokenStream;
 /// Makes a job of an async function. Described where it is used: `elasticjob::job`.
 #[proc_macro_attribute]
 pub fn job(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    expand::job(arguments.into(), item.into()).into()
+    expand::job(arguments.into(), &item.into()).into()
 }

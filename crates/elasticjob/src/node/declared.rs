@@ -65,4 +65,27 @@ mod gathered {
         declared.sort_by_key(|declared| declared.place);
         declared.into_iter().map(Declared::read).collect()
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::job::{Job, Shard};
+
+        #[test]
+        fn a_declaration_that_is_wrong_is_told_with_file_line_and_function() {
+            let place = Place { file: "src/orders.rs", line: 12, function: "settle" };
+            let declared = Declared::new(place, || {
+                let job = Job::named("settle")?.cron("0 0 24 * * ?")?;
+                Ok(NodeJob::code(job, |_: Shard| async { Ok::<(), String>(()) }))
+            });
+
+            let error = declared.read().unwrap_err();
+
+            assert_eq!(
+                error.to_string(),
+                r#"src/orders.rs:12, fn settle: cron "0 0 24 * * ?": hours "24" is out of range; hint: hours are 0 to 23"#
+            );
+            assert_eq!(format!("{error:?}"), error.to_string(), "that is what main prints");
+        }
+    }
 }
