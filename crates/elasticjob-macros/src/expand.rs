@@ -17,7 +17,12 @@ pub(crate) fn job(arguments: TokenStream, item: &TokenStream) -> TokenStream {
         Ok(settings) => declaration(&function, &settings),
         Err(error) => error.into_compile_error(),
     };
-    quote!(#function #declared)
+    // How it looks is not its own choice.
+    quote! {
+        #[allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
+        #function
+        #declared
+    }
 }
 
 /// What the attribute says, or all mistakes in it and in the function.
@@ -37,8 +42,7 @@ fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
     let ident = &function.sig.ident;
     let written = ident.unraw().to_string();
     let name = name.clone().unwrap_or_else(|| quote!(#written));
-    // The function itself and no closure around it: what the compiler says about its types is said at its name, and lints see that
-    // its signature is not its own choice.
+    // The function itself and no closure around it: what the compiler says about its types is said at its name.
     let (kind, handler) = if *blocking {
         let blocking = quote_spanned!(ident.span()=> ::elasticjob::execution::blocking(#ident));
         (quote!(Handler), blocking)

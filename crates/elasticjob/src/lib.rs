@@ -4,7 +4,7 @@
 //!
 //! * [`coordination`] — what the cluster agrees on: who leads, who owns which shard, who runs it.
 //! * [`execution`] — how a shard runs: handlers of every kind, retries, cancellation, listeners, alerts.
-//! * [`job`] — what is to be done: a job, its policies, its shards, and the YAML it is stored as.
+//! * [`mod@job`] — what is to be done: a job, its policies, its shards, and the YAML it is stored as.
 //! * [`node`] — one process: its jobs, its timer, its way in and out.
 //! * [`registry`] — the shared tree that instances meet in: in memory, or on ZooKeeper's protocol.
 //! * [`runtime`] — the seams that tests turn by hand.
