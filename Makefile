@@ -2,7 +2,7 @@
 CARGO ?= cargo
 SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
-LIBRARIES = tinykeeper elasticjob
+LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint bench sim package ci

@@ -68,7 +68,7 @@ impl<E: Into<BoxError>> From<E> for Failure {
 }
 
 /// An error and its causes, `: ` in between. Some errors repeat their cause in their own words; then it is not said again.
-pub(super) fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut message = error.to_string();
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     for cause in causes.map(ToString::to_string) {

@@ -36,6 +36,7 @@ mod script;
 mod web;
 mod work;
 
+pub(crate) use self::failure::with_causes;
 pub use self::{
     alert::{Alerts, Messenger, Notice, Verdict, Ways},
     attempt::{Rules, Surroundings, attempt, pause},

@@ -149,7 +149,15 @@ impl Job {
     /// [`dst`](Self::dst) says otherwise.
     pub fn cron(mut self, expression: &str) -> Result<Self, Invalid> {
         let cron = expression.parse::<Cron>();
-        let cron = cron.map_err(|error| Invalid::new("cron", expression, error.to_string()))?;
+        let cron = cron.map_err(|error| {
+            let place = error.field.map(|field| format!("{field} {:?} ", error.part));
+            let place = place.unwrap_or_default();
+            Invalid::new(
+                "cron",
+                expression,
+                format!("{place}{}; hint: {}", error.problem, error.hint),
+            )
+        })?;
         let before = self.cron.replace(cron);
         // A job that had a schedule keeps its rule, also the one that Java does not spell out.
         if before.is_none() && self.props.get(keys::DST).is_none() {
@@ -161,8 +169,9 @@ impl Job {
     /// By the clock of this zone: `Europe/Paris`, or `GMT+8:00` where Java instances have to understand it.
     pub fn zone(mut self, zone: &str) -> Result<Self, Invalid> {
         let parsed = zone.parse::<Zone>();
-        self.zone =
-            Some(parsed.map_err(|error| Invalid::new("time zone", zone, error.to_string()))?);
+        self.zone = Some(parsed.map_err(|error| {
+            Invalid::new("time zone", zone, format!("{}; hint: {}", error.problem, error.hint))
+        })?);
         Ok(self)
     }
 
@@ -419,6 +428,18 @@ mod tests {
         );
         assert_eq!(Strategy::of(&job), Strategy::Sticky);
         assert_eq!(Strategy::of(&job.strategy(&Strategy::Odevity)), Strategy::Odevity);
+    }
+
+    #[test]
+    fn a_schedule_that_is_wrong_is_told_once() {
+        let job = || Job::named("j").unwrap();
+
+        assert_eq!(
+            job().cron("0 0 24 * * ?").unwrap_err().to_string(),
+            r#"cron "0 0 24 * * ?": hours "24" is out of range; hint: hours are 0 to 23"#
+        );
+        let zone = job().zone("Mars/Olympus").unwrap_err().to_string();
+        assert_eq!(zone.matches("Mars/Olympus").count(), 1, "{zone}");
     }
 
     #[test]

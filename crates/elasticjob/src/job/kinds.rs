@@ -95,6 +95,13 @@ impl Strategy {
     }
 }
 
+/// By its name, as [`jobShardingStrategyType`](Strategy) has it; one that nobody knows is the program's own.
+impl From<&str> for Strategy {
+    fn from(name: &str) -> Self {
+        Self::named(Some(&name.into()))
+    }
+}
+
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,11 +129,7 @@ pub enum ThreadPool {
 impl ThreadPool {
     /// The one of this job.
     pub fn of(job: &Job) -> Self {
-        match &job.thread_pool_type {
-            Some(name) if name.is("SINGLE_THREAD") => Self::SingleThread,
-            Some(name) if !name.0.is_empty() && !name.is("CPU") => Self::Named(name.clone()),
-            _ => Self::Cpu,
-        }
+        job.thread_pool_type.as_ref().map_or(Self::Cpu, |name| Self::from(name.as_str()))
     }
 
     /// How many shards run at once on a machine with so many processors.
@@ -134,6 +137,17 @@ impl ThreadPool {
         match self {
             Self::SingleThread => 1,
             Self::Cpu | Self::Named(_) => (2 * processors).max(1),
+        }
+    }
+}
+
+/// By its name, as [`jobExecutorThreadPoolSizeProviderType`](ThreadPool) has it.
+impl From<&str> for ThreadPool {
+    fn from(name: &str) -> Self {
+        match TypeName::from(name) {
+            name if name.is("SINGLE_THREAD") => Self::SingleThread,
+            name if name.0.is_empty() || name.is("CPU") => Self::Cpu,
+            name => Self::Named(name),
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Node {
     output: Arc<dyn Output>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
+    // As with the URL: what is wrong with a declared job is told when the node starts.
+    mistake: Option<NodeError>,
 }
 
 enum Source {
@@ -85,6 +87,7 @@ impl Node {
             output: Arc::new(()),
             flaws: Flaws::default(),
             jobs: Vec::new(),
+            mistake: None,
         }
     }
 
@@ -112,6 +115,43 @@ impl Node {
     #[must_use]
     pub fn with(mut self, job: NodeJob) -> Self {
         self.jobs.push(job);
+        self
+    }
+
+    /// Runs every function of the program that has the attribute [`#[elasticjob::job]`](macro@crate::job). What is wrong with one
+    /// of them is an error when the node starts; it names file, line and function.
+    ///
+    /// The whole program counts, libraries included, if it is linked: a library of which nothing else is used has to be named, as in
+    /// `use my_jobs as _;`.
+    ///
+    /// ```no_run
+    /// use elasticjob::{Node, Shard};
+    ///
+    /// #[elasticjob::job(cron = "0/5 * * * * ?", shards = 3, failover)]
+    /// async fn settle_orders(shard: Shard) -> Result<(), std::io::Error> {
+    ///     println!("settling shard {}", shard.item);
+    ///     Ok(())
+    /// }
+    ///
+    /// #[tokio::main]
+    /// async fn main() -> elasticjob::Result<()> {
+    ///     Node::join("zookeeper://127.0.0.1:2181/shop").discover().run().await
+    /// }
+    /// ```
+    #[cfg(feature = "macros")]
+    #[must_use]
+    pub fn discover(mut self) -> Self {
+        match super::declared::all() {
+            Ok(jobs) => {
+                if jobs.is_empty() {
+                    tracing::warn!(
+                        "the program has no job to discover; hint: name the library that has it: use my_jobs as _;"
+                    );
+                }
+                self.jobs.extend(jobs);
+            }
+            Err(error) => self.mistake = self.mistake.or(Some(error)),
+        }
         self
     }
 
@@ -176,9 +216,14 @@ impl Node {
 
     /// Joins every job. When this returns the node takes part in all of them.
     pub async fn start(self) -> Result<Running, NodeError> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
         let mut names = BTreeSet::new();
         if let Some(twice) = self.jobs.iter().find(|entry| !names.insert(entry.job.name.clone())) {
-            return Err(NodeError::Twice { job: twice.job.name.to_string() });
+            let name = &twice.job.name;
+            let both = self.jobs.iter().filter(|entry| entry.job.name == *name);
+            return Err(NodeError::twice(name, both.filter_map(|entry| entry.place)));
         }
         let (registry, address) = match self.source {
             Source::Url(url) => {

@@ -1,9 +1,17 @@
 //! Why a node did not start.
 
-use crate::{coordination::member::JoinError, registry};
+use std::fmt;
 
-/// Why a node did not start.
-#[derive(Debug, thiserror::Error)]
+use super::declared::Place;
+use crate::{
+    coordination::member::JoinError,
+    execution::with_causes,
+    job::{Invalid, JobName},
+    registry,
+};
+
+/// Why a node did not start. `Debug` says the same as `Display`, with the causes, because that is what a `main` that returns it prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
     /// The URL is wrong.
@@ -17,11 +25,24 @@ pub enum NodeError {
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
     #[error(
-        "job {job} is registered twice on this node; hint: a node runs each job once, with as many shards as it needs"
+        "job {job} is registered twice on this node{}; hint: a node runs each job once, with as many shards as it needs", between(.places)
     )]
     Twice {
         /// The job.
         job: String,
+        /// Where it is declared, as far as it is.
+        places: Vec<Place>,
+    },
+    /// A job that the program builds is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// What stands in `#[elasticjob::job(...)]` is wrong.
+    #[error("{place}: {invalid}")]
+    Declaration {
+        /// Where it stands.
+        place: Place,
+        /// What is wrong with it.
+        invalid: Invalid,
     },
     /// There is no address that other instances could know us by.
     #[error(
@@ -34,4 +55,25 @@ pub enum NodeError {
     /// The process cannot hear signals.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
+}
+
+impl NodeError {
+    pub(super) fn twice(job: &JobName, places: impl IntoIterator<Item = Place>) -> Self {
+        Self::Twice { job: job.to_string(), places: places.into_iter().collect() }
+    }
+}
+
+impl fmt::Debug for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&with_causes(self))
+    }
+}
+
+/// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or nothing.
+fn between(places: &[Place]) -> String {
+    if places.is_empty() {
+        return String::new();
+    }
+    let places: Vec<String> = places.iter().map(Place::to_string).collect();
+    format!(" ({})", places.join("; "))
 }

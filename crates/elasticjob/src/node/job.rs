@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::declared::Place;
 use crate::{
     execution::{IntoWork, Listener, ScriptWork, Work},
     job::{Handler, Job},
@@ -27,6 +28,8 @@ pub struct NodeJob {
     pub(super) handler: Handler,
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
+    /// Where it is declared, if it is.
+    pub(super) place: Option<Place>,
 }
 
 impl NodeJob {
@@ -48,7 +51,7 @@ impl NodeJob {
     }
 
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
-        Self { job, handler, work, listeners: Vec::new() }
+        Self { job, handler, work, listeners: Vec::new(), place: None }
     }
 
     /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs
@@ -58,6 +61,12 @@ impl NodeJob {
         if let Handler::Code { java_class } = &mut self.handler {
             *java_class = Some(class.into());
         }
+        self
+    }
+
+    #[cfg(feature = "macros")]
+    pub(super) fn declared_at(mut self, place: Place) -> Self {
+        self.place = Some(place);
         self
     }
 

@@ -10,6 +10,7 @@
 mod address;
 mod builder;
 mod busy;
+mod declared;
 mod error;
 mod identity;
 mod job;
@@ -19,4 +20,7 @@ mod timer;
 mod todo;
 mod worker;
 
-pub use self::{builder::Node, error::NodeError, job::NodeJob, running::Running};
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use self::declared::Declared;
+pub use self::{builder::Node, declared::Place, error::NodeError, job::NodeJob, running::Running};

@@ -151,7 +151,7 @@ impl Running {
     fn reserve<'a>(&'a self, job: &'a JobName) -> Result<Reservation<'a>, NodeError> {
         let mut workers = self.lock();
         if workers.contains_key(job) {
-            return Err(NodeError::Twice { job: job.to_string() });
+            return Err(NodeError::twice(job, []));
         }
         workers.insert(job.clone(), Place::Reserved);
         Ok(Reservation { running: self, job })
