@@ -202,6 +202,20 @@ async fn a_node_that_stops_lets_what_runs_finish() {
     assert_eq!(cluster.registry().children(&instances).await.unwrap(), Some(Vec::new()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_job_that_names_no_zone_goes_by_the_nodes() {
+    let book = Book::default();
+    let mut cluster = Cluster::at(MIDNIGHT).await;
+    let shanghai = "Asia/Shanghai".parse().unwrap();
+    let job = nightly().shards(1);
+    let _node = cluster.node(|node| node.zone(shanghai).job(job, book.handler())).await.unwrap();
+
+    cluster.advance(Duration::from_hours(24)).await;
+
+    let due: Vec<String> = book.take().into_iter().map(|ran| ran.0).collect();
+    assert_eq!(due, ["2026-11-15T18:00:00Z"]);
+}
+
 #[tokio::test]
 #[should_panic(expected = "hint: #[tokio::test(start_paused = true)]")]
 async fn a_runtime_whose_time_runs_is_refused_with_a_way_out() {
