@@ -1,8 +1,8 @@
 //! Jobs declared at their functions. Start it several times: the instances share the shards.
 //!
 //! ```sh
-//! make run                                                # in one terminal: a registry
-//! cargo run -p elasticjob --example annotated             # in as many others as you like; ctrl-C drains and leaves
+//! make run                                      # in one terminal: a registry
+//! cargo run -p elasticjob --example annotated   # in as many others as you like; ctrl-C drains and leaves
 //! ```
 
 use std::{io, thread, time::Duration};

@@ -9,7 +9,7 @@
 //! * [`registry`] — the shared tree that instances meet in: in memory, or on ZooKeeper's protocol.
 //! * [`runtime`] — the seams that tests turn by hand.
 //! * [`schedule`] — when a job is due: Quartz cron, time zones, and the arithmetic of being late.
-//! * `testing` (feature) — a hand-turned clock, and one named test for each promise of a registry.
+//! * `testing` (feature) — a cluster in process for tests of jobs, a hand-turned clock, and one named test for each promise of a registry.
 
 pub mod coordination;
 pub mod execution;

@@ -50,6 +50,7 @@ pub struct Node {
     drain: Duration,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
+    zone: Option<Zone>,
     dealers: Dealers,
     output: Arc<dyn Output>,
     flaws: Flaws,
@@ -83,6 +84,7 @@ impl Node {
             drain: DRAIN,
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
+            zone: None,
             dealers: Dealers::default(),
             output: Arc::new(()),
             flaws: Flaws::default(),
@@ -207,6 +209,13 @@ impl Node {
         self
     }
 
+    /// Where the clock on the wall hangs for jobs that name no zone; without, where the machine's does.
+    #[must_use]
+    pub fn zone(mut self, zone: Zone) -> Self {
+        self.zone = Some(zone);
+        self
+    }
+
     /// Another clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -243,7 +252,7 @@ impl Node {
             identity: Identity::new(address),
             labels: self.labels,
             dealers: self.dealers,
-            zone: Zone::from(jiff::tz::TimeZone::system()),
+            zone: self.zone.unwrap_or_else(|| Zone::from(jiff::tz::TimeZone::system())),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,

@@ -1,22 +1,18 @@
 //! One timer for all jobs of a process.
 //!
 //! Every job has one entry: when it is due next. The task sleeps until the earliest, tells every job that is due, and looks up
-//! when each is due again. It looks at the wall clock at least every second, because that clock can be set and a machine can
-//! sleep. What was due meanwhile is told once, with the newest instant; how much else was missed is the job's affair.
+//! when each is due again. It goes by the wall clock, which can be set, on a machine that can sleep. What was due meanwhile is told
+//! once, with the newest instant; how much else was missed is the job's affair.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc};
 
 use crate::{runtime::Clock, schedule::Schedule};
-
-/// The longest sleep between two looks at the wall clock.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The timer of a process. Clones are the same timer.
 #[derive(Debug, Clone)]
@@ -81,12 +77,14 @@ impl Timer {
             let now = self.clock.now();
             self.shared.lock().ring(now);
             let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);
-            let sleep = next.map_or(LOOK, |due_at| {
-                due_at.duration_since(now).try_into().unwrap_or(Duration::ZERO).min(LOOK)
-            });
-            let wake = self.clock.monotonic() + sleep;
+            let due = async {
+                match next {
+                    Some(due_at) => self.clock.sleep_until_shown(due_at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = self.clock.sleep_until(wake) => {}
+                () = due => {}
                 () = self.shared.changed.notified() => {}
             }
         }
@@ -144,6 +142,8 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{job::Job, runtime::Tasks, testing::ManualClock};
 

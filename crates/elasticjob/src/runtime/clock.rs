@@ -63,6 +63,19 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Returns at `deadline` or soon after; at once if it has passed.
     async fn sleep_until(&self, deadline: Monotonic);
+
+    /// Returns when the wall shows `then`, or soon after. That clock can be set and a machine can sleep, so it is looked at every
+    /// second; a clock that nobody sets may know better.
+    async fn sleep_until_shown(&self, then: Timestamp) {
+        const LOOK: Duration = Duration::from_secs(1);
+        loop {
+            let left = Duration::try_from(then.duration_since(self.now())).unwrap_or_default();
+            if left.is_zero() {
+                return;
+            }
+            self.sleep_until(self.monotonic() + left.min(LOOK)).await;
+        }
+    }
 }
 
 /// The machine's clock.
