@@ -57,7 +57,7 @@ pub(super) struct Actor {
     pub(super) tree: JobTree,
     pub(super) view: View,
     /// How often it changed.
-    changes: u64,
+    pub(super) changes: u64,
     watch: Watch,
     states: States,
     pub(super) job: Job,

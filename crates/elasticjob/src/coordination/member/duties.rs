@@ -15,7 +15,9 @@ use crate::{
 };
 
 /// How often everything is looked at once more, about.
-const TICK: Duration = Duration::from_secs(15);
+const TICK: Duration = Duration::from_mins(1);
+/// The same while somebody who holds shards is absent and yet not dead.
+const SOON: Duration = Duration::from_secs(5);
 
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,10 @@ pub(super) struct Memory {
     pub(super) dealing: bool,
     /// Somebody who held shards may be dead: who holds what has to be looked at.
     pub(super) is_suspicious: bool,
+    /// Somebody who holds shards is absent, and yet its process lives: it may be leaving, or die while it does.
+    pub(super) is_undecided: bool,
+    /// How often the view had changed at the last second look.
+    pub(super) tidied_at: Option<u64>,
     /// Ids that hold shards and are absent, each with when it counts as dead.
     pub(super) doubts: BTreeMap<String, Monotonic>,
     /// Shards that were seen running since they were flagged: what was lost has been made up for.
@@ -74,7 +80,8 @@ pub(super) struct Memory {
 impl Memory {
     /// Sets the next second look. Not all instances at once.
     pub(super) fn look_again_at(&mut self, now: Monotonic, randomness: &dyn Randomness) {
-        self.next_tick = Some(now + TICK.mul_f64(0.8 + 0.4 * randomness.fraction()));
+        let tick = if self.is_undecided { SOON } else { TICK };
+        self.next_tick = Some(now + tick.mul_f64(0.8 + 0.4 * randomness.fraction()));
         self.reconciled_at.get_or_insert(now);
     }
 

@@ -44,6 +44,7 @@ impl Actor {
     /// Looks who holds what, and buries what the dead held.
     pub(super) async fn bury(&mut self) -> Result<(), Error> {
         self.memory.is_suspicious = false;
+        self.memory.is_undecided = false;
         let unread = self.view.unread_holders();
         if let Err(error) = self.read(&unread).await {
             self.memory.is_suspicious = true;
@@ -63,7 +64,11 @@ impl Actor {
         for (shard, id) in absent {
             match self.is_dead(&id).await {
                 Ok(true) => {}
-                Ok(false) => continue,
+                Ok(false) => {
+                    self.memory.is_undecided = true;
+                    self.memory.look_again_at(self.clock.monotonic(), &*self.randomness);
+                    continue;
+                }
                 Err(error) => {
                     self.memory.is_suspicious = true;
                     return Err(error);

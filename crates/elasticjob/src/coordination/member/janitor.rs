@@ -29,6 +29,13 @@ impl Actor {
             return Ok(());
         }
         self.reconcile(now).await?;
+        // What has not changed needs no second look, unless time alone makes a difference.
+        let waits = self.memory.is_undecided
+            || !self.memory.deserted.is_empty()
+            || self.memory.idle_since.is_some();
+        if self.memory.tidied_at.replace(self.changes) == Some(self.changes) && !waits {
+            return Ok(());
+        }
         self.memory.is_suspicious = true;
         let mut gone = self.triggers_of_nobody();
         if leads(&self.view, &self.me) == Some(true) {
