@@ -11,7 +11,7 @@ use super::{
     worker::{Shared, Worker},
 };
 use crate::{
-    execution::{Alerts, IntoWork, Listener, Listeners, ScriptWork, Ways, Work},
+    execution::{Alerts, IntoWork, Listener, Listeners, ScriptWork, Supervisor, Ways, Work},
     job::{Handler, Job},
     registry::{self, Registry, RegistryUrl},
     runtime::{Cancel, CancelReason, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -51,6 +51,7 @@ pub struct Node {
     drain: Duration,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
+    supervisor: Option<Supervisor>,
     jobs: Vec<Registered>,
 }
 
@@ -85,6 +86,7 @@ impl Node {
             drain: DRAIN,
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
+            supervisor: None,
             jobs: Vec::new(),
         }
     }
@@ -108,9 +110,17 @@ impl Node {
         self.jobs.push(Registered {
             job,
             handler: Handler::Script,
-            work: ScriptWork.into_work(),
+            work: ScriptWork::default().into_work(),
             listeners: Vec::new(),
         });
+        self
+    }
+
+    /// Runs all scripts under a supervisor, so that they end when this process is killed, and when it is frozen for longer than
+    /// its lease. Takes what [`supervise_if_asked`](crate::execution::supervise_if_asked) returns, at the top of `main`.
+    #[must_use]
+    pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = Some(supervisor);
         self
     }
 
@@ -161,7 +171,8 @@ impl Node {
     }
 
     /// Joins every job. When this returns the node takes part in all of them.
-    pub async fn start(self) -> Result<Running, NodeError> {
+    pub async fn start(mut self) -> Result<Running, NodeError> {
+        self.supervise();
         let mut names = BTreeSet::new();
         if let Some(twice) = self.jobs.iter().find(|entry| !names.insert(entry.job.name.clone())) {
             return Err(NodeError::Twice { job: twice.job.name.to_string() });
@@ -210,6 +221,24 @@ impl Node {
         let mut clockwork = Tasks::new();
         clockwork.spawn(timer.run());
         Ok(Running { shared, tasks, posts, _clockwork: clockwork })
+    }
+
+    fn supervise(&mut self) {
+        let scripts = self.jobs.iter_mut().filter(|entry| entry.handler == Handler::Script);
+        let Some(supervisor) = &self.supervisor else {
+            let jobs = scripts.count();
+            if jobs > 0 {
+                tracing::warn!(
+                    jobs,
+                    "scripts run without a supervisor: they go on when this process is killed or frozen, while others take over their shards; \
+                     hint: begin main with `let supervisor = elasticjob::execution::supervise_if_asked();` and give it to Node::supervisor"
+                );
+            }
+            return;
+        };
+        for entry in scripts {
+            entry.work = ScriptWork::supervised(supervisor.clone()).into_work();
+        }
     }
 
     /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.

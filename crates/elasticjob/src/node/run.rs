@@ -8,7 +8,7 @@ use crate::{
         member::{Claims, Refused},
     },
     execution::{
-        Alerts, Execution, Guard, Listeners, Notice, Outcome, Rules, Runner, Setting, Work,
+        Alerts, Execution, Guard, Lease, Listeners, Notice, Outcome, Rules, Runner, Setting, Work,
     },
     job::{Fire, InstanceId, Job, LeaseLoss, Shard, TaskId},
     registry::{Registry, Session},
@@ -59,7 +59,8 @@ impl Run {
         if let Err(failure) = self.listeners.before(&execution).await {
             self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
         }
-        let handler = self.work.prepare(&Setting::of(&self.job));
+        let handler =
+            self.work.prepare(&Setting { lease: self.lease(&session), ..Setting::of(&self.job) });
         let guarded = shards.into_iter().map(|shard| (shard, guard.clone())).collect();
         let running = self.runner.run(handler, Rules::of(&self.job), guarded);
         let ran = tokio::select! {
@@ -98,6 +99,15 @@ impl Run {
         let (session, clock) = (session.clone(), Arc::clone(&self.clock));
         let on_loss = self.job.props.policies().on_lease_loss;
         Guard::new(on_loss, move || clock.monotonic() < session.deadline())
+    }
+
+    /// Until when what runs outside this process may go on, if its job says that it may not without a lease.
+    fn lease(&self, session: &Session) -> Lease {
+        if self.job.props.policies().on_lease_loss != LeaseLoss::Cancel {
+            return Lease::none();
+        }
+        let (session, clock) = (session.clone(), Arc::clone(&self.clock));
+        Lease::new(move || session.deadline().saturating_since(clock.monotonic()))
     }
 
     /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
