@@ -16,6 +16,7 @@ use elasticjob::{
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use tempfile::TempDir;
@@ -92,7 +93,9 @@ impl Process {
 
     pub(crate) fn ends_within(&self, patience: Duration) -> bool {
         let patience = Timespec::try_from(patience).unwrap();
-        poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience)).unwrap() == 1
+        let look = || poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience));
+        // The runtime hears of every child that ends by a signal, which interrupts whoever waits here.
+        retry_on_intr(look).unwrap() == 1
     }
 }
 
