@@ -30,7 +30,7 @@ async fn settled(State(shop): State<Shop>) -> String {
 }
 
 #[tokio::main]
-async fn main() -> elasticjob::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("ELASTICJOB_REGISTRY")
         .unwrap_or_else(|_| "zookeeper://127.0.0.1:2181/elasticjob".into());
     let listen = std::env::var("LISTEN").unwrap_or_else(|_| "127.0.0.1:8080".into());

@@ -7,10 +7,19 @@
 //!
 //! `ELASTICJOB_REGISTRY` is another registry than `zookeeper://127.0.0.1:2181/elasticjob`.
 
-use elasticjob::{Job, Node};
+use elasticjob::{
+    Job, Node,
+    execution::{Supervisor, supervise_if_asked},
+};
+
+fn main() -> elasticjob::Result<()> {
+    // Before anything else: this program is started once more beside every script, to end it should the worker not be able to.
+    let supervisor = supervise_if_asked();
+    work(supervisor)
+}
 
 #[tokio::main]
-async fn main() -> elasticjob::Result<()> {
+async fn work(supervisor: Supervisor) -> elasticjob::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let url = std::env::var("ELASTICJOB_REGISTRY")
         .unwrap_or_else(|_| "zookeeper://127.0.0.1:2181/elasticjob".into());
@@ -24,6 +33,5 @@ async fn main() -> elasticjob::Result<()> {
             "script.command.line",
             r#"echo "settling $ELASTICJOB_ITEM_PARAMETER"; echo "told: $1""#,
         )?;
-    Node::join(&url).script(job).run().await?;
-    Ok(())
+    Node::join(&url).supervisor(supervisor).script(job).run().await
 }

@@ -11,6 +11,7 @@
 //! * [`attempt()`] tries one shard until it is done or it makes no sense to try again; [`Runner`] does that for all shards of a run.
 //! * [`Guard`] keeps a handler from being polled after its lease. **Who is authoritative**: the lease. A handler that is done
 //!   after it has done nothing that counts.
+//! * [`Lease`] says how long a handler may go on with what it has outside this process; a [`Supervisor`] holds scripts to it.
 //! * [`Listener`]s are called before and after; [`Alerts`] tell somebody.
 //!
 //! This room knows jobs and never the registry: who may run what is decided elsewhere, and handed in.
@@ -26,6 +27,7 @@ mod guard;
 mod handler;
 #[cfg(feature = "http")]
 mod http;
+mod lease;
 mod listener;
 mod observer;
 mod outcome;
@@ -45,12 +47,13 @@ pub use self::{
     failure::{BoxError, Failure},
     guard::{Guard, Guarded, Lost, guarded},
     handler::{Handler, SimpleJob},
+    lease::Lease,
     listener::{Execution, Listener, Listeners},
     observer::Observer,
     outcome::Outcome,
     output::{Output, Stream},
     runner::{Ran, Runner},
-    script::{Script, ScriptWork},
+    script::{Script, ScriptWork, Supervisor, supervise_if_asked},
     work::{IntoWork, Setting, Work, kind},
 };
 #[cfg(feature = "http")]

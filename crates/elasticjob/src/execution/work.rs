@@ -9,6 +9,7 @@ use super::{
     dataflow::{DataflowJob, DataflowWork},
     failure::Failure,
     handler::{Function, Handler, Simple, SimpleJob},
+    lease::Lease,
     output::Output,
 };
 use crate::job::{Job, Shard};
@@ -28,12 +29,14 @@ pub struct Setting<'a> {
     pub resharding: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Who keeps what scripts print.
     pub output: Arc<dyn Output>,
+    /// How long what the run has outside this process may go on.
+    pub lease: Lease,
 }
 
 impl<'a> Setting<'a> {
-    /// No resharding in sight, and what scripts print is only logged.
+    /// No resharding in sight, what scripts print is only logged, and no lease ends them.
     pub fn of(job: &'a Job) -> Self {
-        Self { job, resharding: Arc::new(|| false), output: Arc::new(()) }
+        Self { job, resharding: Arc::new(|| false), output: Arc::new(()), lease: Lease::none() }
     }
 }
 

@@ -5,15 +5,15 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, error::NodeError, identity::Identity, job::NodeJob, running::Running, timer::Timer,
-    worker::Shared,
+    address, error::NodeError, identity::Identity, job::NodeJob, running::Running,
+    supervision::Supervision, timer::Timer, worker::Shared,
 };
 use crate::{
     coordination::{
         flaw::Flaws,
         sharding::{Dealer, Dealers},
     },
-    execution::{Alerts, IntoWork, Output, Ways},
+    execution::{Alerts, IntoWork, Output, Supervisor, Ways},
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
     runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -53,6 +53,7 @@ pub struct Node {
     zone: Option<Zone>,
     dealers: Dealers,
     output: Arc<dyn Output>,
+    supervisor: Option<Supervisor>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
     // As with the URL: what is wrong with a declared job is told when the node starts.
@@ -87,6 +88,7 @@ impl Node {
             zone: None,
             dealers: Dealers::default(),
             output: Arc::new(()),
+            supervisor: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
             mistake: None,
@@ -186,6 +188,14 @@ impl Node {
         self
     }
 
+    /// Runs all scripts under a supervisor, so that they end when this process is killed, and when it is frozen for longer than
+    /// its lease. Takes what [`supervise_if_asked`](crate::execution::supervise_if_asked) returns, at the top of `main`.
+    #[must_use]
+    pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = Some(supervisor);
+        self
+    }
+
     /// Who keeps what scripts print; without, it is only logged.
     #[must_use]
     pub fn output(mut self, output: Arc<dyn Output>) -> Self {
@@ -257,6 +267,7 @@ impl Node {
             drain: self.drain,
             alerts,
             output: self.output,
+            supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
             stop: Cancel::new(),
         });

@@ -41,7 +41,7 @@ impl NodeJob {
 
     /// Run by the command line in the job's `script.command.line`, as the ancestor's SCRIPT jobs are.
     pub fn script(job: Job) -> Self {
-        Self::new(job, Handler::Script, ScriptWork.into_work())
+        Self::new(job, Handler::Script, ScriptWork::default().into_work())
     }
 
     /// Run by asking the job's `http.uri`, as the ancestor's HTTP jobs are.

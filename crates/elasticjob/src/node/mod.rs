@@ -16,6 +16,7 @@ mod identity;
 mod job;
 mod run;
 mod running;
+mod supervision;
 mod timer;
 mod todo;
 mod worker;

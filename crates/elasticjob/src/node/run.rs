@@ -13,8 +13,8 @@ use crate::{
         tree::JobTree,
     },
     execution::{
-        Alerts, Execution, Failure, Guard, Listeners, Notice, Outcome, Output, Rules, Runner,
-        Setting, Verdict, Work,
+        Alerts, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome, Output, Rules,
+        Runner, Setting, Verdict, Work,
     },
     job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
     registry::{Registry, Session},
@@ -148,22 +148,25 @@ impl Run {
             .collect();
         let plain: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
         let execution = Execution::new(task, fire.run.clone(), plain);
-        let mut handler = self.work.prepare(&self.setting());
-        if let Err(failure) = self.listeners.before(&execution).await
-            && let Verdict::Throw(thrown) = self.tell(fire, &failure)
-        {
-            handler = Err(thrown);
-        }
-        let running = self.runner.run(handler, Rules::of(&self.job), shards);
+        let running = async {
+            let mut handler = self.work.prepare(&self.setting(&session));
+            if let Err(failure) = self.listeners.before(&execution).await
+                && let Verdict::Throw(thrown) = self.tell(fire, &failure)
+            {
+                handler = Err(thrown);
+            }
+            let ran = self.runner.run(handler, Rules::of(&self.job), shards).await;
+            if let Err(failure) = self.listeners.after(&execution, &ran).await {
+                let _ = self.tell(fire, &failure);
+            }
+            ran
+        };
         let holds: Vec<Cancel> =
             claimed.shards.iter().map(|claim| claim.hold.cancel().clone()).collect();
         let ran = tokio::select! {
             ran = running => ran,
             () = self.keep_lease(&session, &holds) => unreachable!("it keeps the lease as long as something runs"),
         };
-        if let Err(failure) = self.listeners.after(&execution, &ran).await {
-            let _ = self.tell(fire, &failure);
-        }
         let mut ended = Vec::new();
         for (ran, claim) in ran.iter().zip(&claimed.shards) {
             tracing::info!(job = %fire.job, run = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
@@ -183,12 +186,13 @@ impl Run {
         }
     }
 
-    fn setting(&self) -> Setting<'_> {
+    fn setting(&self, session: &Session) -> Setting<'_> {
         let claims = self.claims.clone();
         Setting {
             job: &self.job,
             resharding: Arc::new(move || claims.is_resharding()),
             output: Arc::clone(&self.output),
+            lease: self.lease(session),
         }
     }
 
@@ -241,6 +245,15 @@ impl Run {
             (!hold.is_lost() && clock.monotonic() < session.deadline())
                 || flaws.has(Flaw::IgnoreLease)
         })
+    }
+
+    /// Until when what runs outside this process may go on, if its job says that it may not without a lease.
+    fn lease(&self, session: &Session) -> Lease {
+        if self.job.props.policies().on_lease_loss != LeaseLoss::Cancel {
+            return Lease::none();
+        }
+        let (session, clock) = (session.clone(), Arc::clone(&self.clock));
+        Lease::new(move || session.deadline().saturating_since(clock.monotonic()))
     }
 
     /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the

@@ -13,6 +13,7 @@ use super::{
     identity::Identity,
     job::NodeJob,
     run::{End, Run},
+    supervision::Supervision,
     timer::{Alarm, Timer},
     todo::{Task, Todo},
 };
@@ -52,6 +53,7 @@ pub(super) struct Shared {
     pub(super) alerts: Alerts,
     /// Who keeps what scripts print.
     pub(super) output: Arc<dyn Output>,
+    pub(super) supervision: Supervision,
     /// Precautions left out, in a simulation.
     pub(super) flaws: Flaws,
     pub(super) stop: Cancel,
@@ -99,11 +101,11 @@ impl Worker {
         ready: watch::Sender<bool>,
     ) -> Self {
         Self {
-            shared,
             local: entry.job,
+            work: shared.supervision.over(&entry.handler, entry.work),
             handler: entry.handler,
-            work: entry.work,
             listeners: Arc::new(Listeners::new(entry.listeners)),
+            shared,
             stop,
             ready,
         }

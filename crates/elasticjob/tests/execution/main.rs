@@ -5,6 +5,7 @@ mod certificate;
 mod fixture;
 
 mod script;
+mod unsupervised;
 
 #[cfg(feature = "http")]
 mod http;
@@ -17,3 +18,8 @@ mod mail;
 mod mail_server;
 #[cfg(feature = "http")]
 mod robots;
+
+/// Scripts as children of the test. Under a supervisor the same tests run in the crate `supervised`, which has a program that can be one.
+fn script_work() -> elasticjob::execution::ScriptWork {
+    elasticjob::execution::ScriptWork::default()
+}

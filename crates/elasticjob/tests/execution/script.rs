@@ -1,4 +1,6 @@
 //! Scripts: what they are told, how they end, and that nothing of them is left.
+//!
+//! The same with and without a supervisor: `crate::script_work` says which.
 
 use std::{
     fs,
@@ -8,12 +10,13 @@ use std::{
 };
 
 use elasticjob::{
-    execution::{Guard, Handler, Outcome, Output, Script, ScriptWork, Setting, Stream, attempt},
+    execution::{Guard, Handler, Lease, Outcome, Output, Script, Setting, Stream, attempt},
     job::{Job, Shard},
     runtime::CancelReason,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
     process::{Pid, PidfdFlags, pidfd_open},
 };
 use tempfile::TempDir;
@@ -22,10 +25,10 @@ use tokio::sync::mpsc;
 use crate::fixture::{self, PATIENCE};
 
 /// A shell script in a folder of its own, and what it prints.
-struct Stage {
+pub(crate) struct Stage {
     job: Job,
     lines: mpsc::UnboundedReceiver<(Stream, String)>,
-    handler: Arc<dyn Handler>,
+    pub(crate) handler: Arc<dyn Handler>,
     folder: TempDir,
 }
 
@@ -38,19 +41,23 @@ impl Output for Printed {
 }
 
 impl Stage {
-    fn with(script: &str, arguments: &str) -> Self {
+    pub(crate) fn with(script: &str, arguments: &str) -> Self {
+        Self::under(Lease::none(), script, arguments)
+    }
+
+    pub(crate) fn under(lease: Lease, script: &str, arguments: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("script.sh");
         fs::write(&file, script).unwrap();
         let line = format!("sh {} {arguments}", file.display());
         let job = fixture::job(&[("script.command.line", &line)]);
         let (sender, lines) = mpsc::unbounded_channel();
-        let setting = Setting { output: Arc::new(Printed(sender)), ..Setting::of(&job) };
-        let handler = fixture::handler(&ScriptWork, &setting);
+        let setting = Setting { lease, output: Arc::new(Printed(sender)), ..Setting::of(&job) };
+        let handler = fixture::handler(&crate::script_work(), &setting);
         Self { job, lines, handler, folder }
     }
 
-    fn shard(&self) -> Shard {
+    pub(crate) fn shard(&self) -> Shard {
         fixture::shard(&self.job, 1)
     }
 
@@ -69,24 +76,26 @@ impl Stage {
         run.await.expect("it ends").unwrap_err().to_string()
     }
 
-    async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(PATIENCE, self.lines.recv());
         line.await.expect("it prints").unwrap().1
     }
 }
 
 /// A process that was seen alive.
-struct Process(Pid, OwnedFd);
+pub(crate) struct Process(pub(crate) Pid, OwnedFd);
 
 impl Process {
-    fn numbered(line: &str) -> Self {
+    pub(crate) fn numbered(line: &str) -> Self {
         let pid = Pid::from_raw(line.parse().unwrap()).unwrap();
         Self(pid, pidfd_open(pid, PidfdFlags::empty()).expect("it lives"))
     }
 
-    fn ends_within(&self, patience: Duration) -> bool {
+    pub(crate) fn ends_within(&self, patience: Duration) -> bool {
         let patience = Timespec::try_from(patience).unwrap();
-        poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience)).unwrap() == 1
+        let look = || poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience));
+        // The runtime hears of every child that ends by a signal, which interrupts whoever waits here.
+        retry_on_intr(look).unwrap() == 1
     }
 }
 
@@ -145,7 +154,7 @@ async fn a_shell_is_there_if_asked_for() {
         ("elasticjob.script.shell", "true"),
     ]);
 
-    let failure = fixture::run(&ScriptWork, &job, 0).await.unwrap_err();
+    let failure = fixture::run(&crate::script_work(), &job, 0).await.unwrap_err();
 
     assert_eq!(failure.to_string(), "sh ended with exit code 7");
 }
@@ -174,7 +183,7 @@ async fn what_cannot_be_run_says_why() {
     ] {
         let job = fixture::job(&[("script.command.line", line)]);
 
-        let failure = fixture::run(&ScriptWork, &job, 0).await.unwrap_err();
+        let failure = fixture::run(&crate::script_work(), &job, 0).await.unwrap_err();
 
         assert!(failure.to_string().contains(why), "{failure}");
     }
@@ -204,7 +213,7 @@ async fn what_is_printed_is_kept_line_by_line_even_if_it_is_not_text() {
 }
 
 /// A family: a parent and a child that do not listen, a grandchild, one that left the group, and one that left its parents, too.
-const FAMILY: &str = r#"
+pub(crate) const FAMILY: &str = r#"
 trap '' TERM
 echo $$
 sh -c 'trap "" TERM; echo $$; sleep 1000 & echo $!; wait' &
@@ -215,7 +224,7 @@ sleep 1000
 "#;
 
 impl Stage {
-    async fn family(&mut self, run: &mut (impl Future + Unpin)) -> Vec<Process> {
+    pub(crate) async fn family(&mut self, run: &mut (impl Future + Unpin)) -> Vec<Process> {
         let mut family = Vec::new();
         while family.len() < 5 {
             tokio::select! {
@@ -227,7 +236,7 @@ impl Stage {
     }
 }
 
-fn survivors(family: &[Process]) -> Vec<Pid> {
+pub(crate) fn survivors(family: &[Process]) -> Vec<Pid> {
     family
         .iter()
         .filter(|process| !process.ends_within(PATIENCE))
@@ -302,6 +311,35 @@ async fn a_script_that_listens_can_tidy_up() {
 }
 
 #[tokio::test]
+async fn a_script_that_has_closed_its_output_can_tidy_up_too() {
+    let mut stage = Stage::with(
+        "trap 'touch \"$1\"; exit 0' TERM; echo ready; exec >&- 2>&-; while :; do sleep 0.01; done",
+        "",
+    );
+    let (script, tidied) =
+        (stage.folder.path().join("script.sh"), stage.folder.path().join("tidied"));
+    let line = format!("sh {} {}", script.display(), tidied.display());
+    stage.job = fixture::job(&[("script.command.line", &line)]);
+    let (sender, lines) = mpsc::unbounded_channel();
+    stage.lines = lines;
+    let setting = Setting { output: Arc::new(Printed(sender)), ..Setting::of(&stage.job) };
+    let handler = fixture::handler(&crate::script_work(), &setting);
+    let shard = stage.shard();
+    let cancel = shard.cancel().clone();
+    let mut run = Box::pin(handler.run(shard));
+    tokio::select! {
+        line = stage.line() => assert_eq!(line, "ready"),
+        _ = &mut run => panic!("it ended by itself"),
+    }
+
+    cancel.cancel(CancelReason::Requested);
+    let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
+
+    assert_eq!(failure.to_string(), "sh was ended: somebody asked for it");
+    assert!(tidied.exists());
+}
+
+#[tokio::test]
 async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut stage = Stage::with("(read line < \"$1\"; echo \"$line\") & exit 0", "");
@@ -309,7 +347,7 @@ async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let line = format!("sh {} {}", stage.folder.path().join("script.sh").display(), pipe.display());
     stage.job = fixture::job(&[("script.command.line", &line)]);
-    let handler = fixture::handler(&ScriptWork, &Setting::of(&stage.job));
+    let handler = fixture::handler(&crate::script_work(), &Setting::of(&stage.job));
 
     let run = async {
         handler.run(stage.shard()).await.unwrap();

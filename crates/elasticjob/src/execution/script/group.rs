@@ -13,9 +13,6 @@ use tokio::process::Child;
 
 use super::stragglers;
 
-/// How often to look for those that left: each look finds what was started during the last.
-const LOOKS: usize = 5;
-
 /// A process group that ends, with all that came of it, when this is dropped, unless it was [let go](Self::let_go).
 pub(super) struct Group {
     leader: Option<Pid>,
@@ -40,11 +37,7 @@ impl Group {
             return;
         }
         self.signal(Signal::KILL);
-        for _ in 0..LOOKS {
-            if stragglers::kill(&self.marks) == 0 {
-                return;
-            }
-        }
+        stragglers::kill(&self.marks);
     }
 
     /// Whether the leader has ended. It is not waited for: only looked at.

@@ -9,13 +9,16 @@
 //! * **How it is ended**: [its whole group](group) is asked to (`SIGTERM`), and killed when it has not ended after a while, together with
 //!   what had left the group. Dropping the run kills at once.
 //!
-//! This process can end a script only while it lives and is not frozen; a supervisor that outlives us is not part of this room.
+//! * **Who watches**: this process can end a script only while it lives and is not frozen. So scripts run under a [`supervisor`], a process that
+//!   outlives us; without one they run as [our own children](process), and outlive us.
 
 mod command_line;
 mod environment;
 mod group;
 mod lines;
+mod process;
 mod stragglers;
+mod supervisor;
 mod tail;
 
 use std::{
@@ -28,12 +31,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tokio::process::{Child, Command};
+use futures_util::FutureExt;
+use tokio::process::{ChildStderr, ChildStdout, Command};
 
-use self::{command_line::CommandLine, group::Group, lines::read_lines, tail::Tail};
+pub use self::supervisor::{Supervisor, supervise_if_asked};
+use self::{
+    command_line::CommandLine, lines::read_lines, process::Process, supervisor::Supervised,
+    tail::Tail,
+};
 use super::{
     failure::Failure,
     handler::Handler,
+    lease::Lease,
     output::{Output, Stream},
     work::{Setting, Work},
 };
@@ -50,12 +59,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The same if the lease is running out: less than the least time between being told and the end of the lease.
 const GRACE_OF_A_LEASE: Duration = Duration::from_millis(300);
-
-/// How long the system may take to end what was killed.
-const BURIAL: Duration = Duration::from_secs(2);
-
-/// How often to look whether a script that was asked to end has done so.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A script, as one job's configuration has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,8 +91,8 @@ impl Script {
         Path::new(&self.program)
     }
 
-    fn start(&self, shard: &Shard) -> io::Result<Child> {
-        let mut command = Command::new(&self.program);
+    /// Everything but the program: for the script itself, or for the supervisor that starts it and passes all of it on.
+    fn complete(&self, command: &mut Command, shard: &Shard) {
         command.args(&self.arguments).arg(shard.context().to_json());
         for (name, value) in environment::variables(shard) {
             match value {
@@ -98,23 +101,37 @@ impl Script {
             };
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).spawn()
     }
 }
 
 /// Scripts, registered for jobs of the type `SCRIPT`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ScriptWork;
+#[derive(Debug, Clone, Default)]
+pub struct ScriptWork {
+    supervisor: Option<Supervisor>,
+}
+
+impl ScriptWork {
+    /// Scripts that end when this process dies or is frozen for longer than its lease. Without a supervisor (`default`) they go on.
+    pub fn supervised(supervisor: Supervisor) -> Self {
+        Self { supervisor: Some(supervisor) }
+    }
+}
 
 impl Work for ScriptWork {
     fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
-        let script = Script::of(setting.job)?;
-        Ok(Arc::new(ScriptHandler { script, output: Arc::clone(&setting.output) }))
+        Ok(Arc::new(ScriptHandler {
+            script: Script::of(setting.job)?,
+            supervisor: self.supervisor.clone(),
+            lease: setting.lease.clone(),
+            output: Arc::clone(&setting.output),
+        }))
     }
 }
 
 struct ScriptHandler {
     script: Script,
+    supervisor: Option<Supervisor>,
+    lease: Lease,
     output: Arc<dyn Output>,
 }
 
@@ -122,14 +139,9 @@ struct ScriptHandler {
 impl Handler for ScriptHandler {
     async fn run(&self, shard: Shard) -> Result<(), Failure> {
         let program = &self.script.program;
-        let mut child = self
-            .script
-            .start(&shard)
-            .map_err(|error| Failure::new(format_args!("cannot start {program}: {error}")))?;
-        let mut group = Group::led_by(&child, environment::marks(&shard));
-
+        let mut running = self.start(&shard)?;
         let mut tail = Tail::default();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = running.output();
         let status = {
             let printed = async {
                 let stdout = async {
@@ -148,18 +160,14 @@ impl Handler for ScriptHandler {
                 };
                 tokio::join!(stdout, stderr);
             };
-            let mut printed = std::pin::pin!(printed);
-            // First its output, then itself: see `group`.
+            // Whoever ends a script waits for its output as well, which may have ended long ago.
+            let printed = printed.shared();
             tokio::select! {
-                status = async { printed.as_mut().await; child.wait().await } => {
-                    group.let_go();
-                    status
-                }
+                status = running.finished(printed.clone()) => status,
                 reason = shard.cancel().cancelled() => {
-                    end(&group, reason, printed).await;
-                    let _ = tokio::time::timeout(BURIAL, child.wait()).await;
-                    group.let_go();
-                    return Err(Failure::new(format_args!("{program} was ended: {reason}")));
+                    let lost = reason == CancelReason::LeaseLost;
+                    running.end(if lost { GRACE_OF_A_LEASE } else { GRACE }, printed).await;
+                    return Err(ended(program, reason));
                 }
             }
         };
@@ -168,28 +176,75 @@ impl Handler for ScriptHandler {
 }
 
 impl ScriptHandler {
+    fn start(&self, shard: &Shard) -> Result<Running, Failure> {
+        let (program, marks) = (&self.script.program, environment::marks(shard));
+        let Some(supervisor) = &self.supervisor else {
+            let mut command = Command::new(program);
+            self.script.complete(&mut command, shard);
+            let process = Process::start(command, marks);
+            return process.map(Running::Alone).map_err(|error| unstarted(program, &error));
+        };
+        let script = |command: &mut Command| {
+            command.arg(program);
+            self.script.complete(command, shard);
+        };
+        let supervised = Supervised::start(supervisor, script, self.lease.clone(), marks);
+        supervised.map(Running::Supervised).map_err(|error| {
+            Failure::new(format_args!("cannot start the supervisor of {program}: {error}"))
+        })
+    }
+
     fn tell(&self, shard: &Shard, stream: Stream, line: &str) {
         tracing::info!(job = %shard.job, shard = shard.item, stream = stream.as_str(), line, "script printed");
         self.output.line(shard, stream, line);
     }
 }
 
-/// Asks everybody to end, gives them a while, and ends them.
-async fn end(group: &Group, reason: CancelReason, printed: impl Future<Output = ()>) {
-    group.terminate();
-    let grace = if reason == CancelReason::LeaseLost { GRACE_OF_A_LEASE } else { GRACE };
-    let ended = async {
-        while !group.leader_has_ended() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    let _ = tokio::time::timeout(grace, async { tokio::join!(printed, ended) }).await;
-    group.kill();
+/// A script that runs. It is killed when this is dropped.
+enum Running {
+    Alone(Process),
+    Supervised(Supervised),
 }
 
-fn judge(program: &str, status: io::Result<ExitStatus>, tail: &Tail) -> Result<(), Failure> {
-    let status =
-        status.map_err(|error| Failure::new(format_args!("{program} was lost: {error}")))?;
+/// Why nobody knows a script's exit status.
+enum NoStatus {
+    Unstarted(io::Error),
+    LeaseLost,
+    Lost(io::Error),
+}
+
+impl Running {
+    fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        match self {
+            Self::Alone(process) => process.output(),
+            Self::Supervised(supervised) => supervised.output(),
+        }
+    }
+
+    async fn finished(
+        &mut self,
+        printed: impl Future<Output = ()> + Clone,
+    ) -> Result<ExitStatus, NoStatus> {
+        match self {
+            Self::Alone(process) => process.finished(printed).await.map_err(NoStatus::Lost),
+            Self::Supervised(supervised) => supervised.finished(printed).await,
+        }
+    }
+
+    async fn end(&mut self, grace: Duration, printed: impl Future<Output = ()> + Clone) {
+        match self {
+            Self::Alone(process) => process.end(grace, printed).await,
+            Self::Supervised(supervised) => supervised.end(grace, printed).await,
+        }
+    }
+}
+
+fn judge(program: &str, status: Result<ExitStatus, NoStatus>, tail: &Tail) -> Result<(), Failure> {
+    let status = status.map_err(|none| match none {
+        NoStatus::Unstarted(error) => unstarted(program, &error),
+        NoStatus::LeaseLost => ended(program, CancelReason::LeaseLost),
+        NoStatus::Lost(error) => Failure::new(format_args!("{program} was lost: {error}")),
+    })?;
     let end = match (status.code(), status.signal()) {
         (Some(0), _) => return Ok(()),
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -197,4 +252,12 @@ fn judge(program: &str, status: io::Result<ExitStatus>, tail: &Tail) -> Result<(
         (None, None) => "ended in an unknown way".to_owned(),
     };
     Err(Failure::new(format_args!("{program} {end}{}", tail.after_colon())))
+}
+
+fn unstarted(program: &str, error: &io::Error) -> Failure {
+    Failure::new(format_args!("cannot start {program}: {error}"))
+}
+
+fn ended(program: &str, reason: CancelReason) -> Failure {
+    Failure::new(format_args!("{program} was ended: {reason}"))
 }
