@@ -11,7 +11,7 @@
 //! * [`attempt()`] tries one shard until it is done or it makes no sense to try again; [`Runner`] does that for all shards of a run.
 //! * [`Guard`] keeps a handler from being polled after its lease. **Who is authoritative**: the lease. A handler that is done
 //!   after it has done nothing that counts.
-//! * [`Listener`]s are called before and after; [`Alerts`] tell somebody.
+//! * [`Listener`]s are called before and after on each instance, [`OnceListener`]s on one of them; [`Alerts`] tell somebody.
 //!
 //! This room knows jobs and never the registry: who may run what is decided elsewhere, and handed in.
 
@@ -28,6 +28,7 @@ mod handler;
 mod http;
 mod listener;
 mod observer;
+mod once;
 mod outcome;
 mod output;
 mod runner;
@@ -46,6 +47,7 @@ pub use self::{
     handler::{Handler, SimpleJob},
     listener::{Execution, Listener, Listeners},
     observer::Observer,
+    once::{OnceListener, OnceListeners},
     outcome::Outcome,
     output::{Output, Stream},
     runner::{Ran, Runner},

@@ -11,6 +11,7 @@ mod address;
 mod builder;
 mod error;
 mod job;
+mod once;
 mod run;
 mod running;
 mod timer;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::once::Once;
 use crate::{
     coordination::{
         ledger::State,
@@ -26,6 +27,7 @@ pub(super) struct Run {
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
+    pub(super) once: Once,
     pub(super) alerts: Alerts,
     pub(super) cancel: Cancel,
 }
@@ -59,6 +61,9 @@ impl Run {
         if let Err(failure) = self.listeners.before(&execution).await {
             self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
         }
+        if let Err(failure) = self.once.before(&self, &execution, &session, &cancel).await {
+            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
+        }
         let handler = self.work.prepare(&Setting::of(&self.job));
         let guarded = shards.into_iter().map(|shard| (shard, guard.clone())).collect();
         let running = self.runner.run(handler, Rules::of(&self.job), guarded);
@@ -67,6 +72,9 @@ impl Run {
             () = self.keep_lease(&session, &cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
         if let Err(failure) = self.listeners.after(&execution, &ran).await {
+            self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
+        }
+        if let Err(failure) = self.once.after(&self, &execution, &session, &cancel).await {
             self.tell(Notice::of_job(fire.job.clone(), &failure, self.clock.now()));
         }
         let mut ended = Vec::new();
@@ -102,7 +110,7 @@ impl Run {
 
     /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
     /// same, tells what runs to end. A guard alone would not do: it acts when a handler is polled, and a silent one is not.
-    async fn keep_lease(&self, session: &Session, cancel: &Cancel) {
+    pub(super) async fn keep_lease(&self, session: &Session, cancel: &Cancel) {
         let margin = margin(session.timeout());
         loop {
             let (now, end) = (self.clock.monotonic(), session.deadline() - margin);

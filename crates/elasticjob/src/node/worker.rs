@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 
 use super::{
     job::NodeJob,
+    once::Once,
     run::Run,
     timer::{Alarm, Timer},
 };
@@ -53,6 +54,7 @@ pub(super) struct Worker {
     handler: Handler,
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
+    once: Once,
     /// Ends this job's part: with the node, or before.
     stop: Cancel,
 }
@@ -67,8 +69,10 @@ enum End {
 
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>, entry: NodeJob, stop: Cancel) -> Self {
+        let once = Once::new(entry.once, &shared.randomness);
         Self {
             shared,
+            once,
             local: entry.job,
             handler: entry.handler,
             work: entry.work,
@@ -233,6 +237,7 @@ impl Worker {
             work: Arc::clone(&self.work),
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),
+            once: self.once.clone(),
             alerts: self.shared.alerts.clone(),
             cancel: cancel.clone(),
         }

@@ -1,0 +1,140 @@
+//! Listeners that are called once for every fire: this instance's part in it.
+//!
+//! Meeting the others is [`barrier`](crate::coordination::barrier)'s affair, calling the listener is
+//! [`execution`](crate::execution)'s; here the one is put around the other. A shard that was taken over from a dead instance meets nobody: the others are
+//! at their own runs, and would never come.
+
+use std::sync::Arc;
+
+use super::run::Run;
+use crate::{
+    coordination::{
+        barrier::{Arrival, Barrier, BarrierError, Gate},
+        tree::JobTree,
+    },
+    execution::{Execution, Failure, OnceListener, OnceListeners},
+    job::Reason,
+    registry::Session,
+    runtime::{Cancel, CancelReason, Randomness},
+};
+
+/// A job's once-listeners, and what meeting takes.
+#[derive(Clone)]
+pub(super) struct Once {
+    listeners: Arc<OnceListeners>,
+    randomness: Arc<dyn Randomness>,
+}
+
+impl Once {
+    pub(super) fn new(
+        listeners: Vec<Arc<dyn OnceListener>>,
+        randomness: &Arc<dyn Randomness>,
+    ) -> Self {
+        Self {
+            listeners: Arc::new(OnceListeners::new(listeners)),
+            randomness: Arc::clone(randomness),
+        }
+    }
+
+    /// Returns when every shard of this fire is about to run and the listeners have been called, here or elsewhere.
+    pub(super) async fn before(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        session: &Session,
+        cancel: &Cancel,
+    ) -> Result<(), Failure> {
+        self.leased(run, execution, session, cancel, Gate::Started).await
+    }
+
+    /// The same when every shard has ended.
+    pub(super) async fn after(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        session: &Session,
+        cancel: &Cancel,
+    ) -> Result<(), Failure> {
+        self.leased(run, execution, session, cancel, Gate::Completed).await
+    }
+
+    /// Waiting takes time: the lease is kept meanwhile, or there would be none left to run with.
+    async fn leased(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        session: &Session,
+        cancel: &Cancel,
+        gate: Gate,
+    ) -> Result<(), Failure> {
+        let is_taken_over =
+            execution.shards.iter().any(|shard| shard.attempt.reason == Reason::Failover);
+        if self.listeners.is_empty() || is_taken_over {
+            return Ok(());
+        }
+        tokio::select! {
+            met = self.meet(run, execution, cancel, gate) => met,
+            () = run.keep_lease(session, cancel) => unreachable!("it keeps the lease as long as somebody waits"),
+        }
+    }
+
+    async fn meet(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        cancel: &Cancel,
+        gate: Gate,
+    ) -> Result<(), Failure> {
+        let (Some(shard), false) = (execution.shards.first(), is_lost(cancel)) else {
+            // What ran without a lease is not ours to report.
+            return Ok(());
+        };
+        let arrival = Arrival {
+            run: execution.run.clone(),
+            due_at: shard.due_at,
+            shards: execution.shards.iter().map(|shard| shard.item).collect(),
+            total: shard.total.get(),
+        };
+        let barrier = Barrier {
+            tree: JobTree::new(run.registry.namespace(), &run.job.name)?,
+            registry: Arc::clone(&run.registry),
+            clock: Arc::clone(&run.clock),
+        };
+        let patience = match gate {
+            Gate::Started => self.listeners.started_timeout(),
+            Gate::Completed => self.listeners.completed_timeout(),
+        };
+        let ticket = self.randomness.bits();
+        let mut round = barrier.register(gate, arrival, ticket, patience).await?;
+        match round.all(cancel).await {
+            Ok(None) => Ok(()),
+            Ok(Some(last)) => {
+                let called = tokio::select! {
+                    called = self.call(run, execution, gate) => called,
+                    reason = cancel.cancelled() => Err(BarrierError::Cancelled(reason).into()),
+                };
+                let finished = last.finish().await;
+                called.and(finished.map_err(Failure::from))
+            }
+            // The node stops. Its shards have ended, and the others may know it.
+            Err(BarrierError::Cancelled(_)) if gate == Gate::Completed && !is_lost(cancel) => {
+                Ok(())
+            }
+            Err(error) => {
+                round.withdraw().await;
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn call(&self, run: &Run, execution: &Execution, gate: Gate) -> Result<(), Failure> {
+        match gate {
+            Gate::Started => self.listeners.before(execution, &*run.clock).await,
+            Gate::Completed => self.listeners.after(execution, &*run.clock).await,
+        }
+    }
+}
+
+fn is_lost(cancel: &Cancel) -> bool {
+    cancel.reason() == Some(CancelReason::LeaseLost)
+}
