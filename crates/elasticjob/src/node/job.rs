@@ -87,6 +87,6 @@ impl std::fmt::Debug for NodeJob {
         f.debug_struct("NodeJob")
             .field("job", &self.job.name)
             .field("handler", &self.handler)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -67,9 +67,7 @@ impl Once {
         cancel: &Cancel,
         gate: Gate,
     ) -> Result<(), Failure> {
-        let is_taken_over =
-            execution.shards.iter().any(|shard| shard.attempt.reason == Reason::Failover);
-        if self.listeners.is_empty() || is_taken_over {
+        if self.listeners.is_empty() || !takes_part(execution) {
             return Ok(());
         }
         tokio::select! {
@@ -116,8 +114,11 @@ impl Once {
                 let finished = last.finish().await;
                 called.and(finished.map_err(Failure::from))
             }
-            // The node stops. Its shards have ended, and the others may know it.
-            Err(BarrierError::Cancelled(_)) if gate == Gate::Completed && !is_lost(cancel) => {
+            // That somebody cancelled it is nothing to tell. What has ended has ended: the others may know it.
+            Err(BarrierError::Cancelled(_)) => {
+                if gate == Gate::Started || is_lost(cancel) {
+                    round.withdraw().await;
+                }
                 Ok(())
             }
             Err(error) => {
@@ -135,6 +136,33 @@ impl Once {
     }
 }
 
+/// Whether the other shards of the fire will be there, too: not when one was taken over from an instance that died.
+fn takes_part(execution: &Execution) -> bool {
+    execution.shards.iter().all(|shard| shard.attempt.reason != Reason::Failover)
+}
+
 fn is_lost(cancel: &Cancel) -> bool {
     cancel.reason() == Some(CancelReason::LeaseLost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Attempt, FencingToken, Fire, Job, Shard, TaskId};
+
+    #[test]
+    fn a_shard_that_was_taken_over_meets_nobody() {
+        let job = Job::named("settle").unwrap().shards(2);
+        let fire = Fire::scheduled(job.name.clone(), jiff::Timestamp::UNIX_EPOCH);
+        let task: TaskId = "settle@-@1@-@READY@-@1.2.3.4@-@5".parse().unwrap();
+        let execution = |reason| {
+            let shard = Shard::of(&job, &fire, task.clone(), 1, FencingToken::new(7))
+                .attempt(Attempt { reason, ..Attempt::FIRST });
+            Execution::new(task.clone(), fire.run.clone(), vec![shard])
+        };
+
+        assert!(takes_part(&execution(Reason::Due)));
+        assert!(takes_part(&execution(Reason::Misfire)));
+        assert!(!takes_part(&execution(Reason::Failover)));
+    }
 }

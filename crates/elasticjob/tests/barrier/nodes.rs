@@ -142,19 +142,23 @@ async fn until_whole(notes: &Notes, count: usize) {
 pub(crate) async fn a_listener_is_called_once_before_any_shard_runs_and_once_after_all_have_ended(
     ground: &dyn Ground,
 ) {
+    Log::listen();
     let notes = Notes::default();
-    let mut nodes = Vec::new();
+    let mut running = Vec::new();
     let mut members = Vec::new();
     for host in 1..4 {
         let member = ground.join("a-listener-is-called", None).await;
-        nodes.push(start(&member, host, &notes, PATIENCE, false).await);
+        running.push(start(&member, host, &notes, PATIENCE, false).await);
         members.push(member);
     }
     until_dealt(&*members[0].registry).await;
     notes.lock().unwrap().clear();
 
     until_whole(&notes, 3).await;
-    join_all(nodes).await;
+    let told = Log::read();
+    stop_all(running).await;
+
+    assert!(!told.contains("job failed"), "{told}");
 
     let runs = runs(&notes);
     // The first may have begun before we looked, the last may have been cut short by the end.
@@ -179,7 +183,7 @@ pub(crate) async fn one_that_does_not_come_is_told_and_the_job_runs_and_the_next
     let (one, two) = (ground.join(namespace, None).await, ground.join(namespace, None).await);
     let silent = ground.join(namespace, None).await;
     let short = Duration::from_millis(300);
-    let nodes = vec![
+    let running = vec![
         start(&one, 1, &notes, short, false).await,
         start(&two, 2, &notes, short, false).await,
     ];
@@ -207,7 +211,7 @@ pub(crate) async fn one_that_does_not_come_is_told_and_the_job_runs_and_the_next
     member.leave().await;
 
     until_whole(&notes, 2).await;
-    join_all(nodes).await;
+    stop_all(running).await;
 }
 
 pub(crate) async fn a_listener_that_fails_is_told_and_the_job_runs(ground: &dyn Ground) {
@@ -222,8 +226,8 @@ pub(crate) async fn a_listener_that_fails_is_told_and_the_job_runs(ground: &dyn 
     node.stop().await;
 }
 
-async fn join_all(nodes: Vec<Running>) {
-    futures_util::future::join_all(nodes.into_iter().map(Running::stop)).await;
+async fn stop_all(running: Vec<Running>) {
+    futures_util::future::join_all(running.into_iter().map(Running::stop)).await;
 }
 
 thread_local! {

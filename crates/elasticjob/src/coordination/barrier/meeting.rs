@@ -281,10 +281,10 @@ impl Round {
         let mut look = clock.monotonic() + LOOK;
         loop {
             self.drain();
-            if self.watch.is_current() {
-                if let Some(open) = self.judge().await? {
-                    return Ok(open);
-                }
+            if self.watch.is_current()
+                && let Some(open) = self.judge().await?
+            {
+                return Ok(open);
             }
             let now = clock.monotonic();
             if now >= self.deadline {
@@ -592,5 +592,52 @@ impl fmt::Display for Shards<'_> {
         let numbers: Vec<String> = self.0.iter().map(u32::to_string).collect();
         let noun = if numbers.len() == 1 { "shard" } else { "shards" };
         write!(f, "{noun} {}", numbers.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::{
+        registry::{memory::MemoryServer, plant},
+        testing::ManualClock,
+    };
+
+    #[tokio::test]
+    async fn a_wait_ends_when_its_time_has_come_and_not_before() {
+        let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
+        let server = MemoryServer::new(Arc::new(clock.clone()));
+        let registry = server.join("shop".parse().unwrap()).await.unwrap();
+        let job: crate::job::JobName = "settle".parse().unwrap();
+        let tree = JobTree::new(registry.namespace(), &job).unwrap();
+        plant(&registry, &tree.config()).await.unwrap();
+        let registry = Arc::new(registry);
+        let barrier = Barrier { registry, clock: Arc::new(clock.clone()), tree };
+        let arrival = Arrival {
+            run: RunId::scheduled(job, Timestamp::UNIX_EPOCH),
+            due_at: Timestamp::UNIX_EPOCH,
+            shards: vec![0, 2],
+            total: 4,
+        };
+        let patience = Duration::from_mins(1);
+        let mut round = barrier.register(Gate::Started, arrival, 1, patience).await.unwrap();
+        let cancel = Cancel::new();
+        let mut waiting = Box::pin(round.all(&cancel));
+
+        clock.advance(Duration::from_secs(59));
+        for _ in 0..100 {
+            assert!((&mut waiting).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(1));
+        let late = waiting.await.unwrap_err();
+
+        assert_eq!(
+            late.to_string(),
+            "before the run: not all shards came within 60s, shards 1, 3 not; \
+             hint: has every instance of the job this listener, and is none of them stuck?"
+        );
     }
 }
