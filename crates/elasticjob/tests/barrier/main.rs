@@ -64,6 +64,7 @@ everywhere! {
     scenarios::one_has_the_turn_and_the_others_go_on_when_it_is_through
     scenarios::whoever_gives_up_takes_only_its_own_away_and_the_next_round_is_whole
     scenarios::what_a_dead_run_left_behind_does_not_count
+    scenarios::triggered_runs_meet_though_each_has_a_name_of_its_own
     scenarios::a_disabled_shard_is_not_waited_for
     scenarios::a_java_instance_waits_for_the_root_to_go
     scenarios::a_java_instance_can_have_the_turn

@@ -101,12 +101,17 @@ impl Instance {
         shards: &[u32],
         patience: Duration,
     ) -> Result<Round, BarrierError> {
-        let arrival = Arrival {
-            run: run(fire),
-            due_at: due(fire),
-            shards: shards.to_vec(),
-            total: self.total,
-        };
+        self.arrive(run(fire), due(fire), shards, patience).await
+    }
+
+    async fn arrive(
+        &self,
+        run: RunId,
+        due_at: Timestamp,
+        shards: &[u32],
+        patience: Duration,
+    ) -> Result<Round, BarrierError> {
+        let arrival = Arrival { run, due_at, shards: shards.to_vec(), total: self.total };
         self.barrier.register(Gate::Started, arrival, 7, patience).await
     }
 }
@@ -223,6 +228,19 @@ pub(crate) async fn what_a_dead_run_left_behind_does_not_count(ground: &dyn Grou
     assert_eq!(scene.registered().await, None);
 }
 
+pub(crate) async fn triggered_runs_meet_though_each_has_a_name_of_its_own(ground: &dyn Ground) {
+    let scene = Scene::new(ground, "triggered-runs-meet", 2).await;
+    let (one, two) = (scene.join().await, scene.join().await);
+
+    let rounds = vec![
+        one.arrive(RunId::triggered(1), due(1), &[0], PATIENCE).await.unwrap(),
+        two.arrive(RunId::triggered(2), due(2), &[1], PATIENCE).await.unwrap(),
+    ];
+
+    assert_eq!(meet(rounds).await, 1);
+    assert_eq!(scene.registered().await, None);
+}
+
 pub(crate) async fn a_disabled_shard_is_not_waited_for(ground: &dyn Ground) {
     let scene = Scene::new(ground, "a-disabled-shard", 3).await;
     scene.create(&scene.tree.shard(1, Part::Disabled), "").await;
@@ -305,6 +323,16 @@ pub(crate) async fn who_has_gone_on_is_not_waited_for(ground: &dyn Ground) {
         matches!(&error, BarrierError::GoneOn { shards, .. } if *shards == BTreeSet::from([2])),
         "{error}"
     );
+    round.withdraw().await;
+
+    // Those that are out of step meet again at the later fire.
+    let two = scene.join().await;
+    let ahead = two.register(7, &[1, 2], PATIENCE).await;
+    let mut behind = one.register(6, &[0], PATIENCE).await;
+    let error = all(&mut behind).await.unwrap_err();
+    assert!(matches!(error, BarrierError::GoneOn { .. }), "{error}");
+    behind.withdraw().await;
+    assert_eq!(meet(vec![ahead, one.register(7, &[0], PATIENCE).await]).await, 1);
 }
 
 pub(crate) async fn when_the_one_with_the_turn_dies_another_one_has_it(ground: &dyn Ground) {

@@ -33,6 +33,13 @@ impl Registration {
         self.data == run.to_string()
     }
 
+    /// Whether it is certainly of a later round.
+    pub(super) fn is_ahead(&self, run: &RunId) -> bool {
+        let theirs = std::str::from_utf8(&self.data).ok().and_then(|text| text.parse().ok());
+        let theirs = theirs.as_ref().and_then(RunId::due_at);
+        run.due_at().is_some_and(|mine| theirs.is_some_and(|theirs| theirs > mine))
+    }
+
     /// Whether it is of the round of this run, as far as one can tell; `dealt` is when the shard got its present owner.
     pub(super) fn counts(&self, run: &RunId, dealt: Zxid) -> bool {
         if self.names(run) {
@@ -176,6 +183,7 @@ mod tests {
         ] {
             let found = registration(&data, created);
             assert_eq!(found.counts(&mine, dealt), counts, "{data:?} at {created} for {mine}");
+            assert_eq!(found.is_ahead(&mine), data == run(6).to_string(), "{data:?} for {mine}");
         }
     }
 

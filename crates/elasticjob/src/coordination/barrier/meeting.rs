@@ -24,8 +24,10 @@ use crate::{
 
 /// How often a write is tried again when somebody else writes at the same time.
 const TRIES: usize = 8;
-/// How often to look at what the watch does not show: disabled shards, the ledger.
-const LOOK: Duration = Duration::from_secs(1);
+/// How soon to look again at what the watch does not show, disabled shards and the ledger; then half as often each time.
+const LOOK: Duration = Duration::from_millis(50);
+/// At least this often.
+const LOOK_AT_LEAST: Duration = Duration::from_secs(1);
 /// How long to queue for the turn before looking again whether it is still wanted.
 const QUEUE: Duration = Duration::from_secs(2);
 /// How much longer than the listener may take the others wait for the gate to be cleared.
@@ -278,7 +280,8 @@ impl Round {
     /// gate is open.
     pub async fn all(&mut self, cancel: &Cancel) -> Result<Option<Last>, BarrierError> {
         let clock = Arc::clone(&self.barrier.clock);
-        let mut look = clock.monotonic() + LOOK;
+        // At once, too: who is out of step has to learn it soon, or it would never be in step again.
+        let (mut look, mut pause) = (clock.monotonic(), LOOK);
         loop {
             self.drain();
             if self.watch.is_current()
@@ -291,7 +294,7 @@ impl Round {
                 return Err(self.late());
             }
             if now >= look {
-                look = now + LOOK;
+                (look, pause) = (now + pause, (pause * 2).min(LOOK_AT_LEAST));
                 self.look_for_the_missing().await?;
                 continue;
             }
@@ -349,6 +352,12 @@ impl Round {
         let found = self.barrier.found(self.gate).await?.unwrap_or_default();
         let lacking = lacking(&self.expected, &found, &self.arrival.run, &self.dealt);
         let complete = lacking.is_empty() && self.is_there(&found);
+        let ahead = found.iter().filter(|there| there.is_ahead(&self.arrival.run));
+        let shards: BTreeSet<u32> = ahead.filter_map(Registration::shard).collect();
+        let shards = &shards & &lacking;
+        if !shards.is_empty() && self.is_there(&found) {
+            return Err(BarrierError::GoneOn { gate: self.gate, shards });
+        }
         self.stale = lacking;
         Ok(complete.then_some(found))
     }
