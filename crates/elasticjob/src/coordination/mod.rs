@@ -4,6 +4,7 @@
 //! functions of a [`view`]; acts are short exchanges with the registry that say what was seen and fail if it is no longer so. A
 //! [`member`] holds them together for one instance in one job. User code never runs here.
 
+pub mod barrier;
 pub mod claim;
 pub mod flaw;
 pub mod latch;

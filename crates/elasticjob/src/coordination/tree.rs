@@ -169,6 +169,31 @@ impl JobTree {
         self.at(format_args!("trigger/{id}"))
     }
 
+    /// The parent of the gates where the shards of a fire meet.
+    pub fn guarantee(&self) -> Path {
+        self.at("guarantee")
+    }
+
+    /// Where those meet that are about to run.
+    pub fn started(&self) -> Path {
+        self.at("guarantee/started")
+    }
+
+    /// Where they queue to be the one that calls the listener.
+    pub fn started_latch(&self) -> Path {
+        self.at("guarantee/started-latch")
+    }
+
+    /// Where those meet that have run.
+    pub fn completed(&self) -> Path {
+        self.at("guarantee/completed")
+    }
+
+    /// Where they queue to be the one that calls the listener.
+    pub fn completed_latch(&self) -> Path {
+        self.at("guarantee/completed-latch")
+    }
+
     /// The registry's clock, read by writing.
     pub fn system_time(&self) -> Path {
         self.at("systemTime/current")

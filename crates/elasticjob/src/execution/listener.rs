@@ -78,7 +78,7 @@ impl Listeners {
     }
 }
 
-async fn called(call: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(super) async fn called(call: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     let result = result.unwrap_or_else(|payload| Err(Failure::panicked(&*payload)));
     result.map_err(|failure| Failure::new(format_args!("a listener failed: {failure}")))

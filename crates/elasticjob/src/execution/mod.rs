@@ -12,7 +12,7 @@
 //! * [`Guard`] keeps a handler from being polled after its lease. **Who is authoritative**: the lease. A handler that is done
 //!   after it has done nothing that counts.
 //! * [`Lease`] says how long a handler may go on with what it has outside this process; a [`Supervisor`] holds scripts to it.
-//! * [`Listener`]s are called before and after; [`Alerts`] tell somebody.
+//! * [`Listener`]s are called before and after on each instance, [`OnceListener`]s on one of them; [`Alerts`] tell somebody.
 //!
 //! This room knows jobs and never the registry: who may run what is decided elsewhere, and handed in.
 
@@ -30,6 +30,7 @@ mod http;
 mod lease;
 mod listener;
 mod observer;
+mod once;
 mod outcome;
 mod output;
 mod runner;
@@ -50,6 +51,7 @@ pub use self::{
     lease::Lease,
     listener::{Execution, Listener, Listeners},
     observer::Observer,
+    once::{OnceListener, OnceListeners},
     outcome::Outcome,
     output::{Output, Stream},
     runner::{Ran, Runner},

@@ -68,6 +68,14 @@ impl RunId {
         Self(Run::Triggered(random & !VERSION & !VARIANT | 4 << 76 | 0b10 << 62))
     }
 
+    /// When it was due, if the schedule asked for it.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Run::Scheduled { millis, .. } => Timestamp::from_millisecond(*millis).ok(),
+            Run::Triggered(_) => None,
+        }
+    }
+
     /// Whether the schedule asked for it.
     pub fn is_scheduled(&self) -> bool {
         matches!(self.0, Run::Scheduled { .. })

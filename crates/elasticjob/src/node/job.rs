@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::declared::Place;
 use crate::{
-    execution::{IntoWork, Listener, ScriptWork, Work},
+    execution::{IntoWork, Listener, OnceListener, ScriptWork, Work},
     job::{Handler, Job},
 };
 
@@ -28,6 +28,7 @@ pub struct NodeJob {
     pub(super) handler: Handler,
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
+    pub(super) once: Vec<Arc<dyn OnceListener>>,
     /// Where it is declared, if it is.
     pub(super) place: Option<Place>,
 }
@@ -51,7 +52,7 @@ impl NodeJob {
     }
 
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
-        Self { job, handler, work, listeners: Vec::new(), place: None }
+        Self { job, handler, work, listeners: Vec::new(), once: Vec::new(), place: None }
     }
 
     /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs
@@ -74,6 +75,13 @@ impl NodeJob {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listeners.push(listener);
+        self
+    }
+
+    /// Tells this listener once for every fire, on one of the instances. All of them have to have it: they wait for each other.
+    #[must_use]
+    pub fn once(mut self, listener: Arc<dyn OnceListener>) -> Self {
+        self.once.push(listener);
         self
     }
 

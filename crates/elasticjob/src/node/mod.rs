@@ -14,6 +14,7 @@ mod declared;
 mod error;
 mod identity;
 mod job;
+mod once;
 mod run;
 mod running;
 mod supervision;

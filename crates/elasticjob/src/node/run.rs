@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use super::busy::Busy;
+use super::{busy::Busy, once::Once};
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -33,6 +33,7 @@ pub(super) struct Run {
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
+    pub(super) once: Once,
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
     pub(super) busy: Busy,
@@ -66,15 +67,19 @@ impl Run {
             Why::Late { .. } => Reason::Misfire,
             Why::CatchUp => Reason::CatchUp,
         };
+        let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
+        let cancel = self.cancel.child();
         let request = Request {
             fire: fire.clone(),
             why,
             patience,
-            cancel: self.cancel.child(),
+            cancel: cancel.clone(),
             busy: self.busy.shards(),
         };
-        match self.claims.claim(request).await {
-            Ok(claimed) => self.execute(claimed, reason).await,
+        let claimed = self.claims.claim(request).await;
+        let whole = if is_whole { self } else { Self { once: self.once.nobody(), ..self } };
+        match claimed {
+            Ok(claimed) => whole.execute(claimed, reason, &cancel).await,
             Err(Refused::Nothing) => End::Nothing,
             Err(Refused::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
@@ -89,8 +94,9 @@ impl Run {
 
     /// Takes over a share of what the dead left behind, and runs it.
     pub(super) async fn take_over(self) -> End {
-        match self.claims.take(self.cancel.child(), self.busy.shards()).await {
-            Ok(claimed) => self.execute(claimed, Reason::Failover).await,
+        let cancel = self.cancel.child();
+        match self.claims.take(cancel.clone(), self.busy.shards()).await {
+            Ok(claimed) => self.execute(claimed, Reason::Failover, &cancel).await,
             Err(_) => End::Nothing,
         }
     }
@@ -123,7 +129,8 @@ impl Run {
         end
     }
 
-    async fn execute(self, claimed: Claimed, reason: Reason) -> End {
+    /// `cancel` is what all of its shards are cancelled by.
+    async fn execute(self, claimed: Claimed, reason: Reason, cancel: &Cancel) -> End {
         let fire = &claimed.fire;
         let session = self.registry.session();
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
@@ -155,17 +162,23 @@ impl Run {
             {
                 handler = Err(thrown);
             }
+            if let Err(failure) = self.once.before(&self, &execution, cancel).await
+                && let Verdict::Throw(thrown) = self.tell(fire, &failure)
+            {
+                handler = Err(thrown);
+            }
             let ran = self.runner.run(handler, Rules::of(&self.job), shards).await;
             if let Err(failure) = self.listeners.after(&execution, &ran).await {
                 let _ = self.tell(fire, &failure);
             }
+            if let Err(failure) = self.once.after(&self, &execution, cancel).await {
+                let _ = self.tell(fire, &failure);
+            }
             ran
         };
-        let holds: Vec<Cancel> =
-            claimed.shards.iter().map(|claim| claim.hold.cancel().clone()).collect();
         let ran = tokio::select! {
             ran = running => ran,
-            () = self.keep_lease(&session, &holds) => unreachable!("it keeps the lease as long as something runs"),
+            () = self.keep_lease(&session, cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
         let mut ended = Vec::new();
         for (ran, claim) in ran.iter().zip(&claimed.shards) {
@@ -258,16 +271,14 @@ impl Run {
 
     /// Asks the leader often enough that the lease does not run out while something runs; when it is about to run out all the
     /// same, tells what runs to end. A guard alone would not do: it acts when a handler is polled, and a silent one is not.
-    async fn keep_lease(&self, session: &Session, running: &[Cancel]) {
+    async fn keep_lease(&self, session: &Session, running: &Cancel) {
         let margin = margin(session.timeout());
         let gives_up = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
             && !self.flaws.has(Flaw::IgnoreLease);
         loop {
             let (now, end) = (self.clock.monotonic(), session.deadline() - margin);
             if now >= end && gives_up {
-                for cancel in running {
-                    cancel.cancel(CancelReason::LeaseLost);
-                }
+                running.cancel(CancelReason::LeaseLost);
             }
             let next = now + session.timeout() / 6;
             let look = if end > now { next.min(end) } else { next };

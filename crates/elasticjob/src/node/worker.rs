@@ -12,6 +12,7 @@ use super::{
     busy::Busy,
     identity::Identity,
     job::NodeJob,
+    once::Once,
     run::{End, Run},
     supervision::Supervision,
     timer::{Alarm, Timer},
@@ -66,6 +67,7 @@ pub(super) struct Worker {
     handler: Handler,
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
+    once: Once,
     /// Ends this job's part: with the node, or before.
     stop: Cancel,
     /// Whether it can run what is due, for whoever wants to know.
@@ -105,6 +107,7 @@ impl Worker {
             work: shared.supervision.over(&entry.handler, entry.work),
             handler: entry.handler,
             listeners: Arc::new(Listeners::new(entry.listeners)),
+            once: Once::new(entry.once, &shared.randomness),
             shared,
             stop,
             ready,
@@ -341,6 +344,7 @@ impl Worker {
             work: Arc::clone(&self.work),
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),
+            once: self.once.clone(),
             alerts: self.shared.alerts.clone(),
             output: Arc::clone(&self.shared.output),
             busy: life.busy.clone(),

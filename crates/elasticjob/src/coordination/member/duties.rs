@@ -53,8 +53,8 @@ pub(super) struct Memory {
     pub(super) dealing: bool,
     /// Somebody who held shards may be dead: who holds what has to be looked at.
     pub(super) is_suspicious: bool,
-    /// Somebody who holds shards is absent, and yet its process lives: it may be leaving, or die while it does.
-    pub(super) is_undecided: bool,
+    /// Ids that hold shards and are absent, and yet not dead: they may be leaving, or die while they do.
+    pub(super) undecided: BTreeSet<String>,
     /// How often the view had changed at the last second look.
     pub(super) tidied_at: Option<u64>,
     /// Ids that hold shards and are absent, each with when it counts as dead.
@@ -80,7 +80,7 @@ pub(super) struct Memory {
 impl Memory {
     /// Sets the next second look. Not all instances at once.
     pub(super) fn look_again_at(&mut self, now: Monotonic, randomness: &dyn Randomness) {
-        let tick = if self.is_undecided { SOON } else { TICK };
+        let tick = if self.undecided.is_empty() { TICK } else { SOON };
         self.next_tick = Some(now + tick.mul_f64(0.8 + 0.4 * randomness.fraction()));
         self.reconciled_at.get_or_insert(now);
     }

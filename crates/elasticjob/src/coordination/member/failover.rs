@@ -44,7 +44,7 @@ impl Actor {
     /// Looks who holds what, and buries what the dead held.
     pub(super) async fn bury(&mut self) -> Result<(), Error> {
         self.memory.is_suspicious = false;
-        self.memory.is_undecided = false;
+        self.memory.undecided.clear();
         let unread = self.view.unread_holders();
         if let Err(error) = self.read(&unread).await {
             self.memory.is_suspicious = true;
@@ -65,7 +65,7 @@ impl Actor {
             match self.is_dead(&id).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.memory.is_undecided = true;
+                    self.memory.undecided.insert(id.to_string());
                     self.memory.look_again_at(self.clock.monotonic(), &*self.randomness);
                     continue;
                 }

@@ -30,7 +30,7 @@ impl Actor {
         }
         self.reconcile(now).await?;
         // What has not changed needs no second look, unless time alone makes a difference.
-        let waits = self.memory.is_undecided
+        let waits = !self.memory.undecided.is_empty()
             || !self.memory.deserted.is_empty()
             || self.memory.idle_since.is_some();
         if self.memory.tidied_at.replace(self.changes) == Some(self.changes) && !waits {
