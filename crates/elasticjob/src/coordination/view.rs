@@ -5,6 +5,9 @@
 //! *dirty* until it has been read, and nothing may be decided from it meanwhile: [`View::dirty`] lists what to read,
 //! [`View::learn`] takes the answer.
 //!
+//! A claim is the exception, because claims come and go with every fire of every peer: that there is one says all as long as
+//! the shard's owner is there, and it is read only once that is in doubt. One's own is not read at all: [`View::claimed`].
+//!
 //! The mirror is passive and pure: it does no I/O and takes no decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::tree::{JobTree, Part, Place};
-use crate::registry::{Event, Node, Path, Stat, Version, Zxid};
+use crate::{
+    job::InstanceId,
+    registry::{Event, Node, Path, Stat, Version, Zxid},
+};
 
 /// What is known of a node whose data matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,10 +185,27 @@ impl View {
                 (Part::Failovering, &shard.failovering),
             ];
             for (part, known) in parts {
-                look(known.as_ref(), &|| self.tree.shard(*number, part));
+                if part != Part::Running || self.is_in_doubt(shard) {
+                    look(known.as_ref(), &|| self.tree.shard(*number, part));
+                }
             }
         }
         dirty
+    }
+
+    /// Whether a claim on this shard may be somebody's who is not its owner, or not there.
+    fn is_in_doubt(&self, shard: &ShardView) -> bool {
+        let owner = shard.owner.as_ref().and_then(Known::text);
+        shard.failover.is_some() || owner.is_none_or(|owner| !self.instances.contains_key(owner))
+    }
+
+    /// Takes that the claim now seen on `shard` is `owner`'s, created by the transaction `created`: whoever wrote it need not read it.
+    pub fn claimed(&mut self, shard: u32, owner: &InstanceId, created: Zxid) {
+        let Some(shard) = self.shards.get_mut(&shard) else { return };
+        if shard.running == Some(Known::Dirty) {
+            let data = owner.to_string().into();
+            shard.running = Some(Known::Read(Document { data, version: Version(0), created }));
+        }
     }
 
     /// Takes what was read at `path`; `None` when the registry said that there is nothing.
@@ -322,6 +345,43 @@ mod tests {
         );
         view.learn(&config, None);
         assert_eq!(view.config, None);
+    }
+
+    #[test]
+    fn a_claim_is_read_only_when_its_owner_is_not_there() {
+        let mut view = view();
+        let (instance, owner) =
+            (view.tree().instance("here@-@1"), view.tree().shard(0, Part::Owner));
+        let running = view.tree().shard(0, Part::Running);
+        for path in [&instance, &owner, &running] {
+            view.apply(&apply(path));
+        }
+        view.learn(&instance, Some(node("")));
+        assert_eq!(view.dirty(), [owner.clone(), running.clone()], "nobody knows whose it is");
+
+        view.learn(&owner, Some(node("here@-@1")));
+        assert!(view.dirty().is_empty());
+        view.apply(&Event::Delete { path: instance });
+
+        assert_eq!(view.dirty(), [running]);
+    }
+
+    #[test]
+    fn ones_own_claim_is_known_until_it_changes() {
+        let mut view = view();
+        let running = view.tree().shard(0, Part::Running);
+        let me = "10.0.0.1@-@1".parse().unwrap();
+        view.claimed(0, &me, Zxid(7));
+        assert!(view.shards.is_empty(), "what is not seen is not taken for granted");
+
+        view.apply(&apply(&running));
+        view.claimed(0, &me, Zxid(7));
+        let known = view.shards[&0].running.clone().unwrap();
+        assert_eq!((known.text(), known.read().unwrap().created), (Some(me.as_str()), Zxid(7)));
+        view.apply(&Event::Delete { path: running.clone() });
+        view.apply(&apply(&running));
+
+        assert_eq!(view.shards[&0].running, Some(Known::Dirty));
     }
 
     #[test]

@@ -71,4 +71,5 @@ everywhere! {
     a_trigger_is_taken_and_told
     an_instance_that_is_taken_out_is_told_and_starts_nothing_more_but_still_releases
     what_is_stored_wins_and_the_drift_is_told
+    a_claim_that_somebody_replaced_is_not_given_back
 }

@@ -287,3 +287,22 @@ pub(crate) async fn what_is_stored_wins_and_the_drift_is_told(ground: &dyn Groun
     assert_eq!(two.member.drift().len(), 1);
     assert_eq!(two.member.drift()[0].key, "shardingTotalCount");
 }
+
+pub(crate) async fn a_claim_that_somebody_replaced_is_not_given_back(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "replaced-claim").await;
+    let node = cluster.join(1, job(2)).await;
+    cluster.eventually("both are one's", 2, &[2]).await;
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+
+    let running = cluster.tree.shard(1, Part::Running);
+    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
+    finish(&node, &fire, claimed).await;
+
+    let left = cluster.registry().get(&running).await.unwrap();
+    assert_eq!(left.map(|node| node.data), Some("10.0.0.9@-@9".into()));
+    let own = cluster.tree.shard(0, Part::Running);
+    assert_eq!(cluster.registry().exists(&own).await.unwrap(), None);
+    node.member.leave().await;
+}

@@ -1,6 +1,10 @@
 //! The task that owns a member's view and writes in its name.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use tokio::{
@@ -19,13 +23,13 @@ use crate::{
         latch,
         ledger::{Page, Seen, State},
         sharding::{Dealer, plan},
-        tree::{JobTree, Part},
+        tree::{JobTree, Part, Place},
         view::{Document, Known, View},
     },
     job::{Difference, FencingToken, Fire, InstanceId, Job, Strategy},
     registry::{
-        Create, Done, Error, Expected, Op, Registry, SessionId, SessionState, States, Version,
-        Watch, Zxid, plant,
+        Committed, Create, Done, Error, Event, Expected, Op, Registry, SessionId, SessionState,
+        States, Version, Watch, Zxid, plant,
     },
     runtime::{Clock, Monotonic, Randomness},
 };
@@ -209,7 +213,10 @@ impl Actor {
             while let Some(event) = self.watch.try_next() {
                 self.view.apply(&event);
             }
-            let dirty = self.view.dirty();
+            let mut dirty = self.view.dirty();
+            // Of the claims, ours have to be known: whether they are still there decides what we may give back.
+            let unread = self.claims.keys().filter(|shard| self.is_unread(**shard));
+            dirty.extend(unread.map(|shard| self.tree.shard(*shard, Part::Running)));
             if dirty.is_empty() || !self.view.is_current() {
                 return Ok(());
             }
@@ -428,14 +435,9 @@ impl Actor {
                 None => return Err(error),
             }
         };
-        let ledger = self.tree.ledger();
-        let versions = committed.done.iter().filter_map(|done| match done {
-            Done::Set(version) => Some(*version),
-            Done::Created(path) if path.parent().as_ref() == Some(ledger) => Some(Version(0)),
-            Done::Created(_) | Done::Deleted | Done::Checked => None,
-        });
         let shards: Vec<(u32, Version)> =
-            stakes.0.iter().map(|(shard, _)| *shard).zip(versions).collect();
+            stakes.0.iter().map(|(shard, _)| *shard).zip(self.written(&committed)).collect();
+        self.recognise(&shards, committed.zxid);
         for (shard, version) in &shards {
             self.claims.insert(*shard, committed.zxid);
             let before = self.pages.remove(shard).unwrap_or_default();
@@ -444,6 +446,23 @@ impl Actor {
         }
         self.keep_what_is_ours(fire, Claimed { shards, token: FencingToken::new(committed.zxid.0) })
             .await
+    }
+
+    /// What our claim created needs no reading: its notifications stand before its answer. Except where something has gone meanwhile.
+    fn recognise(&mut self, claimed: &[(u32, Version)], created: Zxid) {
+        let mut gone = BTreeSet::new();
+        while let Some(event) = self.watch.try_next() {
+            match (self.view.apply(&event), event) {
+                (Some(Place::Shard(shard, Part::Running)), Event::Delete { .. }) => {
+                    gone.insert(shard);
+                }
+                (_, Event::Init) => return,
+                _ => {}
+            }
+        }
+        for (shard, _) in claimed.iter().filter(|(shard, _)| !gone.contains(shard)) {
+            self.view.claimed(*shard, &self.me, created);
+        }
     }
 
     /// The claim's answer was a sync: whatever moved before it is seen now, and what is not ours any more is given back.
@@ -485,8 +504,10 @@ impl Actor {
         } else {
             self.registry.multi(claimant.release(&together)).await.map(Some)
         };
+        let mut written = Vec::new();
         match released {
-            Ok(_) => {}
+            Ok(None) => {}
+            Ok(Some(committed)) => written.extend(self.written(&committed)),
             // One of them changed under us: each for itself, so that the others are not held up.
             Err(Error::Member { .. }) => {
                 for page in &together {
@@ -504,6 +525,10 @@ impl Actor {
         for (shard, _, _) in &pages {
             self.claims.remove(shard);
             self.pages.remove(shard);
+        }
+        // What we wrote ourselves need not be read for the next fire.
+        for ((shard, page, _), version) in together.into_iter().zip(written) {
+            self.pages.insert(shard, Seen { page, version: Some(version) });
         }
         self.catch_up().await
     }
@@ -550,6 +575,18 @@ impl Actor {
         Ok(seen)
     }
 
+    /// The versions of the pages a multi wrote, in order.
+    fn written(&self, committed: &Committed) -> Vec<Version> {
+        let pages = committed.done.iter().filter_map(|done| match done {
+            Done::Set(version) => Some(*version),
+            Done::Created(path) if path.parent().as_ref() == Some(self.tree.ledger()) => {
+                Some(Version(0))
+            }
+            Done::Created(_) | Done::Deleted | Done::Checked => None,
+        });
+        pages.collect()
+    }
+
     fn claimant(&self) -> Option<Claimant<'_>> {
         Some(Claimant {
             tree: &self.tree,
@@ -594,6 +631,10 @@ impl Actor {
                     && shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
             })
             .map(|(shard, _)| *shard)
+    }
+
+    fn is_unread(&self, shard: u32) -> bool {
+        self.view.shards.get(&shard).is_some_and(|shard| shard.running == Some(Known::Dirty))
     }
 
     /// Whether `running` is still what our claim created, or was never written.
