@@ -216,6 +216,8 @@ impl View {
             self.vanish(&place);
             return;
         };
+        // A copy: what an adapter hands out may be a slice that keeps a whole read buffer alive.
+        let data = Bytes::copy_from_slice(&data);
         let document = Known::Read(Document { data, version, created });
         match place {
             Place::Server(address) => drop(self.servers.insert(address, document)),

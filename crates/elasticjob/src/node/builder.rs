@@ -205,7 +205,7 @@ impl Node {
         // All at once: a thousand jobs join in the time of a few round trips.
         let joined = futures_util::future::try_join_all(workers.iter().map(Worker::join)).await?;
         for (worker, member) in workers.into_iter().zip(joined) {
-            tasks.spawn(worker.run(member));
+            tasks.spawn(Box::new(worker).run(member));
         }
         let mut clockwork = Tasks::new();
         clockwork.spawn(timer.run());

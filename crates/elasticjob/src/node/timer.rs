@@ -83,7 +83,9 @@ impl Timer {
                 // Those who were told go first.
                 tokio::task::yield_now().await;
                 let mut book = self.shared.lock();
-                told.into_iter().for_each(|(key, told)| book.arrange(key, now.max(told)));
+                for (key, told) in told {
+                    book.arrange(key, now.max(told));
+                }
             }
             let (wake, now) = (self.clock.monotonic(), self.clock.now());
             let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);

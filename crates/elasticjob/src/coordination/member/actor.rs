@@ -64,7 +64,7 @@ pub(super) struct Actor {
     parked: Vec<Parked>,
     elections: JoinSet<()>,
     is_shut_down: bool,
-    inbox: mpsc::Receiver<Command>,
+    inbox: mpsc::Receiver<Box<Command>>,
     told: mpsc::UnboundedSender<News>,
 }
 
@@ -88,7 +88,7 @@ impl Actor {
         randomness: Arc<dyn Randomness>,
         dealer: Option<Arc<dyn Dealer>>,
         joining: Joining,
-        inbox: mpsc::Receiver<Command>,
+        inbox: mpsc::Receiver<Box<Command>>,
         told: mpsc::UnboundedSender<News>,
     ) -> Result<(Self, Vec<Difference>), JoinError> {
         let name = joining.local.name.clone();
@@ -154,8 +154,8 @@ impl Actor {
         }
     }
 
-    /// Until the member leaves, is shut down, or its session ends.
-    pub(super) async fn run(mut self) {
+    /// Until the member leaves, is shut down, or its session ends. Boxed, because a future has room twice for what it is given.
+    pub(super) async fn run(mut self: Box<Self>) {
         loop {
             let again = match self.keep_house().await {
                 Ok(()) => None,
@@ -179,7 +179,7 @@ impl Actor {
                     Some(event) => drop(self.view.apply(&event)),
                     None => return,
                 },
-                command = self.inbox.recv() => match command {
+                command = self.inbox.recv() => match command.map(|command| *command) {
                     Some(Command::Leave { reply }) => {
                         self.leave().await;
                         let _ = reply.send(());

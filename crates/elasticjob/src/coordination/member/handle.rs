@@ -79,7 +79,8 @@ pub struct Member {
     claims: Claims,
     news: mpsc::UnboundedReceiver<News>,
     id: InstanceId,
-    job: Job,
+    // Boxed, because a member is handed from future to future.
+    job: Box<Job>,
     drift: Vec<Difference>,
     // Ends the actor when the member is dropped.
     _tasks: Tasks,
@@ -88,7 +89,8 @@ pub struct Member {
 /// A member's right to claim; clones are the same right.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    commands: mpsc::Sender<Command>,
+    // Boxed, because a channel keeps room for 32 of them, empty or not.
+    commands: mpsc::Sender<Box<Command>>,
 }
 
 impl Member {
@@ -105,9 +107,9 @@ impl Member {
         let id = joining.instance.id.clone();
         let (actor, drift) =
             Actor::join(registry, clock, randomness, dealer, joining, inbox, told).await?;
-        let job = actor.job().clone();
+        let job = Box::new(actor.job().clone());
         let mut tasks = Tasks::new();
-        tasks.spawn(actor.run());
+        tasks.spawn(Box::new(actor).run());
         Ok(Self { claims: Claims { commands }, news, id, job, drift, _tasks: tasks })
     }
 
@@ -139,7 +141,7 @@ impl Member {
     /// Leaves the job: leadership first, then the instance.
     pub async fn leave(self) {
         let (reply, answer) = oneshot::channel();
-        if self.claims.commands.send(Command::Leave { reply }).await.is_ok() {
+        if self.claims.commands.send(Box::new(Command::Leave { reply })).await.is_ok() {
             let _ = answer.await;
         }
     }
@@ -150,7 +152,7 @@ impl Claims {
     pub async fn claim(&self, fire: &Fire, patience: Duration) -> Result<Claimed, Refused> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Claim { fire: fire.clone(), patience, reply };
-        self.commands.send(command).await.map_err(|_| Refused::Left)?;
+        self.commands.send(Box::new(command)).await.map_err(|_| Refused::Left)?;
         answer.await.map_err(|_| Refused::Left)?
     }
 
@@ -162,7 +164,7 @@ impl Claims {
     ) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Release { fire: fire.clone(), ended, reply };
-        self.commands.send(command).await.map_err(|_| Error::Closed)?;
+        self.commands.send(Box::new(command)).await.map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 }
