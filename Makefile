@@ -26,10 +26,11 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper: prints a table, fails below the bar
+bench: ## tinykeeper and its client against the real ZooKeeper, and a thousand jobs on it: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p bench
 	$(CARGO) run --release -p bench -- registry
+	$(CARGO) run --release -p bench -- jobs
 
 sim: ## the seeded tests with SEEDS random cases each (default 2000)
 	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: decoding::

@@ -9,6 +9,8 @@ use tokio::{
 };
 
 mod files;
+mod jobs;
+mod process;
 mod registry;
 mod statistics;
 mod stopwatch;
@@ -27,6 +29,8 @@ struct Options {
 enum Benchmark {
     /// tinykeeper against ZooKeeper, and our client against zookeeper-client
     Registry(registry::Options),
+    /// a thousand jobs in one process, on ZooKeeper
+    Jobs,
 }
 
 #[tokio::main]
@@ -68,5 +72,11 @@ async fn interrupted() {
 async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     match benchmark {
         Benchmark::Registry(options) => registry::run(options).await,
+        Benchmark::Jobs => jobs::run().await,
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the results, for whoever runs this")]
+fn say(line: &str) {
+    println!("{line}");
 }

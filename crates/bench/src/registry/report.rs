@@ -15,7 +15,7 @@ use super::{
     row::{Row, Sample},
 };
 use crate::{
-    BoxError,
+    BoxError, say,
     statistics::{median, ratio},
 };
 
@@ -213,11 +213,6 @@ fn grouped(number: f64) -> String {
         text.push(digit);
     }
     text
-}
-
-#[expect(clippy::print_stdout, reason = "the results, for whoever runs this")]
-fn say(line: &str) {
-    println!("{line}");
 }
 
 #[cfg(test)]

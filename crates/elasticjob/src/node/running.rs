@@ -80,7 +80,7 @@ impl Running {
         let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone(), tell_ready);
         let member = worker.join().await?;
         let mut tasks = Tasks::new();
-        tasks.spawn(worker.run(member));
+        tasks.spawn(Box::new(worker).run(member));
         reservation.take(Place::Taken { worker: tasks, stop, ready });
         Ok(())
     }

@@ -139,7 +139,7 @@ impl Worker {
     }
 
     /// Lives in the job, over as many sessions as it takes, until the node stops or somebody shuts the instance down.
-    pub(super) async fn run(self, mut member: Member) {
+    pub(super) async fn run(self: Box<Self>, mut member: Member) {
         let mut life = Life {
             since: self.shared.clock.now(),
             is_caught_up: false,
@@ -157,7 +157,8 @@ impl Worker {
             member = loop {
                 tokio::select! {
                     _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
-                    joined = self.join() => match joined {
+                    // Boxed: it is large and rare, and every worker would carry the room for it.
+                    joined = Box::pin(self.join()) => match joined {
                         Ok(member) => break member,
                         Err(error) => {
                             tracing::error!(job = %self.local.name, %error, "cannot join again yet");

@@ -198,7 +198,6 @@ mod tests {
 
         assert!(!gone_on(&Page::default()));
         assert!(!gone_on(&page(run(5), 5, State::Running)));
-        assert!(!gone_on(&page(run(5), 5, State::Withdrawn)));
         assert!(!gone_on(&page(run(4), 4, State::Running)));
         assert!(gone_on(&page(run(5), 5, State::Done)));
         assert!(gone_on(&page(run(5), 5, State::Lost)));

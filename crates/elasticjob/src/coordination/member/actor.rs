@@ -82,7 +82,7 @@ pub(super) struct Actor {
     is_connected: bool,
     is_ready: bool,
     resharding: Arc<AtomicBool>,
-    inbox: mpsc::Receiver<Command>,
+    inbox: mpsc::Receiver<Box<Command>>,
     told: mpsc::UnboundedSender<News>,
 }
 
@@ -97,7 +97,7 @@ impl Actor {
     pub(super) async fn join(
         ground: Ground,
         joining: Joining,
-        inbox: mpsc::Receiver<Command>,
+        inbox: mpsc::Receiver<Box<Command>>,
         told: mpsc::UnboundedSender<News>,
         resharding: Arc<AtomicBool>,
     ) -> Result<(Self, Vec<Difference>), JoinError> {
@@ -181,7 +181,7 @@ impl Actor {
     }
 
     /// Until the member leaves, is shut down, or its session ends.
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self: Box<Self>) {
         loop {
             let again = match self.keep_house().await {
                 Ok(true) => None,
@@ -212,10 +212,10 @@ impl Actor {
                     Some(event) => self.apply(&event),
                     None => return,
                 },
-                command = self.inbox.recv() => match command {
+                command = self.inbox.recv() => match command.map(|command| *command) {
                     Some(Command::Leave { reply }) => {
                         self.leave().await;
-                        let _ = reply.send(());
+                        Self::answer(reply, ());
                         return;
                     }
                     Some(command) => self.obey(command).await,

@@ -160,7 +160,8 @@ pub struct Member {
     claims: Claims,
     news: mpsc::UnboundedReceiver<News>,
     id: InstanceId,
-    job: Job,
+    // Boxed, because a member is handed from future to future.
+    job: Box<Job>,
     drift: Vec<Difference>,
     // Ends the actor when the member is dropped.
     _tasks: Tasks,
@@ -169,7 +170,8 @@ pub struct Member {
 /// A member's right to claim; clones are the same right.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    commands: mpsc::Sender<Command>,
+    // Boxed, because a channel keeps room for 32 of them, empty or not.
+    commands: mpsc::Sender<Box<Command>>,
     resharding: Arc<AtomicBool>,
 }
 
@@ -182,9 +184,9 @@ impl Member {
         let resharding = Arc::new(AtomicBool::new(false));
         let (actor, drift) =
             Actor::join(ground, joining, inbox, told, Arc::clone(&resharding)).await?;
-        let job = actor.job().clone();
+        let job = Box::new(actor.job().clone());
         let mut tasks = Tasks::new();
-        tasks.spawn(actor.run());
+        tasks.spawn(Box::new(actor).run());
         Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
     }
 
@@ -216,7 +218,7 @@ impl Member {
     /// Leaves the job: leadership first, then the instance.
     pub async fn leave(self) {
         let (reply, answer) = oneshot::channel();
-        if self.claims.commands.send(Command::Leave { reply }).await.is_ok() {
+        if self.claims.commands.send(Box::new(Command::Leave { reply })).await.is_ok() {
             let _ = answer.await;
         }
     }
@@ -251,7 +253,7 @@ impl Claims {
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.ok()?;
+        self.commands.send(Box::new(command(reply))).await.ok()?;
         answer.await.ok()
     }
 }

@@ -126,7 +126,11 @@ impl Walker {
 
     fn give(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
-        self.whole |= event == Event::InitDone;
+        if event == Event::InitDone {
+            self.whole = true;
+            // Changes come one by one: the room of the whole picture is not needed again.
+            self.ready.shrink_to_fit();
+        }
         Some(event)
     }
 

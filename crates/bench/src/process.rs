@@ -1,0 +1,51 @@
+//! What the kernel says about a process.
+
+use std::{fs, str::FromStr};
+
+use crate::BoxError;
+
+/// Memory in use, in megabytes of a million bytes.
+pub(crate) fn resident(pid: u32) -> Result<f64, BoxError> {
+    Ok(megabytes(status(pid, "VmRSS")?))
+}
+
+/// The most memory it ever used, in megabytes of a million bytes.
+pub(crate) fn resident_at_most(pid: u32) -> Result<f64, BoxError> {
+    Ok(megabytes(status(pid, "VmHWM")?))
+}
+
+/// How many threads it has.
+pub(crate) fn threads(pid: u32) -> Result<usize, BoxError> {
+    status(pid, "Threads")
+}
+
+fn megabytes(kibibytes: f64) -> f64 {
+    kibibytes * 1024.0 / 1e6
+}
+
+fn status<T: FromStr>(pid: u32, name: &str) -> Result<T, BoxError> {
+    let file = format!("/proc/{pid}/status");
+    let status =
+        fs::read_to_string(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    Ok(number_in(&status, name).ok_or_else(|| format!("no {name} in {file}"))?)
+}
+
+fn number_in<T: FromStr>(status: &str, name: &str) -> Option<T> {
+    let (_, value) =
+        status.lines().filter_map(|line| line.split_once(':')).find(|line| line.0 == name)?;
+    value.trim().trim_end_matches("kB").trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_kb_and_means_kibibytes() {
+        let status = "Name:\ttinykeeper\nVmRSS:\t   10000 kB\nRssAnon:\t 1 kB\nThreads:\t7\n";
+
+        assert!((number_in(status, "VmRSS").map(megabytes).unwrap() - 10.24).abs() < 1e-9);
+        assert_eq!(number_in(status, "Threads"), Some(7));
+        assert_eq!(number_in::<f64>("Name:\ttinykeeper\n", "VmRSS"), None);
+    }
+}

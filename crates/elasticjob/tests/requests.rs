@@ -1,0 +1,181 @@
+//! What a fire costs: requests for each fire and instance, counted by a real ZooKeeper, for each connection by itself.
+//!
+//! Many jobs, every second, so that a few seconds are many fires. The counters are read when nothing runs: every page of the
+//! ledger says that its shard is done with the same fire, before and after. Whatever a connection sent in between counts,
+//! pings and syncs too, so what is asserted is more than what is promised.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use elasticjob::{
+    coordination::{
+        ledger::{Page, State},
+        tree::JobTree,
+    },
+    job::{Failover, Job, Shard},
+    node::{Node, Running},
+    registry::{Registry, SessionId, ZooKeeperSettings, zookeeper},
+};
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use testbed::ZooKeeper;
+use tokio::sync::mpsc;
+
+// One server for all tests: each has a namespace of its own. It ends with the process.
+static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const JOBS: u32 = 25;
+const SHARDS: u32 = 4;
+/// Seconds to count: 75 fires.
+const SECONDS: i64 = 3;
+const BAR: u64 = 2;
+
+/// Several instances of the same jobs, and somebody who looks on.
+struct Cluster {
+    instances: Vec<(SessionId, Running)>,
+    observer: Arc<dyn Registry>,
+    pages: Vec<elasticjob::registry::Path>,
+    ran: mpsc::UnboundedReceiver<Timestamp>,
+}
+
+/// The jobs between two fires.
+struct Calm {
+    /// The last fire of every job.
+    due_at: Timestamp,
+    /// What each instance has sent until now.
+    sent: Vec<u64>,
+}
+
+async fn connect(namespace: &str) -> Arc<dyn Registry> {
+    let settings = ZooKeeperSettings::new([ZOOKEEPER.address().into()], namespace.parse().unwrap());
+    Arc::new(zookeeper::ZooKeeper::connect(&settings).await.unwrap())
+}
+
+impl Cluster {
+    async fn start(namespace: &str, size: u8, failover: Failover) -> Self {
+        let observer = connect(namespace).await;
+        let (tell, ran) = mpsc::unbounded_channel();
+        let names: Vec<String> = (0..JOBS).map(|number| format!("job-{number}")).collect();
+        let mut instances = Vec::new();
+        for host in 1..=size {
+            let registry = connect(namespace).await;
+            let session = registry.session().id();
+            let mut node = Node::on(registry).address([10, 0, 0, host].into());
+            for name in &names {
+                let job = Job::named(name).unwrap().cron("* * * * * ?").unwrap().shards(SHARDS);
+                let tell = tell.clone();
+                node = node.job(job.if_node_dies(failover), move |shard: Shard| {
+                    let told = tell.send(shard.due_at);
+                    async move { told.map_err(|_| std::io::Error::other("nobody listens")) }
+                });
+            }
+            instances.push((session, node.start().await.unwrap()));
+        }
+        let trees = names
+            .iter()
+            .map(|name| JobTree::new(observer.namespace(), &name.parse().unwrap()).unwrap());
+        let pages = trees.flat_map(|tree| (0..SHARDS).map(move |shard| tree.page(shard))).collect();
+        Self { instances, observer, pages, ran }
+    }
+
+    /// Waits until nothing runs, every instance has its share of every job, and the last fire was at `earliest` or later.
+    async fn calm(&self, earliest: Timestamp) -> Calm {
+        let waited = tokio::time::timeout(PATIENCE, async {
+            loop {
+                if let Some(due_at) = self.all_done().await.filter(|due_at| *due_at >= earliest) {
+                    let sent = self.sent();
+                    if self.all_done().await == Some(due_at) {
+                        return Calm { due_at, sent };
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        waited.await.expect("there is a moment when nothing runs")
+    }
+
+    /// The fire all shards of all jobs are done with, if it is the same and all instances had a share.
+    async fn all_done(&self) -> Option<Timestamp> {
+        let read = join_all(self.pages.iter().map(|path| self.observer.get(path))).await;
+        let mut due = BTreeSet::new();
+        let mut owners: Vec<BTreeSet<String>> = Vec::new();
+        for (number, node) in read.into_iter().enumerate() {
+            let page = Page::read(&node.unwrap()?.data).unwrap();
+            if page.state != State::Done {
+                return None;
+            }
+            due.insert(page.due_at?);
+            if number.is_multiple_of(SHARDS as usize) {
+                owners.push(BTreeSet::new());
+            }
+            owners.last_mut()?.insert(page.owner?.to_string());
+        }
+        let shared = owners.iter().all(|owners| owners.len() == self.instances.len());
+        due.first().copied().filter(|_| shared && due.len() == 1)
+    }
+
+    /// Packets the server received from each instance.
+    fn sent(&self) -> Vec<u64> {
+        let connections = ZOOKEEPER.four_letter("cons");
+        let received: BTreeMap<i64, u64> = connections.lines().filter_map(connection).collect();
+        self.instances.iter().map(|(session, _)| received[&session.0]).collect()
+    }
+}
+
+/// The session and the packets received, from a line such as ` /127.0.0.1:4[1](queued=0,recved=5,sent=5,sid=0x1,…)`.
+fn connection(line: &str) -> Option<(i64, u64)> {
+    let field = |name: &str| line.split(['(', ',', ')']).find_map(|part| part.strip_prefix(name));
+    let session = u64::from_str_radix(field("sid=0x")?, 16).ok()?;
+    Some((session.cast_signed(), field("recved=")?.parse().ok()?))
+}
+
+async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, failover: Failover) {
+    let mut cluster = Cluster::start(namespace, size, failover).await;
+
+    let before = cluster.calm(Timestamp::UNIX_EPOCH).await;
+    let after = cluster.calm(before.due_at + SignedDuration::from_secs(SECONDS)).await;
+    for (_, instance) in cluster.instances {
+        instance.stop().await;
+    }
+
+    let seconds = after.due_at.duration_since(before.due_at).as_secs().unsigned_abs();
+    let fires = seconds * u64::from(JOBS);
+    let mut ran = 0;
+    while let Some(due_at) = cluster.ran.recv().await {
+        ran += u64::from(due_at > before.due_at && due_at <= after.due_at);
+    }
+    assert_eq!(ran, fires * u64::from(SHARDS), "every shard of every fire ran");
+    let each: Vec<u64> = after.sent.iter().zip(&before.sent).map(|(b, a)| b - a).collect();
+    assert!(
+        each.iter().all(|requests| *requests <= BAR * fires),
+        "{each:?} requests of {size} instances for {fires} fires"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_fire_costs_one_instance_two_requests() {
+    a_fire_costs_each_instance_two_requests("one-waits", 1, Failover::Wait).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_fire_costs_one_instance_two_requests_with_failover() {
+    a_fire_costs_each_instance_two_requests("one-takes-over", 1, Failover::TakeOver).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_fire_costs_each_of_three_instances_two_requests() {
+    a_fire_costs_each_instance_two_requests("three-wait", 3, Failover::Wait).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_fire_costs_each_of_three_instances_two_requests_with_failover() {
+    a_fire_costs_each_instance_two_requests("three-take-over", 3, Failover::TakeOver).await;
+}
