@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     claiming::{Held, Parked, Releasing},
-    duties::{Duty, Memory, duties},
+    duties::{Duty, Memory, duties, has_ghosts},
     failover::Taking,
     handle::{Command, Ground, News, Refused},
     join::{JoinError, Joining, entry, settle_configuration},
@@ -29,7 +29,7 @@ use crate::{
         flaw::Flaws,
         latch::Turn,
         ledger::Seen,
-        sharding::Dealers,
+        sharding::{Dealers, plan},
         tree::{JobTree, Place},
         trigger::Trigger,
         view::{Document, Known, View},
@@ -293,11 +293,31 @@ impl Actor {
             }
             let dirty = self.view.dirty();
             if dirty.is_empty() || !self.view.is_current() {
-                self.resharding.store(self.view.necessary, Ordering::Relaxed);
+                self.tell_streams();
                 return Ok(());
             }
             self.read(&dirty).await?;
         }
+    }
+
+    /// Streams have to end when shards are dealt, and when what they work on belongs to somebody else by now: it can move only when its run
+    /// is over. What the leader will decide follows from what everybody sees.
+    fn tell_streams(&mut self) {
+        if self.held.is_empty() {
+            self.memory.planned = None;
+        } else {
+            let ground: (BTreeSet<String>, u32) =
+                (self.view.instances.keys().cloned().collect(), self.job.shards.get());
+            if self.memory.planned.as_ref().is_none_or(|(known, _)| *known != ground) {
+                let now_ms = self.clock.now().as_millisecond();
+                let plan = plan(&self.view, &self.job, &self.dealers, now_ms);
+                let later = plan.map(|plan| plan.later).unwrap_or_default();
+                let moves = later.iter().any(|shard| self.held.contains_key(shard));
+                self.memory.planned = Some((ground, moves));
+            }
+        }
+        let moves = self.memory.planned.as_ref().is_some_and(|(_, moves)| *moves);
+        self.resharding.store(self.view.necessary || moves, Ordering::Relaxed);
     }
 
     /// Forgets everything and looks again.
@@ -327,6 +347,7 @@ impl Actor {
             self.catch_up().await?;
             let seen = self.changes;
             self.configure();
+            self.unmonitor().await?;
             self.watch_claims().await?;
             self.presence.note(&self.view, &self.job, self.clock.now());
             self.settle_releases().await?;
@@ -359,7 +380,10 @@ impl Actor {
 
     /// Tells the owner what there is to do for it. Whatever is not done is told again when it is new.
     fn tell_what_there_is(&mut self) {
-        let is_ready = !self.is_shut_down && self.is_connected && self.is_settled();
+        let is_ready = !self.is_shut_down
+            && self.is_connected
+            && self.is_settled()
+            && !has_ghosts(&self.view, &self.job);
         if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
             self.tell(News::Ready);
         }

@@ -328,6 +328,40 @@ impl Actor {
         Ok(())
     }
 
+    /// Executions are not monitored any more: what says that ours run goes, and the runs go on.
+    pub(super) async fn unmonitor(&mut self) -> Result<(), Error> {
+        if self.job.monitor == Monitor::Executions || !self.view.is_current() {
+            return Ok(());
+        }
+        let shown: Vec<u32> = self
+            .held
+            .iter()
+            .filter(|(shard, held)| held.is_monitored && self.is_my_claim(**shard, held))
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in shown {
+            let (Some(claimant), Some(held)) = (self.claimant(), self.held.get(&shard)) else {
+                continue;
+            };
+            let view = self.view.shards.get(&shard);
+            let steps =
+                claimant.release([(shard, &held.page, held.version, view, held.claimed_in)]);
+            match self.registry.multi(steps.ops()).await {
+                Ok(committed) => {
+                    let version = steps.pages(&committed).first().map(|(_, version)| *version);
+                    if let (Some(held), Some(version)) = (self.held.get_mut(&shard), version) {
+                        held.is_monitored = false;
+                        held.version = version;
+                    }
+                    self.pages.remove(&shard);
+                }
+                Err(Error::Member { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.catch_up().await
+    }
+
     /// Whether `running` is still what our claim created.
     fn is_my_claim(&self, shard: u32, held: &Held) -> bool {
         let running = self.view.shards.get(&shard).and_then(|shard| shard.running.as_ref());

@@ -47,6 +47,8 @@ pub(super) struct Memory {
     pub(super) dealt_for: Option<(BTreeSet<String>, u32)>,
     /// Shards that were to move and ran.
     pub(super) later: BTreeSet<u32>,
+    /// For which instances and how many shards it was last thought through what will move, and whether something of ours will.
+    pub(super) planned: Option<((BTreeSet<String>, u32), bool)>,
     /// An election is going on.
     pub(super) electing: bool,
     /// We have begun to deal and do not know that it is over.
@@ -178,11 +180,25 @@ fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
         .later
         .iter()
         .any(|shard| view.shards.get(shard).is_some_and(|shard| shard.running.is_none()));
+    let has_too_many = view.shards.range(total..).any(|(_, shard)| shard.running.is_none());
+    view.necessary
+        || !is_for_these
+        || !is_dealt
+        || can_move
+        || has_ghosts(view, job)
+        || has_too_many
+}
+
+/// Whether shards that could be dealt belong to somebody who is not there.
+pub(super) fn has_ghosts(view: &View, job: &Job) -> bool {
+    if job.resharding == Resharding::Static
+        || available(view, job).is_none_or(|candidates| candidates.is_empty())
+    {
+        return false;
+    }
     // One that runs keeps its owner, dead or alive, until it is known what becomes of it.
-    let has_ghosts = view.shards.range(..total).any(|(_, shard)| {
+    view.shards.range(..job.shards.get()).any(|(_, shard)| {
         let owner = shard.owner.as_ref().and_then(Known::text);
         shard.running.is_none() && owner.is_some_and(|id| !view.instances.contains_key(id))
-    });
-    let has_too_many = view.shards.range(total..).any(|(_, shard)| shard.running.is_none());
-    view.necessary || !is_for_these || !is_dealt || can_move || has_ghosts || has_too_many
+    })
 }

@@ -10,8 +10,8 @@ use super::{
     duties::{is_enabled, leads},
 };
 use crate::{
-    coordination::{flaw::Flaw, tree::Part, view::Known},
-    job::{Failover, InstanceId, Monitor, Resharding},
+    coordination::{flaw::Flaw, view::Known},
+    job::{Failover, InstanceId, Resharding},
     registry::{Error, Expected, Op},
     runtime::Monotonic,
 };
@@ -42,7 +42,6 @@ impl Actor {
             gone.extend(self.flags_of_nothing());
             gone.extend(self.deserted_servers(now));
         }
-        gone.extend(self.unmonitored());
         for op in gone {
             match self.registry.multi(vec![op]).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
@@ -109,17 +108,6 @@ impl Actor {
             }
         }
         gone
-    }
-
-    /// Executions are not monitored any more: what says that ours run goes.
-    fn unmonitored(&self) -> Vec<Op> {
-        if self.job.monitor == Monitor::Executions {
-            return Vec::new();
-        }
-        let ours = self.view.shards.iter().filter(|(_, shard)| {
-            shard.running.as_ref().and_then(Known::text) == Some(self.me.as_str())
-        });
-        ours.map(|(shard, _)| delete(self.tree.shard(*shard, Part::Running))).collect()
     }
 
     /// A Java leader that fixed its list before we came never looks at us again, unless our server changes.
