@@ -28,8 +28,10 @@ use jiff::Timestamp;
 const NOON: &str = "2026-11-15T12:00:00Z";
 
 /// What ran: when it was due, where, which shard, why.
+type Ran = (String, String, u32, Reason);
+
 #[derive(Clone, Default)]
-struct Book(Arc<Mutex<Vec<(String, String, u32, Reason)>>>);
+struct Book(Arc<Mutex<Vec<Ran>>>);
 
 impl Book {
     /// A handler that notes what it is given and takes so long.
@@ -53,7 +55,7 @@ impl Book {
     }
 
     /// What ran since the last look: due (without the date), server, shard, why.
-    fn take(&self) -> Vec<(String, String, u32, Reason)> {
+    fn take(&self) -> Vec<Ran> {
         let mut ran = std::mem::take(&mut *self.0.lock().unwrap());
         for entry in &mut ran {
             entry.0 = entry.0.trim_start_matches("2026-11-15T").trim_end_matches('Z').to_owned();
@@ -87,8 +89,7 @@ async fn configure(cluster: &mut Cluster, job: Job) {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_takes_too_long_is_made_up_for_right_after_and_once() {
     let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
-    let _node =
-        node(&mut cluster, every("0 0/2 * * * ?"), &book, Duration::from_secs(5 * 60)).await;
+    let _node = node(&mut cluster, every("0 0/2 * * * ?"), &book, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:06:59Z").await;
     assert_eq!(book.dues(), [("12:02:00".into(), Reason::Due)]);
@@ -101,7 +102,7 @@ async fn a_run_that_takes_too_long_is_made_up_for_right_after_and_once() {
 async fn without_misfire_what_was_due_during_a_run_is_left_out() {
     let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
     let job = every("0 0/2 * * * ?").if_late(Misfire::Skip);
-    let _node = node(&mut cluster, job, &book, Duration::from_secs(5 * 60)).await;
+    let _node = node(&mut cluster, job, &book, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:08:01Z").await;
 
@@ -160,10 +161,17 @@ async fn what_a_dead_node_ran_another_runs_again_at_once_and_only_once() {
 }
 
 /// Shows noon when the test began, and so much more; time passes as tokio's does.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Wall {
     began: tokio::time::Instant,
     ahead: Duration,
+}
+
+impl Wall {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn new() -> Self {
+        Self { began: tokio::time::Instant::now(), ahead: Duration::ZERO }
+    }
 }
 
 #[async_trait]
@@ -184,13 +192,12 @@ impl Clock for Wall {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_off_is_no_reason_not_to_run_unless_the_alert_throws() {
     for (alert, runs) in [("LOG", 1), ("THROW", 0)] {
-        let (book, began) = (Book::default(), tokio::time::Instant::now());
-        let clock = |ahead| Arc::new(Wall { began, ahead });
-        let server = MemoryServer::new(clock(Duration::ZERO));
+        let (book, clock) = (Book::default(), Wall::new());
+        let server = MemoryServer::new(Arc::new(clock));
         let registry = Arc::new(server.join("test".parse().unwrap()).await.unwrap());
         let job = every("30 * * * * ?").max_time_diff(MaxTimeDiff::seconds(60)).alert(alert);
         let node = Node::on(registry)
-            .clock(clock(Duration::from_mins(90)))
+            .clock(Arc::new(Wall { ahead: Duration::from_mins(90), ..clock }))
             .job(job, book.taking(Duration::ZERO))
             .start()
             .await
