@@ -43,7 +43,7 @@ const ASKED: &str = "ELASTICJOB_SUPERVISE";
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     let supervisor = supervise_if_asked();
 ///     let job = Job::named("backup")?.cron("0 0 3 * * ?")?.prop("script.command.line", "sh backup.sh")?;
-///     let node = Node::join("zookeeper://127.0.0.1:2181/shop")?.supervisor(supervisor).script(job);
+///     let node = Node::join("zookeeper://127.0.0.1:2181/shop").supervisor(supervisor).script(job);
 ///     tokio::runtime::Runtime::new()?.block_on(node.run())?;
 ///     Ok(())
 /// }
