@@ -75,19 +75,19 @@ async fn each_shard_of_a_nightly_job_runs_once_with_its_parameter_when_the_clock
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fortnight_passes_and_every_night_has_its_fire() {
+async fn a_week_passes_and_every_night_has_its_fire() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let job = nightly().shards(1).items("").unwrap();
     let _node = cluster.node(|node| node.job(job, book.handler())).await.unwrap();
 
-    cluster.advance(Duration::from_hours(14 * 24)).await;
+    cluster.advance(Duration::from_hours(7 * 24)).await;
 
     let nights: Vec<String> = book.take().into_iter().map(|ran| ran.0).collect();
-    assert_eq!(nights.len(), 14);
+    assert_eq!(nights.len(), 7);
     assert!(nights.iter().all(|night| night.ends_with("T02:00:00Z")), "{nights:?}");
     assert!(nights.windows(2).all(|pair| pair[0] < pair[1]), "{nights:?}");
-    assert_eq!(cluster.now().to_string(), "2026-11-29T00:00:00Z");
+    assert_eq!(cluster.now().to_string(), "2026-11-22T00:00:00Z");
 }
 
 #[tokio::test(start_paused = true)]

