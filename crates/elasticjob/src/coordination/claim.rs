@@ -416,7 +416,8 @@ mod tests {
             created: running.stat.created,
             written_at_ms: 0,
         };
-        let view = ShardView { running: Some(Known::Read(running)), ..ShardView::default() };
+        let view =
+            ShardView { running: Some(Known::Read(Box::new(running))), ..ShardView::default() };
         let steps = scene.claimant(&me, &registry).bury(&dead, 0, &page, &view, true);
 
         registry.multi(steps.ops()).await.unwrap();

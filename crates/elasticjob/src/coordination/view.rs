@@ -20,8 +20,8 @@ use crate::registry::{Event, Node, Path, Stat, Version, Zxid};
 pub enum Known {
     /// It is there, and has to be read (again).
     Dirty,
-    /// As read.
-    Read(Document),
+    /// As read. Boxed, because most nodes are known by being there and a thousand jobs have many of them.
+    Read(Box<Document>),
 }
 
 /// A node as it was read.
@@ -232,7 +232,7 @@ impl View {
     }
 
     fn put(&mut self, place: &Place, document: Document) {
-        let document = Known::Read(document);
+        let document = Known::Read(Box::new(document));
         match place {
             Place::Server(address) => drop(self.servers.insert(address.clone(), document)),
             Place::Instance(id) => drop(self.instances.insert(id.clone(), document)),
@@ -372,7 +372,7 @@ mod tests {
 
         view.expect(running.clone(), ours.clone());
         view.apply(&apply(&running));
-        assert_eq!(view.shards[&0].running, Some(Known::Read(ours)));
+        assert_eq!(view.shards[&0].running, Some(Known::Read(Box::new(ours))));
         view.apply(&Event::Delete { path: running.clone() });
         view.apply(&apply(&running));
 

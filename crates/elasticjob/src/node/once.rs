@@ -48,7 +48,8 @@ impl Once {
         execution: &Execution,
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        self.meet(run, execution, cancel, Gate::Started).await
+        // Boxed: it is large and rare, and every run would carry the room for it.
+        Box::pin(self.meet(run, execution, cancel, Gate::Started)).await
     }
 
     /// The same when every shard has ended.
@@ -58,7 +59,7 @@ impl Once {
         execution: &Execution,
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        self.meet(run, execution, cancel, Gate::Completed).await
+        Box::pin(self.meet(run, execution, cancel, Gate::Completed)).await
     }
 
     async fn meet(

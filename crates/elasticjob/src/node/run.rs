@@ -23,13 +23,12 @@ use crate::{
 };
 
 /// What a run needs.
-#[derive(Clone)]
 pub(super) struct Run {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) claims: Claims,
     pub(super) instance: InstanceId,
-    pub(super) job: Job,
+    pub(super) job: Arc<Job>,
     pub(super) work: Arc<dyn Work>,
     pub(super) runner: Arc<Runner>,
     pub(super) listeners: Arc<Listeners>,
@@ -54,7 +53,7 @@ pub(super) enum End {
 
 impl Run {
     /// Runs every shard of this fire that is ours, waiting at most `patience` while shards are dealt.
-    pub(super) async fn fire(self, fire: Fire, why: Why, patience: Duration) -> End {
+    pub(super) async fn fire(&self, fire: Fire, why: Why, patience: Duration) -> End {
         if let Some(failure) = self.clock_is_wrong().await
             && let Verdict::Throw(_) = self
                 .alerts
@@ -76,10 +75,9 @@ impl Run {
             cancel: cancel.clone(),
             busy: self.busy.shards(),
         };
-        let claimed = self.claims.claim(request).await;
-        let whole = if is_whole { self } else { Self { once: self.once.nobody(), ..self } };
-        match claimed {
-            Ok(claimed) => whole.execute(claimed, reason, &cancel).await,
+        match self.claims.claim(request).await {
+            Ok(claimed) if is_whole => self.execute(claimed, reason, &cancel, &self.once).await,
+            Ok(claimed) => self.execute(claimed, reason, &cancel, &self.once.nobody()).await,
             Err(Refused::Nothing) => End::Nothing,
             Err(Refused::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
@@ -93,16 +91,16 @@ impl Run {
     }
 
     /// Takes over a share of what the dead left behind, and runs it.
-    pub(super) async fn take_over(self) -> End {
+    pub(super) async fn take_over(&self) -> End {
         let cancel = self.cancel.child();
         match self.claims.take(cancel.clone(), self.busy.shards()).await {
-            Ok(claimed) => self.execute(claimed, Reason::Failover, &cancel).await,
+            Ok(claimed) => self.execute(claimed, Reason::Failover, &cancel, &self.once).await,
             Err(_) => End::Nothing,
         }
     }
 
     /// Runs what was due while nobody was there, as far as the job wants it.
-    pub(super) async fn catch_up(self, schedule: Schedule, patience: Duration) -> End {
+    pub(super) async fn catch_up(&self, schedule: Schedule, patience: Duration) -> End {
         let now = self.clock.now();
         let Some(last) = self.claims.last_due().await else { return End::Nothing };
         let missed: Vec<Timestamp> = match self.job.props.policies().catch_up {
@@ -118,7 +116,7 @@ impl Run {
         let mut end = End::Nothing;
         for due_at in missed {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);
-            match self.clone().fire(fire, Why::CatchUp, patience).await {
+            match self.fire(fire, Why::CatchUp, patience).await {
                 End::Nothing => {}
                 other => end = other,
             }
@@ -130,7 +128,7 @@ impl Run {
     }
 
     /// `cancel` is what all of its shards are cancelled by.
-    async fn execute(self, claimed: Claimed, reason: Reason, cancel: &Cancel) -> End {
+    async fn execute(&self, claimed: Claimed, reason: Reason, cancel: &Cancel, once: &Once) -> End {
         let fire = &claimed.fire;
         let session = self.registry.session();
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
@@ -162,7 +160,7 @@ impl Run {
             {
                 handler = Err(thrown);
             }
-            if let Err(failure) = self.once.before(&self, &execution, cancel).await
+            if let Err(failure) = once.before(self, &execution, cancel).await
                 && let Verdict::Throw(thrown) = self.tell(fire, &failure)
             {
                 handler = Err(thrown);
@@ -171,7 +169,7 @@ impl Run {
             if let Err(failure) = self.listeners.after(&execution, &ran).await {
                 let _ = self.tell(fire, &failure);
             }
-            if let Err(failure) = self.once.after(&self, &execution, cancel).await {
+            if let Err(failure) = once.after(self, &execution, cancel).await {
                 let _ = self.tell(fire, &failure);
             }
             ran

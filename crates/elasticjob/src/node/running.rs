@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
 use super::{
@@ -17,6 +18,9 @@ use crate::{
     job::JobName,
     runtime::{Cancel, CancelReason, Tasks},
 };
+
+/// How many jobs are joined at the same time when a node starts.
+const AT_ONCE: usize = 128;
 
 /// How long alerts that wait may take to be delivered when the node stops.
 const LAST_POST: Duration = Duration::from_secs(10);
@@ -54,8 +58,11 @@ impl Running {
         let mut clockwork = Tasks::new();
         clockwork.spawn(shared.timer.clone().run());
         let running = Self { shared, workers: Mutex::default(), posts, _clockwork: clockwork };
-        // All at once: a thousand jobs join in the time of a few round trips.
-        futures_util::future::try_join_all(jobs.into_iter().map(|job| running.add(job))).await?;
+        // Many at once: a thousand jobs join in the time of a few round trips, and not in the memory of a thousand.
+        let mut joining =
+            stream::iter(jobs.into_iter().map(|job| running.add(job))).buffer_unordered(AT_ONCE);
+        while joining.next().await.transpose()?.is_some() {}
+        drop(joining);
         Ok(running)
     }
 

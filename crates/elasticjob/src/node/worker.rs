@@ -174,7 +174,7 @@ impl Worker {
     }
 
     async fn live(&self, mut member: Member, life: &mut Life) -> Parting {
-        let mut job = member.job().clone();
+        let mut job = Arc::clone(member.job());
         let mut alarm = self.alarm(&job);
         let mut runner = self.runner(&job);
         let cancel = Cancel::new();
@@ -207,10 +207,10 @@ impl Worker {
                         if ThreadPool::of(&now) != ThreadPool::of(&job) {
                             runner = self.runner(&now);
                         }
-                        job = *now;
+                        job = now;
                     }
                     Some(News::Unreadable(_)) => {}
-                    Some(News::Triggered(ask)) => todo.ask(ask),
+                    Some(News::Triggered(ask)) => todo.ask(*ask),
                     Some(News::Ready) => {
                         self.ready.send_replace(true);
                         todo.is_behind = !std::mem::replace(&mut life.is_caught_up, true);
@@ -269,18 +269,27 @@ impl Worker {
         let patience = self.patience(job);
         let schedule = schedule_of(job, &self.shared.zone);
         let handle = match task {
-            Task::Fire(fire) => life.runs.spawn(run.fire(fire, Why::Due, patience)),
+            Task::Fire(fire) => {
+                life.runs.spawn(async move { run.fire(fire, Why::Due, patience).await })
+            }
             Task::Ask(ask) => {
                 let at = ask.at.unwrap_or_else(|| self.shared.clock.now());
                 let id = ask.run.unwrap_or_else(|| RunId::triggered(self.shared.randomness.bits()));
                 let fire = Fire::triggered(job.name.clone(), at, id);
                 let run = match ask.parameter {
-                    Some(parameter) => Run { job: run.job.clone().parameter(parameter), ..run },
+                    Some(parameter) => {
+                        let job = Job::clone(&run.job).parameter(parameter);
+                        Run { job: Arc::new(job), ..run }
+                    }
                     None => run,
                 };
-                life.runs.spawn(run.fire(fire, Why::Asked(ask.shards), patience))
+                life.runs
+                    .spawn(async move { run.fire(fire, Why::Asked(ask.shards), patience).await })
             }
-            Task::CatchUp => life.runs.spawn(run.catch_up(schedule?, patience)),
+            Task::CatchUp => {
+                let schedule = schedule?;
+                life.runs.spawn(async move { run.catch_up(schedule, patience).await })
+            }
             Task::Late => {
                 if job.misfire == Misfire::Skip || self.shared.flaws.has(Flaw::ForgetMissed) {
                     return None;
@@ -294,9 +303,9 @@ impl Worker {
                     Fire::triggered(job.name.clone(), now, id)
                 };
                 let why = Why::Late { since: life.since };
-                life.runs.spawn(run.fire(fire, why, patience))
+                life.runs.spawn(async move { run.fire(fire, why, patience).await })
             }
-            Task::TakeOver => life.runs.spawn(run.take_over()),
+            Task::TakeOver => life.runs.spawn(async move { run.take_over().await }),
         };
         Some(handle.id())
     }
@@ -329,7 +338,7 @@ impl Worker {
     fn start(
         &self,
         member: &Member,
-        job: &Job,
+        job: &Arc<Job>,
         runner: &Arc<Runner>,
         cancel: &Cancel,
         life: &Life,
@@ -339,7 +348,7 @@ impl Worker {
             clock: Arc::clone(&self.shared.clock),
             claims: member.claims().clone(),
             instance: member.id().clone(),
-            job: job.clone(),
+            job: Arc::clone(job),
             work: Arc::clone(&self.work),
             runner: Arc::clone(runner),
             listeners: Arc::clone(&self.listeners),

@@ -16,7 +16,7 @@ use elasticjob::{
         process,
         sharding::Dealers,
         tree::{JobTree, Part},
-        trigger::{Ask, Trigger},
+        trigger::Trigger,
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job, Monitor},
     registry::{Create, Expected, Registry},
@@ -318,7 +318,7 @@ pub(crate) async fn a_trigger_is_taken_and_told(ground: &dyn Ground) {
 
     cluster.registry().create(Create::persistent(&mine, "")).await.unwrap();
 
-    until(&mut node, |news| *news == News::Triggered(Ask::default())).await;
+    until(&mut node, |news| *news == News::Triggered(Box::default())).await;
     assert_eq!(cluster.registry().exists(&mine).await.unwrap(), None);
 }
 

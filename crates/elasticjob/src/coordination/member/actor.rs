@@ -60,7 +60,7 @@ pub(super) struct Actor {
     pub(super) changes: u64,
     watch: Watch,
     states: States,
-    pub(super) job: Job,
+    pub(super) job: Arc<Job>,
     /// The configuration document `job` was read from, or the one that could not be read.
     config: Option<Document>,
     pub(super) memory: Memory,
@@ -68,7 +68,7 @@ pub(super) struct Actor {
     /// Pages of the ledger as last seen; a conflict says when one is old.
     pub(super) pages: BTreeMap<u32, Seen>,
     /// The shards we hold.
-    pub(super) held: BTreeMap<u32, Held>,
+    pub(super) held: BTreeMap<u32, Box<Held>>,
     /// Claims of which it is not known whether they came about.
     pub(super) uncertain: BTreeMap<u32, Stake>,
     /// Claims that wait until shards are dealt.
@@ -125,7 +125,7 @@ impl Actor {
             tree,
             watch,
             presence: Presence::new(&job),
-            job,
+            job: Arc::new(job),
             config: None,
             memory,
             pages: BTreeMap::new(),
@@ -152,7 +152,7 @@ impl Actor {
         Ok((actor, drift))
     }
 
-    pub(super) fn job(&self) -> &Job {
+    pub(super) fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
@@ -423,10 +423,10 @@ impl Actor {
         }
         self.config = Some(document.clone());
         match Job::read(&self.job.name, &document.data) {
-            Ok(job) if job == self.job => {}
+            Ok(job) if job == *self.job => {}
             Ok(job) => {
-                self.job = job;
-                self.tell(News::Configured(Box::new(self.job.clone())));
+                self.job = Arc::new(job);
+                self.tell(News::Configured(Arc::clone(&self.job)));
             }
             Err(error) => {
                 tracing::error!(job = %self.job.name, %error, "the new configuration cannot be read; the last one goes on");
@@ -440,7 +440,7 @@ impl Actor {
         if let Some(node) = self.registry.get(&path).await? {
             match self.registry.delete(&path, Expected::Any).await {
                 Ok(_) => match Trigger::read(&node.data) {
-                    Trigger::Run(ask) => self.tell(News::Triggered(ask)),
+                    Trigger::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
                     Trigger::Cancel(shards) => self.cancel(&shards),
                 },
                 Err(Error::Absent { .. }) => {}

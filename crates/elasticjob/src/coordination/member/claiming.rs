@@ -265,7 +265,7 @@ impl Actor {
                 is_ending: false,
                 hold,
             };
-            self.held.insert(shard, claim);
+            self.held.insert(shard, Box::new(claim));
         }
         shards
     }

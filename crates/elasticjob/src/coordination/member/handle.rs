@@ -29,11 +29,11 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// The configuration that counts from now on.
-    Configured(Box<Job>),
+    Configured(Arc<Job>),
     /// The configuration was changed into something nobody can read; the last good one goes on.
     Unreadable(String),
-    /// Somebody wants it to run now.
-    Triggered(Ask),
+    /// Somebody wants it to run now. Boxed, because a channel keeps room for 32 of them, empty or not.
+    Triggered(Box<Ask>),
     /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
     Ready,
     /// The registry is out of reach: nothing can be started.
@@ -160,8 +160,7 @@ pub struct Member {
     claims: Claims,
     news: mpsc::UnboundedReceiver<News>,
     id: InstanceId,
-    // Boxed, because a member is handed from future to future.
-    job: Box<Job>,
+    job: Arc<Job>,
     drift: Vec<Difference>,
     // Ends the actor when the member is dropped.
     _tasks: Tasks,
@@ -184,7 +183,7 @@ impl Member {
         let resharding = Arc::new(AtomicBool::new(false));
         let (actor, drift) =
             Actor::join(ground, joining, inbox, told, Arc::clone(&resharding)).await?;
-        let job = Box::new(actor.job().clone());
+        let job = Arc::clone(actor.job());
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
         Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
@@ -196,7 +195,7 @@ impl Member {
     }
 
     /// The configuration that counted when we entered.
-    pub fn job(&self) -> &Job {
+    pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
