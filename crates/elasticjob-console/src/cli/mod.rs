@@ -55,7 +55,7 @@ pub(crate) struct Global {
 enum Command {
     /// Runs the jobs of files: scripts and HTTP requests
     Run(run::Run),
-    /// Plays with shards
+    /// Says who would get which shard
     #[command(subcommand)]
     Shard(shard::Shard),
     /// Reads cron expressions as Quartz does

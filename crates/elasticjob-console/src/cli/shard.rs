@@ -24,7 +24,7 @@ const STRATEGIES: &str =
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Shard {
-    /// Says who would get which shard, without asking anybody
+    /// Deals shards as the leader would, without asking anybody
     Plan(Plan),
 }
 

@@ -3,6 +3,7 @@
 mod asked;
 mod cron;
 mod files;
+mod pages;
 mod process;
 mod run;
 mod shard;

@@ -380,3 +380,52 @@ impl Reader<'_> {
         Ok(props)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_property_can_be_set_by_its_name_and_is_then_stored_under_it() {
+        for key in Job::PROPERTIES {
+            let mut job = Job::named("j").unwrap();
+            let value = match key {
+                "cron" => "0 0 2 * * ?",
+                "timeZone" => "GMT+8:00",
+                "shardingItemParameters" => "0=a",
+                "maxTimeDiffSeconds" | "reconcileIntervalMinutes" | "shardingTotalCount" => "7",
+                "misfire" | "monitorExecution" => "false",
+                "disabled" | "failover" | "overwrite" | "staticSharding" => "true",
+                _ => "text",
+            };
+
+            job.set(key, value).unwrap();
+
+            let stored = if key == THREAD_POOL_UP_TO_304 { THREAD_POOL } else { key };
+            let line = format!("{stored}: ");
+            let yaml = job.to_yaml();
+            let text = yaml.lines().find_map(|text| text.strip_prefix(&line)).unwrap_or_default();
+            assert_eq!(text.trim_matches('\''), value, "{key}: {yaml}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_changes_nothing() {
+        let mut job = Job::named("j").unwrap();
+        let before = job.clone();
+        for (key, value) in [
+            ("cron", "every day"),
+            ("timeZone", "Mars/Olympus"),
+            ("shardingTotalCount", "0"),
+            ("shardingTotalCount", "many"),
+            ("failover", "perhaps"),
+            ("shardingItemParameters", "0"),
+            ("props", "a"),
+            ("jobName", "k"),
+        ] {
+            job.set(key, value).unwrap_err();
+        }
+
+        assert_eq!(job, before);
+    }
+}

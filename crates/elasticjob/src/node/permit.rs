@@ -34,3 +34,24 @@ impl Work for Permitted {
         self.work.prepare(setting)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execution::{IntoWork, ScriptWork};
+
+    #[test]
+    fn what_is_refused_is_not_prepared_and_not_tried_again() {
+        let job = |line| Job::named("j").unwrap().prop("script.command.line", line).unwrap();
+        let permit = Permit::new(|job| match job.props.get("script.command.line") {
+            Some("echo") => Ok(()),
+            _ => Err(Failure::new("not one of ours")),
+        });
+
+        let work = permit.over(ScriptWork::default().into_work());
+
+        assert!(work.prepare(&Setting::of(&job("echo"))).is_ok());
+        let refused = work.prepare(&Setting::of(&job("rm"))).err().unwrap();
+        assert_eq!((refused.to_string().as_str(), refused.is_lasting()), ("not one of ours", true));
+    }
+}
