@@ -69,7 +69,7 @@ fn closing(inside: &str) -> Option<usize> {
     let mut open = 1;
     for (index, character) in inside.char_indices() {
         match character {
-            '{' if inside[..index].ends_with('$') => open += 1,
+            '{' => open += 1,
             '}' => open -= 1,
             _ => {}
         }
@@ -107,6 +107,7 @@ mod tests {
         assert_eq!(fill("${ZK_HOST}:2181,${zk.host:x}").unwrap(), "zk1:2181,zk1");
         assert_eq!(fill("${app.name:x}-${APP-NAME2:a:b}").unwrap(), "shop-a:b");
         assert_eq!(fill("${A:${B:${app.name}}}").unwrap(), "shop");
+        assert_eq!(fill("${A:{\"a\":{}}}!").unwrap(), "{\"a\":{}}!");
         assert_eq!(fill("$1 $HOME ${").unwrap(), "$1 $HOME ${");
     }
 

@@ -59,7 +59,8 @@ fn unescaped(text: &str) -> Result<String, String> {
         let escaped = if character == '\\' { characters.next() } else { None };
         if escaped == Some('u') {
             let digits: String = characters.by_ref().take(4).collect();
-            let unit = u16::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 4);
+            let is_hex = digits.len() == 4 && digits.bytes().all(|each| each.is_ascii_hexdigit());
+            let unit = u16::from_str_radix(&digits, 16).ok().filter(|_| is_hex);
             units.push(unit.ok_or(format!("\\u{digits} is not a character"))?);
             continue;
         }

@@ -5,6 +5,8 @@ use elasticjob::{
     schedule::Dst,
 };
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn variable(name: &str) -> Option<String> {
@@ -302,4 +304,31 @@ fn what_is_disabled_is_left_out_and_said() {
     let jobs = read("a.yml", text);
 
     assert!(jobs.entries.is_empty() && jobs.notes.len() == 1);
+}
+
+proptest! {
+    /// Whatever happens to a file on its way here, it is read or told, and nothing else.
+    #[test]
+    fn a_damaged_file_is_a_mistake_and_not_a_crash(
+        at in any::<prop::sample::Index>(),
+        length in 0..40_usize,
+        instead in "[ -~\\n\\t\u{e9}\u{1f600}]{0,12}",
+        extension in prop::sample::select(vec!["yml", "json", "toml", "properties", "xml"]),
+    ) {
+        const SAMPLE: &str = "{\"elasticjob\": {\"jobs\": {\"a\": {\"cron\": \"${X:\\ud83d\\ude00}\", \"props\": {\"script.command.line\": \"echo\"}}}}}";
+        let whole = match extension {
+            "json" => SAMPLE.to_owned(),
+            "toml" => "[elasticjob.jobs.a]\ncron = '0 0 2 * * ?'\nprops.script.command.line = \"echo\"\n".to_owned(),
+            "properties" => "elasticJob.a.cron = 0 0 2 * * ?\nelasticjob.jobs.[b.c].jobListenerTypes[0]=\\u6e05\\\n x\n".to_owned(),
+            "xml" => "<job:script id=\"a\" cron=\"0 0 2 * * ?\"\n script-command-line=\"${X:echo}\" sharding-total-count=\"1\"/>".to_owned(),
+            _ => SPRING.to_owned(),
+        };
+        let mut characters: Vec<char> = whole.chars().collect();
+        let start = at.index(characters.len());
+        let end = (start + length).min(characters.len());
+        characters.splice(start..end, instead.chars());
+        let damaged: String = characters.into_iter().collect();
+
+        let _ = parsed(&[(&format!("a.{extension}"), &damaged)]);
+    }
 }

@@ -79,7 +79,7 @@ struct Builder {
 
 impl Builder {
     fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), (usize, String)> {
-        let (node, anchor) = match event {
+        let (node, anchor, size) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = matches!(style, ScalarStyle::Plain) && tag.is_none();
                 if self.is_key() {
@@ -87,7 +87,7 @@ impl Builder {
                 }
                 let nothing = plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
                 let value = if nothing { Value::Nothing } else { Value::Text(text.into_owned()) };
-                (Node { line, value }, anchor)
+                (Node { line, value }, anchor, 1)
             }
             Event::SequenceStart(_, anchor, _) => {
                 return self.begin(Value::List(Vec::new()), line, anchor);
@@ -104,10 +104,10 @@ impl Builder {
                         }
                     }
                 }
-                (open.node, open.anchor)
+                (open.node, open.anchor, 1)
             }
             Event::Alias(id) => match self.known.get(&id) {
-                Some(node) => (node.clone(), 0),
+                Some(node) => (node.clone(), 0, count(node)),
                 None => return Err((line, "a node cannot contain itself".to_owned())),
             },
             Event::DocumentEnd => {
@@ -116,7 +116,7 @@ impl Builder {
             }
             _ => return Ok(()),
         };
-        self.nodes += count(&node);
+        self.nodes += size;
         if self.nodes > MAX_NODES {
             return Err((line, format!("the file has more than {MAX_NODES} nodes")));
         }
@@ -221,6 +221,20 @@ mod tests {
     fn a_key_that_is_there_already_and_a_wrong_indent_are_told_with_their_line() {
         assert_eq!(read("a: 1\na: 2\n").unwrap_err().0, 2);
         assert_eq!(read("a:\n  b: 1\n c: 2\n").unwrap_err().0, 3);
+    }
+
+    #[test]
+    fn a_thousand_jobs_are_read_and_a_bomb_of_aliases_is_not() {
+        let jobs: Vec<String> =
+            (0..5_000).map(|job| format!("  j{job}: {{a: 1, b: {{c: 2}}}}")).collect();
+        let mut bomb = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
+        for level in 1..20 {
+            let below = format!("*a{}, ", level - 1).repeat(10);
+            bomb.push(format!("a{level}: &a{level} [{below}]"));
+        }
+
+        assert!(read(&format!("jobs:\n{}", jobs.join("\n"))).is_ok());
+        assert!(read(&bomb.join("\n")).unwrap_err().1.contains("more than"));
     }
 
     #[test]

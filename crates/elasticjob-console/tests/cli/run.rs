@@ -254,3 +254,31 @@ async fn a_job_that_is_somebody_elses_is_a_conflict() {
         ended.stderr
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_configuration_that_cannot_be_read_is_refused_and_left_as_it_is() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
+    let root = registry.namespace().path().join("hello").unwrap();
+    let config = root.join("config").unwrap();
+    registry.create(registry::Create::persistent(&root, "SCRIPT")).await.unwrap();
+    registry.create(registry::Create::persistent(&config, "jobName: [")).await.unwrap();
+
+    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nerror: job hello: the stored config cannot be read"));
+    assert_eq!(registry.get(&config).await.unwrap().unwrap().data, "jobName: [");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_somebody_elses_is_not_opened() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    registry::connect(&theirs.parse().unwrap()).await.unwrap();
+
+    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+
+    assert_eq!(ended.code, Some(4), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: check user and password in the registry URL"));
+}
