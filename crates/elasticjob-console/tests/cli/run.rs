@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use testbed::free_port;
 use tinykeeper::server::{Config, Server};
 
-use crate::process::{PATIENCE, Process, elasticjob};
+use crate::process::{PATIENCE, Process, binary, elasticjob};
 
 /// A registry, a folder, and the jobs file in it.
 struct Scene {
@@ -66,6 +66,16 @@ fn answer(listener: &TcpListener) -> String {
     String::from_utf8(request).unwrap()
 }
 
+/// What the one instance of a job says about itself.
+async fn instance_of(url: &str, job: &str) -> String {
+    let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
+    let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
+    let names = registry.children(&path).await.unwrap().unwrap();
+    let [name] = &names[..] else { panic!("{names:?}") };
+    let node = registry.get(&path.join(name).unwrap()).await.unwrap().unwrap();
+    String::from_utf8(node.data.to_vec()).unwrap()
+}
+
 /// The status and the body of what an address says.
 fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -96,7 +106,7 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
     )
     .unwrap();
 
-    let mut process = scene.run(&["--health-listen", "0"]);
+    let mut process = scene.run(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
     let address: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
     let address = address["address"].as_str().unwrap().to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
@@ -104,6 +114,7 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
     let asked = on_a_thread(move || answer(&listener)).await;
     process.logged("said");
 
+    assert!(instance_of(&scene.url, "hello").await.contains("labels: weight=3,zone=a"));
     assert!(asked.starts_with("GET /ping ") && asked.to_lowercase().contains("shardingcontext"));
     assert!(fs::read_to_string(&told).unwrap().starts_with("hello under elasticjob-supervisor"));
     assert_eq!(get(&address, "/healthz"), (200, "ok\n".to_owned()));
@@ -209,6 +220,32 @@ async fn a_registry_that_does_not_come_is_unreachable() {
     assert!(ended.stderr.contains("\nerror: cannot reach the registry at "), "{}", ended.stderr);
     assert!(ended.stderr.ends_with("hint: is ZooKeeper listening there?\n"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("hunter2"));
+}
+
+#[test]
+fn the_flag_comes_before_the_environment_and_that_before_the_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("jobs.yml");
+    let (flag, variable, filed) = (free_port(), free_port(), free_port());
+    let center = format!("regCenter: {{serverLists: '127.0.0.1:{filed}', namespace: shop}}");
+    let job = "jobs: {hello: {props: {script.command.line: echo}}}";
+    fs::write(&file, format!("elasticjob:\n  {center}\n  {job}\n")).unwrap();
+    let tried = |flagged: bool, environment: bool| {
+        let url = |port: u16| format!("zookeeper://127.0.0.1:{port}/shop");
+        let mut command = binary();
+        command.args(["run", "--connect-timeout", "1ms", "-f"]).arg(&file);
+        if flagged {
+            command.args(["--registry", &url(flag)]);
+        }
+        command.env("ELASTICJOB_REGISTRY", if environment { url(variable) } else { String::new() });
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+
+    assert!(tried(true, true).contains(&format!("127.0.0.1:{flag}/shop")));
+    assert!(tried(false, true).contains(&format!("127.0.0.1:{variable}/shop")));
+    assert!(tried(false, false).contains(&format!("127.0.0.1:{filed}/shop")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
