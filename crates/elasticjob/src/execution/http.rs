@@ -81,6 +81,12 @@ impl Http {
         })
     }
 
+    /// The host it goes to, for whoever decides whether it may; with the port if one is written.
+    pub fn host(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
     async fn send(&self, web: &Web, shard: &Shard) -> Result<(), Failure> {
         let context =
             HeaderValue::from_bytes(shard.context().to_json().as_bytes()).map_err(|_| {

@@ -59,6 +59,70 @@ impl Job {
         let root = root.ok_or_else(|| reader.wrong("it is empty"))?;
         reader.document(&root)
     }
+
+    /// What [`Job::set`] knows, by the ancestor's names.
+    pub const PROPERTIES: [&str; 19] = [
+        "cron",
+        "description",
+        "disabled",
+        "failover",
+        "jobErrorHandlerType",
+        THREAD_POOL_UP_TO_304,
+        THREAD_POOL,
+        "jobParameter",
+        "jobShardingStrategyType",
+        "label",
+        "maxTimeDiffSeconds",
+        "misfire",
+        "monitorExecution",
+        "overwrite",
+        "reconcileIntervalMinutes",
+        "shardingItemParameters",
+        "shardingTotalCount",
+        "staticSharding",
+        "timeZone",
+    ];
+
+    /// Sets a property by the ancestor's name, from text: for configurations that come from a file. Either name of the thread pool is
+    /// the same property here; in which words it is stored is the [`Spelling`]'s business.
+    ///
+    /// ```
+    /// use elasticjob::job::Job;
+    ///
+    /// let mut job = Job::named("settle")?;
+    /// job.set("shardingTotalCount", "3")?;
+    /// assert_eq!(job.shards.get(), 3);
+    ///
+    /// let error = job.set("misfire", "perhaps").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"misfire "perhaps": it is neither true nor false"#);
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), Invalid> {
+        let changed = match key {
+            "cron" => self.clone().cron(text)?,
+            "timeZone" => self.clone().zone(text)?,
+            "shardingItemParameters" => self.clone().items(text)?,
+            key if Self::PROPERTIES.contains(&key) => {
+                let mut job = self.clone();
+                let name = self.name.clone();
+                let mut reader = Reader { job: &name, line: 0, key: key.to_owned() };
+                let set = reader.property(&mut job, key, &Node::text(text));
+                set.map_err(|error| {
+                    let said = format!("{text:?} is ");
+                    let problem = match error.problem.strip_prefix(&said) {
+                        Some(rest) => format!("it is {rest}"),
+                        None => error.problem,
+                    };
+                    Invalid::new(key.to_owned(), text, problem)
+                })?;
+                job.spelling = self.spelling;
+                job
+            }
+            _ => return Err(Invalid::new("property", key, "there is none of this name")),
+        };
+        *self = changed;
+        Ok(())
+    }
 }
 
 /// A job's properties under the ancestor's names, in its order; those that are not set are left out.
@@ -314,5 +378,54 @@ impl Reader<'_> {
             props.set(name, text).map_err(|error: Invalid| self.wrong(error.problem))?;
         }
         Ok(props)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_property_can_be_set_by_its_name_and_is_then_stored_under_it() {
+        for key in Job::PROPERTIES {
+            let mut job = Job::named("j").unwrap();
+            let value = match key {
+                "cron" => "0 0 2 * * ?",
+                "timeZone" => "GMT+8:00",
+                "shardingItemParameters" => "0=a",
+                "maxTimeDiffSeconds" | "reconcileIntervalMinutes" | "shardingTotalCount" => "7",
+                "misfire" | "monitorExecution" => "false",
+                "disabled" | "failover" | "overwrite" | "staticSharding" => "true",
+                _ => "text",
+            };
+
+            job.set(key, value).unwrap();
+
+            let stored = if key == THREAD_POOL_UP_TO_304 { THREAD_POOL } else { key };
+            let line = format!("{stored}: ");
+            let yaml = job.to_yaml();
+            let text = yaml.lines().find_map(|text| text.strip_prefix(&line)).unwrap_or_default();
+            assert_eq!(text.trim_matches('\''), value, "{key}: {yaml}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_changes_nothing() {
+        let mut job = Job::named("j").unwrap();
+        let before = job.clone();
+        for (key, value) in [
+            ("cron", "every day"),
+            ("timeZone", "Mars/Olympus"),
+            ("shardingTotalCount", "0"),
+            ("shardingTotalCount", "many"),
+            ("failover", "perhaps"),
+            ("shardingItemParameters", "0"),
+            ("props", "a"),
+            ("jobName", "k"),
+        ] {
+            job.set(key, value).unwrap_err();
+        }
+
+        assert_eq!(job, before);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::declared::Place;
+use super::{declared::Place, permit::Permit};
 use crate::{
-    execution::{IntoWork, Listener, OnceListener, ScriptWork, Work},
+    execution::{Failure, IntoWork, Listener, OnceListener, ScriptWork, Work},
     job::{Handler, Job},
 };
 
@@ -29,6 +29,7 @@ pub struct NodeJob {
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
     pub(super) once: Vec<Arc<dyn OnceListener>>,
+    pub(super) permit: Option<Permit>,
     /// Where it is declared, if it is.
     pub(super) place: Option<Place>,
 }
@@ -52,7 +53,8 @@ impl NodeJob {
     }
 
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
-        Self { job, handler, work, listeners: Vec::new(), once: Vec::new(), place: None }
+        let (listeners, once) = (Vec::new(), Vec::new());
+        Self { job, handler, work, listeners, once, permit: None, place: None }
     }
 
     /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs
@@ -68,6 +70,27 @@ impl NodeJob {
     #[cfg(feature = "macros")]
     pub(super) fn declared_at(mut self, place: Place) -> Self {
         self.place = Some(place);
+        self
+    }
+
+    /// Asks before every run, with the configuration as it is then. What is refused fails every shard of the run, in these words. For scripts
+    /// and requests: whoever can write to the registry can change them, and not everybody who can should have a shell here.
+    ///
+    /// ```
+    /// use elasticjob::{execution::{Failure, Script}, job::Job, node::NodeJob};
+    ///
+    /// let job = Job::named("backup")?.prop("script.command.line", "/opt/jobs/backup.sh")?;
+    /// let backup = NodeJob::script(job).only_if(|job| {
+    ///     if Script::of(job)?.program().starts_with("/opt/jobs") { Ok(()) } else { Err(Failure::new("not one of ours")) }
+    /// });
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    #[must_use]
+    pub fn only_if(
+        mut self,
+        may: impl Fn(&Job) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.permit = Some(Permit::new(may));
         self
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod identity;
 mod job;
 mod once;
+mod permit;
 mod run;
 mod running;
 mod supervision;

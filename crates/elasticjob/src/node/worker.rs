@@ -102,9 +102,13 @@ impl Worker {
         stop: Cancel,
         ready: watch::Sender<bool>,
     ) -> Self {
+        let work = shared.supervision.over(&entry.handler, entry.work);
         Self {
             local: entry.job,
-            work: shared.supervision.over(&entry.handler, entry.work),
+            work: match entry.permit {
+                Some(permit) => permit.over(work),
+                None => work,
+            },
             handler: entry.handler,
             listeners: Arc::new(Listeners::new(entry.listeners)),
             once: Once::new(entry.once, &shared.randomness),

@@ -96,11 +96,16 @@ pub(super) async fn settle_configuration(
         match registry.multi(vec![root_op, config_op]).await {
             Ok(_) => return Ok((settled.job().clone(), vec![])),
             // Somebody was faster: look again, decide again.
-            Err(Error::Member { .. }) => {}
+            Err(Error::Member { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
         }
     }
     Err(JoinError::Restless { job: name.to_string() })
+}
+
+/// Whether it was somebody else, and not a refusal that stays one.
+fn is_race(error: &Error) -> bool {
+    matches!(error, Error::Exists { .. } | Error::Absent { .. } | Error::Conflict { .. })
 }
 
 /// The multi that enters: what is missing in the tree, our server, ourselves. Refused when the job is gone.

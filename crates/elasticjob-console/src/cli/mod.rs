@@ -1,0 +1,93 @@
+//! The words of the command line. One file for each noun; here are the words all of them share.
+
+mod completions;
+mod cron;
+mod run;
+mod shard;
+
+use clap::{Parser, Subcommand};
+use elasticjob::execution::Supervisor;
+
+use crate::{error::Error, logs::LogFormat, output::Format};
+
+/// Where a registry is if nobody says anything.
+const DEFAULT_REGISTRY: &str = "zookeeper://127.0.0.1:2181/elasticjob";
+
+const REGISTRY: &str = "Where the instances meet [default: zookeeper://127.0.0.1:2181/elasticjob]";
+
+/// Jobs that many machines share, without a centre.
+#[derive(Debug, Parser)]
+#[command(name = "elasticjob", version, after_help = EXIT_CODES)]
+struct Options {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Data is printed on standard output, everything else on standard error.\n\
+    Exit codes: 0 ok, 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused";
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    // The URL may hold a password, so the help does not show what the variable says.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "ELASTICJOB_REGISTRY",
+        hide_env_values = true, help = REGISTRY
+    )]
+    registry: Option<String>,
+    /// In which form data is printed
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
+    output: Format,
+    /// In which form logs are written
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
+    /// Logs without colours, as with `NO_COLOR`
+    #[arg(long, global = true)]
+    no_color: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the jobs of files: scripts and HTTP requests
+    Run(run::Run),
+    /// Says who would get which shard
+    #[command(subcommand)]
+    Shard(shard::Shard),
+    /// Reads cron expressions as Quartz does
+    #[command(subcommand)]
+    Cron(cron::Cron),
+    /// Prints completions for a shell
+    Completions(completions::Completions),
+}
+
+/// Does what the command line says. What is wrong with the command line itself is said, and ends the process, right here.
+pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
+    let Options { global, command } = Options::parse();
+    match command {
+        Command::Run(run) => run.run(&global, supervisor),
+        Command::Shard(shard) => shard.run(&global),
+        Command::Cron(cron) => cron.run(&global),
+        Command::Completions(completions) => completions.run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_sound_and_the_help_names_the_default_registry() {
+        Options::command().debug_assert();
+
+        let help = Options::command().render_long_help().to_string();
+
+        assert!(help.contains(DEFAULT_REGISTRY), "{help}");
+    }
+}

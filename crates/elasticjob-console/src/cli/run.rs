@@ -1,0 +1,204 @@
+//! `elasticjob run`
+
+use std::{
+    env,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedule::Cron};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{DEFAULT_REGISTRY, Global};
+use crate::{
+    error::{Code, Error, Problem},
+    jobfile::{self, Entry, Jobs, Kind},
+    logs,
+    output::{self, Format, Table},
+    worker::{Rights, Worker},
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
+    /// Only say what would run, and what is wrong with the files
+    #[arg(long)]
+    check: bool,
+    /// Leave out jobs that are Java classes, and run the others
+    #[arg(long)]
+    skip_java: bool,
+    /// What this instance is known by, for example weight=3,zone=a
+    #[arg(long, value_name = "K=V,…")]
+    labels: Option<String>,
+    /// Folders whose programs a job may run even if its command line is another one than in the file
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    scripts_from: Vec<PathBuf>,
+    /// Hosts that a job may ask even if its address is another one than in the file
+    #[arg(long, value_name = "HOST", num_args = 1..)]
+    http_allow: Vec<String>,
+    /// How long the registry may be away at the start
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
+    connect_timeout: Duration,
+    /// Where to answer /healthz and /readyz: an address, or a port of this machine alone
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    health_listen: Option<SocketAddr>,
+}
+
+impl Run {
+    pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
+        let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
+        let given = global.registry.as_ref().filter(|url| !url.is_empty());
+        let registry = match (given, &jobs.registry) {
+            (Some(given), _) => given.clone(),
+            (None, Some((_, filed))) => filed.clone(),
+            (None, None) => DEFAULT_REGISTRY.to_owned(),
+        };
+        let url: RegistryUrl = registry.parse()?;
+        let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
+        labels(self.labels.as_deref())?;
+        if !self.check {
+            logs::start(global.log_format, global.no_color);
+        }
+        for note in &jobs.notes {
+            self.note(note);
+        }
+        let entries = self.runnable(jobs)?;
+        if self.check {
+            return check(global.output, &entries);
+        }
+        tracing::info!(registry = %url, jobs = entries.len(), "the node starts");
+        let runtime = tokio::runtime::Runtime::new().map_err(|error| {
+            Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
+        })?;
+        let ended = runtime.block_on(async {
+            let health = match self.health_listen {
+                Some(address) => Some(listen(address).await?),
+                None => None,
+            };
+            let worker = Worker {
+                registry,
+                entries,
+                rights,
+                labels: self.labels,
+                supervisor,
+                patience: self.connect_timeout,
+                health,
+            };
+            worker.run().await
+        });
+        // Whoever asked twice to stop does not want to wait for what blocks.
+        runtime.shutdown_background();
+        ended
+    }
+
+    /// Says what is left out, where the rest is said, too.
+    fn note(&self, note: &str) {
+        if self.check {
+            output::say(&format!("note: {note}"));
+        } else {
+            tracing::warn!(note, "not everything in the files has an effect here");
+        }
+    }
+
+    /// What can run here. What is a Java class is a mistake, or left out if that was asked for.
+    fn runnable(&self, jobs: Jobs) -> Result<Vec<Entry>, Error> {
+        let mut problems = Vec::new();
+        let mut entries = Vec::new();
+        for entry in jobs.entries {
+            let Kind::Java(class) = &entry.kind else {
+                entries.push(entry);
+                continue;
+            };
+            let Entry { job, place, .. } = &entry;
+            let message = format!(
+                "{place}: job {} is the Java class {class}, which cannot run here",
+                job.name
+            );
+            if self.skip_java {
+                self.note(&format!("{message}: it is left out"));
+                continue;
+            }
+            let hint = "write it as a Rust handler, or leave it to the Java process and run the others with --skip-java";
+            problems.push(Problem { message, hint: Some(hint.to_owned()) });
+        }
+        if !problems.is_empty() {
+            return Err(Error { code: Code::BadInput, problems });
+        }
+        if entries.is_empty() {
+            let files: Vec<String> =
+                self.files.iter().map(|file| file.display().to_string()).collect();
+            return Err(Error::bad_input(format!(
+                "there is no job to run in {}; hint: jobs stand below elasticjob.jobs, each with its name",
+                files.join(", ")
+            )));
+        }
+        Ok(entries)
+    }
+}
+
+/// Prints what would run.
+fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
+    let cron = |job: &Job| job.cron.as_ref().map(ToString::to_string);
+    let mut table = Table::new(["JOB", "TYPE", "CRON", "SHARDS", "FROM"]);
+    let mut values = Vec::new();
+    for Entry { job, kind, place } in entries {
+        for warning in job.cron.iter().flat_map(Cron::warnings) {
+            output::say(&format!("note: {place}: job {}: cron: {warning}", job.name));
+        }
+        table.row([
+            job.name.to_string(),
+            kind.to_string(),
+            cron(job).unwrap_or_else(|| "-".to_owned()),
+            job.shards.to_string(),
+            place.to_string(),
+        ]);
+        values.push(json!({
+            "jobName": job.name.as_str(),
+            "elasticJobType": kind.to_string(),
+            "cron": cron(job),
+            "shardingTotalCount": job.shards.get(),
+            "file": &*place.file,
+            "line": place.line,
+        }));
+    }
+    output::print(format, &table, &Value::Array(values))
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Error::bad_input(format!(
+            "cannot listen on {address}: {error}; hint: --health-listen takes another address, or port 0 for a free one"
+        ))
+    })
+}
+
+fn labels(text: Option<&str>) -> Result<(), Error> {
+    let Some(text) = text else { return Ok(()) };
+    for pair in text.split(',') {
+        if pair.split_once('=').is_none_or(|(key, _)| key.trim().is_empty()) {
+            return Err(Error::bad_input(format!(
+                "label {pair:?} is not KEY=VALUE; hint: for example weight=3,zone=a"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A number and `ms`, `s`, `m` or `h`.
+fn span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| span.try_into().ok());
+    span.filter(|span: &Duration| !span.is_zero())
+        .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())
+}
+
+/// An address and a port; a port alone is one of this machine alone.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| "an address and a port, for example 127.0.0.1:8900".to_owned())
+}

@@ -1,0 +1,334 @@
+//! What people write, and what becomes of it.
+
+use elasticjob::{
+    job::{Failover, Misfire, Monitor, Overwrite},
+    schedule::Dst,
+};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "ZK_HOST" => Some("zk1".to_owned()),
+        "ELASTIC_JOB_ZK_HOST" => Some("zk9:2181".to_owned()),
+        _ => None,
+    }
+}
+
+fn parsed(files: &[(&str, &str)]) -> Result<Jobs, Vec<Problem>> {
+    let files: Vec<(String, String)> =
+        files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
+    parse(&files, &variable)
+}
+
+fn read(file: &str, text: &str) -> Jobs {
+    parsed(&[(file, text)]).unwrap()
+}
+
+fn problems(file: &str, text: &str) -> Vec<String> {
+    let problems = parsed(&[(file, text)]).unwrap_err();
+    let told = problems.into_iter().map(|Problem { message, hint }| match hint {
+        Some(hint) => format!("{message}; hint: {hint}"),
+        None => message,
+    });
+    told.collect()
+}
+
+const SPRING: &str = "\
+server:
+  port: ${random.int[10000,19999]}
+spring:
+  application: {name: shop}
+elasticjob:
+  regCenter:
+    serverLists: ${ZK_HOST:localhost}:2181, zk2:2182
+    namespace: ${spring.application.name}
+    session-timeout-milliseconds: 5000
+    digest: jane:p@ss/word
+  tracing:
+    type: RDB
+  jobs:
+    settle-orders:
+      elasticJobType: SCRIPT
+      cron: 0/5 * * * * ?
+      timeZone: GMT+8:00
+      shardingTotalCount: 3
+      shardingItemParameters: 0=Beijing,1=Shanghai,2=Guangzhou
+      jobErrorHandlerType: LOG
+      jobListenerTypes: audit, metrics
+      failover: true
+      overwrite: yes
+      props:
+        script.command.line: sh settle.sh
+        elasticjob:
+          timeout: 90s
+    ping:
+      elastic-job-type: HTTP
+      sharding-total-count: 1
+      props:
+        http:
+          uri: http://shop/ping
+          method: GET
+";
+
+#[test]
+fn an_application_yml_is_taken_as_it_is() {
+    let jobs = read("application.yml", SPRING);
+
+    let (place, url) = jobs.registry.unwrap();
+    assert_eq!(place.to_string(), "application.yml:6");
+    assert_eq!(url, "zookeeper://jane:p%40ss%2Fword@zk1:2181,zk2:2182/shop?sessionTimeout=5000ms");
+    let [settle, ping] = &jobs.entries[..] else { panic!("{:?}", jobs.entries) };
+    assert_eq!((&settle.kind, &ping.kind), (&Kind::Script, &Kind::Http));
+    assert_eq!(settle.job.name.as_str(), "settle-orders");
+    assert_eq!(settle.job.shards.get(), 3);
+    assert_eq!(settle.job.items.get(2), Some("Guangzhou"));
+    assert_eq!(settle.job.zone.as_ref().unwrap().as_str(), "GMT+8:00");
+    assert_eq!(settle.job.listener_types, ["audit", "metrics"]);
+    assert_eq!(settle.job.overwrite, Overwrite::LocalWins);
+    assert_eq!(settle.job.props.policies().timeout.unwrap().as_secs(), 90);
+    assert_eq!(ping.job.props.get("http.uri"), Some("http://shop/ping"));
+    assert_eq!(
+        jobs.notes,
+        ["application.yml:11: tracing is for Java processes and has no effect here"]
+    );
+}
+
+#[test]
+fn what_a_file_does_not_say_has_the_documented_default() {
+    let jobs = read("application.yml", SPRING);
+
+    let ping = &jobs.entries[1].job;
+    assert_eq!(
+        (ping.monitor, ping.failover, ping.misfire, ping.overwrite),
+        (Monitor::Executions, Failover::Wait, Misfire::RunOnce, Overwrite::StoredWins)
+    );
+    assert_eq!((ping.reconcile.get(), ping.max_time_diff.get()), (10, -1));
+    assert_eq!(jobs.entries[0].job.props.policies().dst, Dst::Default);
+}
+
+#[test]
+fn json_and_toml_and_properties_say_the_same() {
+    let yaml = "elasticjob:\n  jobs:\n    a.b:\n      cron: 0 0 2 * * ?\n      props: {script.command.line: echo hi}\n";
+    let json = r#"{"elasticjob": {"jobs": {"a.b": {"cron": "0 0 2 * * ?", "props": {"script.command.line": "echo hi"}}}}}"#;
+    let toml = "[elasticjob.jobs.\"a.b\"]\ncron = '0 0 2 * * ?'\n[elasticjob.jobs.\"a.b\".props]\n'script.command.line' = 'echo hi'\n";
+    let properties = "elasticjob.jobs.[a.b].cron=0 0 2 * * ?\nelasticjob.jobs.[a.b].props.script.command.line=echo hi\n";
+
+    let expected = read("a.yml", yaml).entries[0].job.clone();
+    assert_eq!(expected.name.as_str(), "a.b");
+    for (file, text) in [("a.json", json), ("a.toml", toml), ("a.properties", properties)] {
+        assert_eq!(read(file, text).entries[0].job, expected, "{file}");
+    }
+}
+
+#[test]
+fn in_older_properties_the_group_names_the_job() {
+    let text = "\
+server.port=${random.int[10000,19999]}
+regCenter.serverList = localhost:2181
+regCenter.namespace = ejob-springboot
+
+elasticJob.cron = 0/3 * * * * ?
+elasticJob.shardingTotalCount = 4
+elasticJob.shardingItemParameters = 0=aaa,1=bbb, 2=mic, 3=ccc
+elasticJob.jobParameter = 2673
+elasticJob.scriptCommandLine = D:/1.bat
+elasticJob.nightly.cron = 0 0 2 * * ?
+elasticJob.nightly.elasticJobClass = com.acme.Nightly
+";
+
+    let jobs = read("application.properties", text);
+
+    assert_eq!(jobs.registry.unwrap().1, "zookeeper://localhost:2181/ejob-springboot");
+    let [alone, nightly] = &jobs.entries[..] else { panic!("{:?}", jobs.entries) };
+    assert_eq!((alone.job.name.as_str(), alone.job.shards.get()), ("elasticJob", 4));
+    assert_eq!((alone.job.items.get(3), &*alone.job.parameter), (Some("ccc"), "2673"));
+    assert_eq!(alone.kind, Kind::Script);
+    assert_eq!(nightly.job.name.as_str(), "nightly");
+    assert_eq!(nightly.kind, Kind::Java("com.acme.Nightly".to_owned()));
+}
+
+#[test]
+fn springs_xml_is_carried_over_also_as_a_snippet() {
+    let text = r#"
+<reg:zookeeper id="regCenter"
+               server-lists="${elastic.job.zk.host}"
+               namespace="viptrade-job"
+               base-sleep-time-milliseconds="1000"
+               max-retries="3"
+               session-timeout-milliseconds="5000"/>
+<job:simple id="mySimpleElasticJob" class="com.acme.MySimpleElasticJob"
+    registry-center-ref="regCenter"
+    cron="0/10 * * * * ?"
+    job-parameter="name=sky;age=21"
+    sharding-total-count="3"
+    sharding-item-parameters="0=A,1=B,2=C"/>
+<job:script id="backup" registry-center-ref="regCenter" cron="0 0 2 * * ?" sharding-total-count="1"
+    script-command-line="sh backup.sh" failover="true" monitor-port="9888"
+    job-sharding-strategy-class="com.dangdang.ddframe.job.lite.api.strategy.impl.OdevitySortByNameJobShardingStrategy"/>
+"#;
+
+    let jobs = read("jobs.xml", text);
+
+    assert_eq!(
+        jobs.registry.unwrap().1,
+        "zookeeper://zk9:2181/viptrade-job?baseSleepTime=1000ms&maxRetries=3&sessionTimeout=5000ms"
+    );
+    let [simple, backup] = &jobs.entries[..] else { panic!("{:?}", jobs.entries) };
+    assert_eq!(simple.kind, Kind::Java("com.acme.MySimpleElasticJob".to_owned()));
+    assert_eq!((simple.place.line, simple.job.items.get(1)), (8, Some("B")));
+    assert_eq!(backup.kind, Kind::Script);
+    assert_eq!(backup.job.failover, Failover::TakeOver);
+    assert_eq!(backup.job.strategy_type.as_ref().unwrap().as_str(), "ODEVITY");
+    assert_eq!(backup.job.props.policies().dst, Dst::Quartz, "Quartz scheduled it until now");
+    assert_eq!(jobs.notes.len(), 1, "{:?}", jobs.notes);
+}
+
+#[test]
+fn a_slip_in_xml_is_told_with_its_line() {
+    let whole = r#"<beans xmlns:job="http://www.dangdang.com/schema/ddframe/job">
+<job:script id="a"
+  shardingtotalcont="1"/>
+</beans>"#;
+
+    assert_eq!(
+        problems("a.xml", whole),
+        [
+            "a.xml:3: the attribute shardingtotalcont is unknown; hint: did you mean sharding-total-count?"
+        ]
+    );
+    assert!(
+        problems("a.xml", "<beans xmlns='x'>\n<a>\n</beans>")[0].starts_with("a.xml:3: not XML")
+    );
+}
+
+#[test]
+fn what_2_1_5_stored_is_carried_over() {
+    let text = r#"{"jobName":"j","jobClass":"","jobType":"SCRIPT","cron":"0 0 * * * ?","shardingTotalCount":2,"scriptCommandLine":"sh a.sh"}"#;
+
+    let jobs = read("j.json", text);
+
+    assert_eq!(jobs.entries[0].kind, Kind::Script);
+    assert_eq!(jobs.entries[0].job.shards.get(), 2);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_the_nearest_name() {
+    let text = "\
+elasticjob:
+  regCentre: {}
+  jobs:
+    a:
+      elasticJobType: SCRIPT
+      crom: 0 0 2 * * ?
+      misfire: perhaps
+      cron: 0 0 24 * * ?
+      props:
+        elasticjob.timout: 1s
+    b:
+      elasticJobType: SCRPT
+    c:
+      cron: ${NOBODY}
+    d: {elasticJobType: HTTP, props: {http.method: GET}}
+";
+
+    assert_eq!(
+        problems("a.yml", text),
+        [
+            "a.yml:2: elasticjob.regCentre is unknown; hint: did you mean regCenter?",
+            "a.yml:6: job a: crom is unknown; hint: did you mean cron?",
+            "a.yml:7: job a: misfire \"perhaps\": it is neither true nor false",
+            "a.yml:8: job a: cron \"0 0 24 * * ?\": hours \"24\" is out of range; hint: hours are 0 to 23",
+            "a.yml:10: job a: props.elasticjob.timout is unknown; hint: did you mean elasticjob.timeout?",
+            "a.yml:12: job b: elasticJobType SCRPT is unknown; hint: did you mean SCRIPT?",
+            "a.yml:14: job c: cron: nothing is known for ${NOBODY}; hint: set the environment variable NOBODY, or write ${NOBODY:a default}",
+            "a.yml:13: job c: nothing says what runs it; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method",
+            "a.yml:15: job d: the property http.uri is missing",
+        ]
+    );
+}
+
+#[test]
+fn a_registry_that_makes_no_sense_is_told_without_its_password() {
+    for (group, problem) in [
+        ("{serverLists: 'zk1:x', namespace: n}", "a.yml:1: regCenter: \"x\" is not a port of zk1"),
+        ("{serverLists: zk1}", "a.yml:1: regCenter needs both serverLists and namespace"),
+        (
+            "{serverLists: zk1, namespace: n, digest: secret}",
+            "a.yml:1: regCenter.digest is not user:password",
+        ),
+        (
+            "{serverLists: zk1, namespace: n, maxRetries: many}",
+            "a.yml:1: regCenter.maxRetries \"many\" is not a whole number",
+        ),
+    ] {
+        let text = format!("elasticjob: {{regCenter: {group}}}");
+
+        assert_eq!(problems("a.yml", &text), [problem]);
+    }
+}
+
+#[test]
+fn a_job_is_described_once_whichever_file_it_is_in() {
+    let text = "elasticjob:\n  jobs:\n    a: {props: {script.command.line: echo}}\n";
+
+    let problems = parsed(&[("a.yml", text), ("b.yml", text)]).unwrap_err();
+
+    assert!(problems[0].message.starts_with("b.yml:3: job a is described already at a.yml:3"));
+}
+
+#[test]
+fn a_document_for_a_profile_counts_when_the_profile_is_active() {
+    let text = "\
+elasticjob: {regCenter: {serverLists: zk1, namespace: a}}
+---
+spring: {config: {activate: {on-profile: production}}}
+elasticjob: {regCenter: {namespace: b}}
+";
+    let files = [("a.yml".to_owned(), text.to_owned())];
+    let active =
+        |name: &str| (name == "SPRING_PROFILES_ACTIVE").then(|| "x, production".to_owned());
+
+    let url = |jobs: Result<Jobs, _>| jobs.unwrap().registry.unwrap().1;
+    assert_eq!(url(parse(&files, &|_| None)), "zookeeper://zk1/a");
+    assert_eq!(url(parse(&files, &active)), "zookeeper://zk1/b");
+}
+
+#[test]
+fn what_is_disabled_is_left_out_and_said() {
+    let text =
+        "elasticjob:\n  enabled: false\n  jobs:\n    a: {props: {script.command.line: echo}}\n";
+
+    let jobs = read("a.yml", text);
+
+    assert!(jobs.entries.is_empty() && jobs.notes.len() == 1);
+}
+
+proptest! {
+    /// Whatever happens to a file on its way here, it is read or told, and nothing else.
+    #[test]
+    fn a_damaged_file_is_a_mistake_and_not_a_crash(
+        at in any::<prop::sample::Index>(),
+        length in 0..40_usize,
+        instead in "[ -~\\n\\t\u{e9}\u{1f600}]{0,12}",
+        extension in prop::sample::select(vec!["yml", "json", "toml", "properties", "xml"]),
+    ) {
+        const SAMPLE: &str = "{\"elasticjob\": {\"jobs\": {\"a\": {\"cron\": \"${X:\\ud83d\\ude00}\", \"props\": {\"script.command.line\": \"echo\"}}}}}";
+        let whole = match extension {
+            "json" => SAMPLE.to_owned(),
+            "toml" => "[elasticjob.jobs.a]\ncron = '0 0 2 * * ?'\nprops.script.command.line = \"echo\"\n".to_owned(),
+            "properties" => "elasticJob.a.cron = 0 0 2 * * ?\nelasticjob.jobs.[b.c].jobListenerTypes[0]=\\u6e05\\\n x\n".to_owned(),
+            "xml" => "<job:script id=\"a\" cron=\"0 0 2 * * ?\"\n script-command-line=\"${X:echo}\" sharding-total-count=\"1\"/>".to_owned(),
+            _ => SPRING.to_owned(),
+        };
+        let mut characters: Vec<char> = whole.chars().collect();
+        let start = at.index(characters.len());
+        let end = (start + length).min(characters.len());
+        characters.splice(start..end, instead.chars());
+        let damaged: String = characters.into_iter().collect();
+
+        let _ = parsed(&[(&format!("a.{extension}"), &damaged)]);
+    }
+}

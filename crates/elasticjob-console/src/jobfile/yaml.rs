@@ -1,0 +1,247 @@
+//! YAML, and JSON, which is YAML but for one thing.
+//!
+//! The library reads one document of the ancestor's, to the letter; here it may be several, with merge keys, by whoever.
+
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle};
+
+use super::tree::{Node, Value};
+
+/// Far beyond any configuration; what a chain of aliases may grow to.
+const MAX_NODES: usize = 100_000;
+
+/// The documents of a text; or in which line something is wrong, and what.
+pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, String)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut options = granit_parser::options! { flow_nesting_limit: 50, block_nesting_limit: 50 };
+    options.set_emit_comments(false);
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) =
+            event.map_err(|error| (error.marker().line(), error.kind().to_string()))?;
+        builder.take(event, span.start.line())?;
+    }
+    Ok(builder.documents)
+}
+
+/// The same for JSON, which is stricter, and writes what is beyond 16 bits as two escapes.
+pub(super) fn read_json(text: &str) -> Result<Vec<Node>, (usize, String)> {
+    serde_json::from_str::<serde_json::Value>(text)
+        .map_err(|error| (error.line(), format!("not JSON: {error}")))?;
+    read(&joined_surrogates(text))
+}
+
+fn joined_surrogates(text: &str) -> String {
+    let unit = |at: &str| u16::from_str_radix(at.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let mut joined = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('\\') {
+        joined.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let pair = unit(rest).zip(rest.get(6..).and_then(unit));
+        let whole = pair.and_then(|(high, low)| char::decode_utf16([high, low]).next()?.ok());
+        if let Some(whole) = whole.filter(|whole| u32::from(*whole) > 0xffff) {
+            joined.push(whole);
+            rest = &rest[12..];
+            continue;
+        }
+        // An escape and what it escapes, which may be another backslash.
+        let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
+        joined.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    joined + rest
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    node: Node,
+    /// The key whose value comes next.
+    key: Option<Key>,
+    /// Whether entries came by a merge and give way to those that are written.
+    merged: Vec<(String, Node)>,
+    anchor: usize,
+}
+
+enum Key {
+    Name(String, usize),
+    Merge,
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    known: HashMap<usize, Node>,
+    nodes: usize,
+    documents: Vec<Node>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), (usize, String)> {
+        let (node, anchor, size) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = matches!(style, ScalarStyle::Plain) && tag.is_none();
+                if self.is_key() {
+                    return self.key(&text, plain, line);
+                }
+                let nothing = plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+                let value = if nothing { Value::Nothing } else { Value::Text(text.into_owned()) };
+                (Node { line, value }, anchor, 1)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                return self.begin(Value::List(Vec::new()), line, anchor);
+            }
+            Event::MappingStart(_, anchor, _) => {
+                return self.begin(Value::Map(Vec::new()), line, anchor);
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(mut open) = self.open.pop() else { return Ok(()) };
+                if let Value::Map(entries) = &mut open.node.value {
+                    for (key, node) in open.merged {
+                        if !entries.iter().any(|(written, _)| *written == key) {
+                            entries.push((key, node));
+                        }
+                    }
+                }
+                (open.node, open.anchor, 1)
+            }
+            Event::Alias(id) => match self.known.get(&id) {
+                Some(node) => (node.clone(), 0, count(node)),
+                None => return Err((line, "a node cannot contain itself".to_owned())),
+            },
+            Event::DocumentEnd => {
+                self.known.clear();
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        self.nodes += size;
+        if self.nodes > MAX_NODES {
+            return Err((line, format!("the file has more than {MAX_NODES} nodes")));
+        }
+        if anchor != 0 {
+            self.known.insert(anchor, node.clone());
+        }
+        self.place(node)
+    }
+
+    /// Whether what comes next is a key.
+    fn is_key(&self) -> bool {
+        self.open
+            .last()
+            .is_some_and(|open| matches!(open.node.value, Value::Map(_)) && open.key.is_none())
+    }
+
+    fn key(&mut self, text: &str, plain: bool, line: usize) -> Result<(), (usize, String)> {
+        let Some(Open { key, node, .. }) = self.open.last_mut() else { return Ok(()) };
+        if plain && text == "<<" {
+            *key = Some(Key::Merge);
+            return Ok(());
+        }
+        let Value::Map(entries) = &node.value else { return Ok(()) };
+        if entries.iter().any(|(written, _)| written == text) {
+            return Err((
+                line,
+                format!("the key {text} is there already; hint: remove one of the two"),
+            ));
+        }
+        *key = Some(Key::Name(text.to_owned(), line));
+        Ok(())
+    }
+
+    fn begin(&mut self, value: Value, line: usize, anchor: usize) -> Result<(), (usize, String)> {
+        if self.is_key() {
+            return Err((line, "a key has to be a single value".to_owned()));
+        }
+        let node = Node { line, value };
+        self.open.push(Open { node, key: None, merged: Vec::new(), anchor });
+        Ok(())
+    }
+
+    fn place(&mut self, node: Node) -> Result<(), (usize, String)> {
+        let Some(open) = self.open.last_mut() else {
+            self.documents.push(node);
+            return Ok(());
+        };
+        match &mut open.node.value {
+            Value::List(items) => items.push(node),
+            Value::Map(entries) => match open.key.take() {
+                // A group begins where its name stands, not with the first thing in it.
+                Some(Key::Name(name, line)) => entries.push((name, Node { line, ..node })),
+                Some(Key::Merge) => merge(&mut open.merged, node)?,
+                None => return Err((node.line, "a key has to be a single value".to_owned())),
+            },
+            Value::Nothing | Value::Text(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), (usize, String)> {
+    match node.value {
+        Value::Map(entries) => {
+            for (key, node) in entries {
+                if !merged.iter().any(|(there, _)| *there == key) {
+                    merged.push((key, node));
+                }
+            }
+            Ok(())
+        }
+        Value::List(items) => items.into_iter().try_for_each(|item| merge(merged, item)),
+        Value::Nothing | Value::Text(_) => {
+            Err((node.line, "only a group can be merged with <<".to_owned()))
+        }
+    }
+}
+
+fn count(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::Nothing | Value::Text(_) => 0,
+        Value::List(items) => items.iter().map(count).sum(),
+        Value::Map(entries) => entries.iter().map(|(_, node)| count(node)).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_know_their_lines_and_what_is_written_comes_before_what_is_merged() {
+        let documents = read("a: &a\n  x: 1\n  y: ~\nb:\n  <<: *a\n  x: 2\n---\nc: [d]\n").unwrap();
+
+        assert_eq!(documents.len(), 2);
+        assert_eq!(documents[0].find(&["b", "x"]), Some(&Node::text(6, "2")));
+        let merged = Node { line: 3, value: Value::Nothing };
+        assert_eq!(documents[0].find(&["b", "y"]), Some(&merged));
+    }
+
+    #[test]
+    fn a_key_that_is_there_already_and_a_wrong_indent_are_told_with_their_line() {
+        assert_eq!(read("a: 1\na: 2\n").unwrap_err().0, 2);
+        assert_eq!(read("a:\n  b: 1\n c: 2\n").unwrap_err().0, 3);
+    }
+
+    #[test]
+    fn a_thousand_jobs_are_read_and_a_bomb_of_aliases_is_not() {
+        let jobs: Vec<String> =
+            (0..5_000).map(|job| format!("  j{job}: {{a: 1, b: {{c: 2}}}}")).collect();
+        let mut bomb = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
+        for level in 1..20 {
+            let below = format!("*a{}, ", level - 1).repeat(10);
+            bomb.push(format!("a{level}: &a{level} [{below}]"));
+        }
+
+        assert!(read(&format!("jobs:\n{}", jobs.join("\n"))).is_ok());
+        assert!(read(&bomb.join("\n")).unwrap_err().1.contains("more than"));
+    }
+
+    #[test]
+    fn json_is_read_with_lines_and_everything_unicode_has() {
+        let read = read_json("{\n  \"a\": \"\\ud83d\\ude00 \\\\ud83d\\/\"\n}").unwrap();
+
+        assert_eq!(read[0].find(&["a"]), Some(&Node::text(2, "\u{1f600} \\ud83d/")));
+        assert_eq!(read_json("{\n  \"a\": 1,\n}").unwrap_err().0, 3);
+    }
+}

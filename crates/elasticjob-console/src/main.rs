@@ -1,0 +1,24 @@
+//! `elasticjob`: everything a person does with jobs from a terminal.
+//!
+//! * [`cli`] — the words of the command line, one file for each noun.
+//! * [`jobfile`] — jobs as people write them down: Spring Boot's YAML and properties, JSON, TOML, Spring's XML.
+//! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
+//! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
+
+mod cli;
+mod error;
+mod jobfile;
+mod logs;
+mod output;
+mod worker;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // First of all: started again as the supervisor of a script, this process is nothing else.
+    let supervisor = elasticjob::execution::supervise_if_asked();
+    match cli::run(supervisor) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.tell(),
+    }
+}

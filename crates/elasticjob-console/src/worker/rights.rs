@@ -1,0 +1,151 @@
+//! What a registry may make this machine do.
+//!
+//! What is stored counts, so whoever can write to the registry can give a job another command line or another address. Those of the file are
+//! the operator's own and always run. Others run only where the operator said so: programs below certain folders, requests to
+//! certain hosts.
+
+use std::path::{Path, PathBuf};
+
+use elasticjob::{
+    execution::{Failure, Http, Script},
+    job::{Job, keys},
+};
+
+use crate::{error::Error, jobfile::Kind};
+
+/// What a registry may make this machine do, besides what the files say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rights {
+    /// Folders whose programs may run, as they really are.
+    folders: Vec<PathBuf>,
+    /// Hosts, with a port or without.
+    hosts: Vec<String>,
+}
+
+impl Rights {
+    /// Programs in these folders, requests to these hosts.
+    pub(crate) fn new(folders: &[PathBuf], hosts: &[String]) -> Result<Self, Error> {
+        let folders = folders.iter().map(|folder| match folder.canonicalize() {
+            Ok(real) if real.is_dir() => Ok(real),
+            Ok(_) => {
+                Err(Error::bad_input(format!("--scripts-from {}: not a folder", folder.display())))
+            }
+            Err(error) => {
+                Err(Error::bad_input(format!("--scripts-from {}: {error}", folder.display())))
+            }
+        });
+        Ok(Self { folders: folders.collect::<Result<_, _>>()?, hosts: hosts.to_vec() })
+    }
+
+    /// What is asked before every run of this job.
+    pub(crate) fn of(
+        &self,
+        file: &Job,
+        kind: &Kind,
+    ) -> impl Fn(&Job) -> Result<(), Failure> + Send + Sync + 'static {
+        let (rights, file, kind) = (self.clone(), file.clone(), kind.clone());
+        move |stored| match kind {
+            Kind::Script => rights.script(&file, stored),
+            Kind::Http => rights.request(&file, stored),
+            Kind::Java(_) => Ok(()),
+        }
+    }
+
+    fn script(&self, file: &Job, stored: &Job) -> Result<(), Failure> {
+        const LINE: &str = "script.command.line";
+        let said = |job: &Job| {
+            let shell = job.props.policies().script_shell;
+            (job.props.get(LINE).map(ToOwned::to_owned), shell)
+        };
+        let script = Script::of(stored)?;
+        if said(file) == said(stored) || self.folders.iter().any(|dir| holds(dir, script.program()))
+        {
+            return Ok(());
+        }
+        let line = stored.props.get(LINE).unwrap_or_default();
+        let shell = if stored.props.policies().script_shell { keys::SCRIPT_SHELL } else { LINE };
+        Err(Failure::new(format_args!(
+            "{shell}: the registry says {line:?}, which the file does not; hint: --scripts-from DIR allows programs in a folder, by their full path"
+        )))
+    }
+
+    fn request(&self, file: &Job, stored: &Job) -> Result<(), Failure> {
+        const URI: &str = "http.uri";
+        let host = Http::of(stored)?.host();
+        let without_port = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        let is_allowed = |allowed: &String| {
+            allowed.eq_ignore_ascii_case(&host) || allowed.eq_ignore_ascii_case(without_port)
+        };
+        if file.props.get(URI) == stored.props.get(URI) || self.hosts.iter().any(is_allowed) {
+            return Ok(());
+        }
+        Err(Failure::new(format_args!(
+            "{URI}: the registry names the host {host}, which the file does not; hint: --http-allow HOST allows requests to a host"
+        )))
+    }
+}
+
+/// Whether a program is in a folder, links and `..` followed. One that the search path has to find is not.
+fn holds(folder: &Path, program: &Path) -> bool {
+    program.is_absolute() && program.canonicalize().is_ok_and(|real| real.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn script(line: &str) -> Job {
+        Job::named("j").unwrap().prop("script.command.line", line).unwrap()
+    }
+
+    fn request(uri: &str) -> Job {
+        let job = Job::named("j").unwrap().prop("http.uri", uri).unwrap();
+        job.prop("http.method", "GET").unwrap()
+    }
+
+    #[test]
+    fn what_the_file_says_may_run_and_another_command_line_may_not() {
+        let may = Rights::default().of(&script("echo a"), &Kind::Script);
+
+        assert_eq!(may(&script("echo a")), Ok(()));
+        let refused = may(&script("rm -r /")).unwrap_err().to_string();
+        assert!(refused.contains("--scripts-from"), "{refused}");
+        let shell = script("echo a").prop(keys::SCRIPT_SHELL, "true").unwrap();
+        assert!(may(&shell).is_err());
+    }
+
+    #[test]
+    fn a_program_in_an_allowed_folder_may_run_and_one_that_only_looks_so_may_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("jobs"), folder.path().join("other"));
+        fs::create_dir(&inside).unwrap();
+        fs::write(inside.join("a.sh"), "").unwrap();
+        fs::write(&outside, "").unwrap();
+        std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+        let rights = Rights::new(std::slice::from_ref(&inside), &[]).unwrap();
+        let may = rights.of(&script("echo a"), &Kind::Script);
+        let run = |program: &str| may(&script(&format!("{}/{program} x", inside.display())));
+
+        assert_eq!(run("a.sh"), Ok(()));
+        assert!(run("../other").is_err());
+        assert!(run("link").is_err());
+        assert!(run("absent").is_err());
+        assert!(may(&script("a.sh")).is_err());
+    }
+
+    #[test]
+    fn a_request_to_another_host_needs_a_word() {
+        let file = request("http://shop/settle");
+        let may = Rights::new(&[], &["metrics".to_owned(), "shop:8080".to_owned()])
+            .unwrap()
+            .of(&file, &Kind::Http);
+
+        assert_eq!(may(&file), Ok(()));
+        assert_eq!(may(&request("http://METRICS:9000/")), Ok(()));
+        assert_eq!(may(&request("http://shop:8080/")), Ok(()));
+        assert!(may(&request("http://shop:8081/")).is_err());
+        assert!(may(&request("http://169.254.169.254/latest")).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! The words all commands share.
+
+use std::{io::Read, process::Stdio};
+
+use crate::process::{binary, elasticjob};
+
+#[test]
+fn help_goes_to_standard_output_and_names_only_what_works() {
+    let help = elasticjob(&["--help"]);
+
+    assert_eq!((help.code, &*help.stderr), (Some(0), ""));
+    for command in ["run", "shard", "cron", "completions"] {
+        assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
+    }
+    for later in ["console", "doctor", "history", "\n  dev"] {
+        assert!(!help.stdout.contains(later), "{}", help.stdout);
+    }
+    assert!(help.stdout.contains("ELASTICJOB_REGISTRY"), "{}", help.stdout);
+}
+
+#[test]
+fn the_help_does_not_print_the_password_in_the_environment() {
+    let output = binary()
+        .arg("--help")
+        .env("ELASTICJOB_REGISTRY", "zookeeper://jane:hunter2@zk/shop")
+        .output()
+        .unwrap();
+
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("hunter2"));
+}
+
+#[test]
+fn an_unknown_flag_and_an_unknown_command_are_bad_input() {
+    for arguments in [&["cron", "next", "--frob", "x"][..], &["frob"], &[], &["cron"]] {
+        let ended = elasticjob(arguments);
+
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
+        assert!(!ended.stderr.is_empty());
+    }
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = elasticjob(&["completions", shell]);
+
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{shell}");
+        assert!(ended.stdout.contains("elasticjob"), "{shell}");
+    }
+    assert_eq!(elasticjob(&["completions", "dos"]).code, Some(2));
+}
+
+#[test]
+fn whoever_stops_reading_is_not_told_about_it() {
+    let mut child = binary()
+        .args(["cron", "next", "-n", "100000", "* * * * * ?"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 4];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    drop(child.stdout.take());
+
+    let output = child.wait_with_output().unwrap();
+
+    assert_eq!(&first, b"FIRE");
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+}

@@ -1,0 +1,149 @@
+//! Job files, as `elasticjob run --check` sees them.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::{Ended, binary, elasticjob};
+
+const SCRIPT: &str = "elasticjob:\n  jobs:\n    hello:\n      elasticJobType: SCRIPT\n      cron: 0/5 * * * * ?\n      props:\n        script.command.line: echo hello\n";
+
+fn write(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn check(text: &str) -> Ended {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "jobs.yml", text);
+    let mut ended = elasticjob(&["run", "--check", "-o", "json", "-f", &file]);
+    ended.stderr = ended.stderr.replace(&file, "jobs.yml");
+    ended.stdout = ended.stdout.replace(&file, "jobs.yml");
+    ended
+}
+
+#[test]
+fn check_says_what_would_run_and_needs_no_registry() {
+    let ended = check(SCRIPT);
+
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(
+        printed,
+        json!([{
+            "jobName": "hello", "elasticJobType": "SCRIPT", "cron": "0/5 * * * * ?",
+            "shardingTotalCount": 1, "file": "jobs.yml", "line": 3,
+        }])
+    );
+}
+
+#[test]
+fn a_mistake_is_told_with_file_and_line() {
+    for (from, to, told) in [
+        (
+            "cron: 0/5",
+            "crom: 0/5",
+            "error: jobs.yml:5: job hello: crom is unknown\nhint: did you mean cron?\n",
+        ),
+        (
+            "0/5 * * * * ?",
+            "0 0 24 * * ?",
+            "error: jobs.yml:5: job hello: cron \"0 0 24 * * ?\": hours \"24\" is out of range\nhint: hours are 0 to 23\n",
+        ),
+        (
+            "jobs:",
+            "job:",
+            "error: jobs.yml:2: elasticjob.job is unknown\nhint: did you mean jobs?\n",
+        ),
+        ("hello:\n", "hello:\n   x\n", "error: jobs.yml:4"),
+        (
+            "elasticjob:",
+            "other:",
+            "error: there is no job to run in jobs.yml\nhint: jobs stand below elasticjob.jobs, each with its name\n",
+        ),
+        (
+            "echo hello",
+            "${NOBODY_SAYS}",
+            "error: jobs.yml:7: job hello: props.script.command.line: nothing is known for ${NOBODY_SAYS}",
+        ),
+    ] {
+        let ended = check(&SCRIPT.replacen(from, to, 1));
+
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{to}");
+        assert!(ended.stderr.starts_with(told), "{to}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_java_class_is_said_plainly_and_the_rest_runs_if_asked() {
+    let folder = TempDir::new().unwrap();
+    let text = format!("{SCRIPT}    settle:\n      elasticJobClass: com.acme.Settle\n");
+    let file = write(&folder, "jobs.yml", &text);
+
+    let refused = elasticjob(&["run", "--check", "-f", &file]);
+    let skipped = elasticjob(&["run", "--check", "-f", &file, "--skip-java"]);
+
+    assert_eq!((refused.code, &*refused.stdout), (Some(2), ""));
+    assert!(
+        refused
+            .stderr
+            .contains("job settle is the Java class com.acme.Settle, which cannot run here")
+    );
+    assert!(refused.stderr.contains("--skip-java"));
+    assert_eq!(skipped.code, Some(0));
+    assert!(skipped.stderr.contains("it is left out"));
+    assert!(skipped.stdout.contains("hello") && !skipped.stdout.contains("settle"));
+}
+
+#[test]
+fn a_file_that_is_not_there_and_one_that_is_no_job_file_are_bad_input() {
+    let folder = TempDir::new().unwrap();
+    let odd = write(&folder, "jobs.txt", "");
+
+    let absent = elasticjob(&["run", "--check", "-f", "/nowhere/jobs.yml"]);
+    let odd = elasticjob(&["run", "--check", "-f", &odd]);
+
+    assert_eq!((absent.code, odd.code), (Some(2), Some(2)));
+    assert!(
+        absent.stderr.starts_with("error: cannot read /nowhere/jobs.yml: "),
+        "{}",
+        absent.stderr
+    );
+    assert!(odd.stderr.contains("hint: .yml, .yaml, .json, .toml, .properties or .xml"));
+    assert_eq!(elasticjob(&["run", "--check"]).code, Some(2), "no file at all");
+}
+
+#[test]
+fn the_environment_fills_in_what_files_leave_open() {
+    let folder = TempDir::new().unwrap();
+    let text = SCRIPT.replace("echo hello", "echo ${GREETING:nobody}");
+    let file = write(&folder, "jobs.yml", &text.replace("0/5 * * * * ?", "${WHEN}"));
+
+    let output =
+        binary().args(["run", "--check", "-f", &file]).env("WHEN", "0 0 2 * * ?").output().unwrap();
+
+    assert!(String::from_utf8(output.stdout).unwrap().contains("0 0 2 * * ?"));
+}
+
+#[test]
+fn a_flag_that_makes_no_sense_is_bad_input() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "jobs.yml", SCRIPT);
+    for (flag, value) in [
+        ("--registry", "redis://h/x"),
+        ("--registry", "zookeeper://127.0.0.1:2181"),
+        ("--labels", "weight"),
+        ("--connect-timeout", "soon"),
+        ("--connect-timeout", "0s"),
+        ("--health-listen", "everywhere"),
+        ("--scripts-from", "/nowhere"),
+    ] {
+        let ended = elasticjob(&["run", "--check", "-f", &file, flag, value]);
+
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{flag} {value}");
+        assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
+    }
+    assert!(Path::new(&file).exists());
+}

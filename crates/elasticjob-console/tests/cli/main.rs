@@ -1,0 +1,9 @@
+//! The binary as people and scripts use it: what it prints where, and how it ends.
+
+mod asked;
+mod cron;
+mod files;
+mod pages;
+mod process;
+mod run;
+mod shard;

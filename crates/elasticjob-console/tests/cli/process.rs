@@ -1,0 +1,115 @@
+//! The binary, started.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longer than anything here takes, so that a test that waits in vain ends.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The binary in an environment that says nothing.
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
+    for variable in ["ELASTICJOB_REGISTRY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) fn elasticjob(arguments: &[&str]) -> Ended {
+    let output = binary().args(arguments).stdin(Stdio::null()).output().unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A command that goes on until it is told to stop, and what it logs. Ends with its owner.
+pub(crate) struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Process {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = binary()
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = lines(child.stderr.take().unwrap());
+        Self { child, lines, seen: Vec::new() }
+    }
+
+    /// The next line of its log that has this in it.
+    pub(crate) fn logged(&mut self, part: &str) -> String {
+        loop {
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                panic!("it never logged {part:?}, but\n{}", self.seen.join("\n"));
+            };
+            self.seen.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn terminate(&self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+    }
+
+    /// How it ended, and what it printed on standard output.
+    pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
+        // Its log ends when it does.
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            self.seen.push(line);
+        }
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        (self.child.wait().unwrap(), stdout)
+    }
+
+    /// Everything it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.seen.join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(stderr: ChildStderr) -> Receiver<String> {
+    let (tell, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if tell.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}

@@ -1,0 +1,321 @@
+//! `elasticjob run`, with a registry in this process.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    time::Duration,
+};
+
+use elasticjob::{
+    job::Job,
+    registry::{self, Expected, Registry},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::free_port;
+use tinykeeper::server::{Config, Server};
+
+use crate::process::{PATIENCE, Process, binary, elasticjob};
+
+/// A registry, a folder, and the jobs file in it.
+struct Scene {
+    url: String,
+    folder: TempDir,
+    _registry: Server,
+}
+
+impl Scene {
+    async fn with(jobs: &str) -> Self {
+        let mut config = Config::ephemeral();
+        config.min_session_timeout = Duration::from_secs(1);
+        let registry = Server::start(config).await.unwrap();
+        let folder = TempDir::new().unwrap();
+        let place = folder.path().to_str().unwrap();
+        let jobs = jobs.replace("FOLDER", place);
+        fs::write(folder.path().join("jobs.yml"), format!("elasticjob:\n  jobs:\n{jobs}")).unwrap();
+        let url = format!("zookeeper://{}/shop?sessionTimeout=4s", registry.address());
+        Self { url, folder, _registry: registry }
+    }
+
+    fn file(&self) -> String {
+        self.folder.path().join("jobs.yml").to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, more: &[&str]) -> Process {
+        let file = self.file();
+        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
+        Process::start(&[&what[..], more].concat())
+    }
+}
+
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+/// One request, answered by hand: what was asked, and 200 as the answer.
+fn answer(listener: &TcpListener) -> String {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+        request.push(byte[0]);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+    String::from_utf8(request).unwrap()
+}
+
+/// What the one instance of a job says about itself.
+async fn instance_of(url: &str, job: &str) -> String {
+    let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
+    let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
+    let names = registry.children(&path).await.unwrap().unwrap();
+    let [name] = &names[..] else { panic!("{names:?}") };
+    let node = registry.get(&path.join(name).unwrap()).await.unwrap().unwrap();
+    String::from_utf8(node.data.to_vec()).unwrap()
+}
+
+/// The status and the body of what an address says.
+fn get(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let jobs = format!(
+        "    hello:\n      elasticJobType: SCRIPT\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/hello.sh\n    \
+         ping:\n      elasticJobType: HTTP\n      cron: '* * * * * ?'\n      props:\n        http.uri: http://{}/ping\n        http.method: GET\n",
+        listener.local_addr().unwrap()
+    );
+    let scene = Scene::with(&jobs).await;
+    let told = scene.folder.path().join("told");
+    fs::write(
+        scene.folder.path().join("hello.sh"),
+        format!(
+            "echo \"$ELASTICJOB_JOB_NAME under $(tr '\\0' ' ' < /proc/$PPID/cmdline)\" >> {}\necho said\n",
+            told.display()
+        ),
+    )
+    .unwrap();
+
+    let mut process = scene.run(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
+    let address: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let address = address["address"].as_str().unwrap().to_owned();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    process.logged("the node runs");
+    let asked = on_a_thread(move || answer(&listener)).await;
+    process.logged("said");
+
+    assert!(instance_of(&scene.url, "hello").await.contains("labels: weight=3,zone=a"));
+    assert!(asked.starts_with("GET /ping ") && asked.to_lowercase().contains("shardingcontext"));
+    assert!(fs::read_to_string(&told).unwrap().starts_with("hello under elasticjob-supervisor"));
+    assert_eq!(get(&address, "/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(get(&address, "/readyz"), (200, "ready\n".to_owned()));
+    process.terminate();
+    let (status, stdout) = process.ended();
+    assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
+    for line in process.log().lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
+    let scene = Scene::with(
+        "    slow:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/slow.sh\n",
+    )
+    .await;
+    let place = scene.folder.path().display().to_string();
+    // It goes on until the test says so, which is after the process was told to stop.
+    let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\necho finished\ntouch FOLDER/done\n";
+    fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &place)).unwrap();
+
+    let mut process = scene.run(&[]);
+    process.logged("begun");
+    process.terminate();
+    process.logged("the node stops");
+    fs::write(scene.folder.path().join("go"), "").unwrap();
+
+    let (status, _) = process.ended();
+    assert_eq!(status.code(), Some(0), "{}", process.log());
+    assert!(scene.folder.path().join("done").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_twice_does_not_wait() {
+    let scene = Scene::with(
+        "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n",
+    )
+    .await;
+    fs::write(scene.folder.path().join("slow.sh"), "echo begun\nsleep 600\n").unwrap();
+
+    let mut process = scene.run(&[]);
+    process.logged("begun");
+    process.terminate();
+    process.logged("the node stops");
+    process.terminate();
+
+    let (status, _) = process.ended();
+    assert_eq!(status.code(), Some(1), "{}", process.log());
+    assert!(process.log().ends_with("error: asked twice to stop: what ran was not waited for"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_line_that_only_the_registry_knows_does_not_run() {
+    let scene = Scene::with(
+        "    hello:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: echo from-the-file\n",
+    )
+    .await;
+    let mut process = scene.run(&[]);
+    process.logged("from-the-file");
+
+    let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
+    change_command_line(&*registry, "echo from-the-registry").await;
+
+    let line = process.logged("--scripts-from");
+    assert!(line.contains("the registry says"), "{line}");
+    assert!(!process.log().contains("\"from-the-registry\""), "{}", process.log());
+}
+
+async fn change_command_line(registry: &dyn Registry, line: &str) {
+    let path = registry.namespace().path().join("hello/config").unwrap();
+    let found = registry.get(&path).await.unwrap().unwrap();
+    let job = Job::read(&"hello".parse().unwrap(), &found.data).unwrap();
+    let job = job.prop("script.command.line", line).unwrap();
+    registry.set(&path, job.to_yaml().into(), Expected::Any).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_comes_late_is_waited_for() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let port = free_port();
+    let url = format!("zookeeper://127.0.0.1:{port}/shop?maxRetries=0&connectionTimeout=1s");
+    let mut process = Process::start(&["run", "-f", &scene.file(), "--registry", &url]);
+    process.logged("trying again");
+
+    let mut config = Config::ephemeral();
+    config.listen = ([127, 0, 0, 1], port).into();
+    let _late = Server::start(config).await.unwrap();
+
+    process.logged("the node runs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_does_not_come_is_unreachable() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let url = format!("zookeeper://jane:hunter2@127.0.0.1:{}/shop", free_port());
+
+    let ended =
+        elasticjob(&["run", "-f", &scene.file(), "--registry", &url, "--connect-timeout", "500ms"]);
+
+    assert_eq!((ended.code, &*ended.stdout), (Some(3), ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nerror: cannot reach the registry at "), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("hint: is ZooKeeper listening there?\n"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("hunter2"));
+}
+
+#[test]
+fn the_flag_comes_before_the_environment_and_that_before_the_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("jobs.yml");
+    let (flag, variable, filed) = (free_port(), free_port(), free_port());
+    let center = format!("regCenter: {{serverLists: '127.0.0.1:{filed}', namespace: shop}}");
+    let job = "jobs: {hello: {props: {script.command.line: echo}}}";
+    fs::write(&file, format!("elasticjob:\n  {center}\n  {job}\n")).unwrap();
+    let tried = |flagged: bool, environment: bool| {
+        let url = |port: u16| format!("zookeeper://127.0.0.1:{port}/shop");
+        let mut command = binary();
+        command.args(["run", "--connect-timeout", "1ms", "-f"]).arg(&file);
+        if flagged {
+            command.args(["--registry", &url(flag)]);
+        }
+        command.env("ELASTICJOB_REGISTRY", if environment { url(variable) } else { String::new() });
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+
+    assert!(tried(true, true).contains(&format!("127.0.0.1:{flag}/shop")));
+    assert!(tried(false, true).contains(&format!("127.0.0.1:{variable}/shop")));
+    assert!(tried(false, false).contains(&format!("127.0.0.1:{filed}/shop")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_health_port_that_is_taken_is_said_before_anything_runs() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let ended = elasticjob(&[
+        "run",
+        "-f",
+        &scene.file(),
+        "--registry",
+        &scene.url,
+        "--health-listen",
+        &address,
+    ]);
+
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""));
+    assert!(
+        ended.stderr.contains(&format!("error: cannot listen on {address}")),
+        "{}",
+        ended.stderr
+    );
+    let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
+    let job = registry.namespace().path().join("hello").unwrap();
+    assert!(registry.exists(&job).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_somebody_elses_is_a_conflict() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
+    let root = registry.namespace().path().join("hello").unwrap();
+    registry.create(registry::Create::persistent(&root, "com.acme.Hello")).await.unwrap();
+
+    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+
+    assert_eq!(ended.code, Some(6), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("\nerror: job hello belongs to the Java class com.acme.Hello"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_configuration_that_cannot_be_read_is_refused_and_left_as_it_is() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
+    let root = registry.namespace().path().join("hello").unwrap();
+    let config = root.join("config").unwrap();
+    registry.create(registry::Create::persistent(&root, "SCRIPT")).await.unwrap();
+    registry.create(registry::Create::persistent(&config, "jobName: [")).await.unwrap();
+
+    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nerror: job hello: the stored config cannot be read"));
+    assert_eq!(registry.get(&config).await.unwrap().unwrap().data, "jobName: [");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_somebody_elses_is_not_opened() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    registry::connect(&theirs.parse().unwrap()).await.unwrap();
+
+    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+
+    assert_eq!(ended.code, Some(4), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: check user and password in the registry URL"));
+}

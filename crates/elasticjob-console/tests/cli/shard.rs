@@ -1,0 +1,73 @@
+//! `elasticjob shard`
+
+use serde_json::Value;
+
+use crate::process::elasticjob;
+
+#[test]
+fn shards_go_where_the_real_elasticjob_puts_them() {
+    let lines = include_str!("../../../elasticjob/tests/vectors/sharding.jsonl").lines();
+    // Every one of them is checked in the library; here it is about the way from the command line and back.
+    for line in lines.step_by(9) {
+        let case: Value = serde_json::from_str(line).unwrap();
+        for strategy in ["AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN"] {
+            if !case[strategy].is_array() {
+                continue;
+            }
+            let total = case["total"].to_string();
+            let mut arguments = vec!["shard", "plan", "--job", case["job"].as_str().unwrap()];
+            arguments.extend(["--total", &total, "--strategy", strategy, "-o", "json"]);
+            arguments.push("--instance");
+            arguments
+                .extend(case["instances"].as_array().unwrap().iter().filter_map(Value::as_str));
+
+            let ended = elasticjob(&arguments);
+
+            let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
+            assert_eq!(printed, case[strategy], "{strategy} {line}: {}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_single_shard_goes_to_another_server_as_time_goes_on() {
+    let plan = |at| {
+        let what = ["shard", "plan", "--job", "j", "--total", "1", "--at", at];
+        let who = ["--instance", "10.0.0.1@-@1", "--instance", "10.0.0.2@-@1"];
+        let strategy = ["--strategy", "SINGLE_SHARDING_BALANCE"];
+        let ended = elasticjob(&[&what[..], &strategy, &who].concat());
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout
+    };
+
+    assert_ne!(plan("2026-11-15T06:36:07.000Z"), plan("2026-11-15T06:36:07.001Z"));
+}
+
+#[test]
+fn a_plan_that_makes_no_sense_is_bad_input() {
+    for (changed, told) in [
+        (["--total", "0"], "a job has at least one shard"),
+        (["--total", "1000001"], "too many to print"),
+        (["--strategy", "FAIR"], "hint: AVG_ALLOCATION, ODEVITY"),
+        (["--instance", "worker-1"], "for example 10.0.0.7@-@4711"),
+        (["--instance", "10.0.0.1@-@1"], "named twice"),
+        (["--at", "noon"], "2026-11-15T06:36:07Z"),
+    ] {
+        let mut arguments = vec!["shard", "plan", "--instance", "10.0.0.1@-@1"];
+        for (flag, value) in [("--job", "j"), ("--total", "2")] {
+            if flag != changed[0] {
+                arguments.extend([flag, value]);
+            }
+        }
+        arguments.extend(changed);
+
+        let ended = elasticjob(&arguments);
+
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
+        assert!(
+            ended.stderr.starts_with("error: ") && ended.stderr.contains(told),
+            "{}",
+            ended.stderr
+        );
+    }
+}
