@@ -366,8 +366,11 @@ impl Actor {
     /// Those that are dealt with are taken out of `ended`, so that a second try is for the rest.
     async fn release(&mut self, ended: &mut Vec<(u32, Ended)>) -> Result<(), Error> {
         self.catch_up().await?;
+        // A job that was removed took its shards along: there is nothing to give back, and nobody to give it to.
+        let is_removed = self.view.is_current() && self.view.config.is_none();
         ended.retain(|(shard, how)| {
-            let is_gone = *how == Ended::Fenced
+            let is_gone = is_removed
+                || *how == Ended::Fenced
                 || self.held.get(shard).is_none_or(|held| held.hold.is_lost());
             if is_gone {
                 self.held.remove(shard);
