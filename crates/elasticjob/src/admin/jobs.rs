@@ -47,23 +47,23 @@ impl Admin {
 
     /// One job for a list; nothing if this is no job.
     async fn brief(&self, name: &str, now: Timestamp) -> Result<Option<JobSummary>, Error> {
-        let job_name: JobName = match name.parse() {
-            Ok(name) => name,
-            Err(error) => {
-                return Ok(Some(JobSummary {
-                    name: name.to_owned(),
-                    status: JobStatus::Crashed,
-                    description: String::new(),
-                    cron: None,
-                    shards: None,
-                    instances: 0,
-                    runs_with: RunsWith::Rust { handler: None },
-                    next_fire: None,
-                    problem: Some(error.to_string()),
-                }));
-            }
+        let job: JobName = match name.parse() {
+            Ok(job) => job,
+            Err(error) => return Ok(Some(unseen(name, error.to_string()))),
         };
-        let Ok(tree) = JobTree::new(self.registry.namespace(), &job_name) else { return Ok(None) };
+        match self.look_at(&job, now).await {
+            // It is somebody else's; the others are not.
+            Err(error @ Error::NotAuthorised { .. }) => Ok(Some(unseen(name, error.to_string()))),
+            answer => answer,
+        }
+    }
+
+    async fn look_at(
+        &self,
+        job_name: &JobName,
+        now: Timestamp,
+    ) -> Result<Option<JobSummary>, Error> {
+        let Ok(tree) = JobTree::new(self.registry.namespace(), job_name) else { return Ok(None) };
         let registry = &self.registry;
         let config = tree.config();
         let (instances, servers, sharding) = (tree.instances(), tree.servers(), tree.sharding());
@@ -74,7 +74,7 @@ impl Admin {
             self.datas(&servers, |address| Some(tree.server(address))),
             self.datas(&sharding, |item| Some(tree.shard(item.parse().ok()?, Part::Owner))),
         )?;
-        let (config, problem) = match config.map(|node| Job::read(&job_name, &node.data)) {
+        let (config, problem) = match config.map(|node| Job::read(job_name, &node.data)) {
             Some(Ok(job)) => (Some(job), None),
             Some(Err(error)) => (None, Some(error.to_string())),
             // Something else may stand here, another namespace for one. What is left of a job has members or servers.
@@ -98,7 +98,7 @@ impl Admin {
             ),
             instances: ids.len(),
             problem,
-            ..summary(&job_name, config.as_ref(), &root, now, &self.zone)
+            ..summary(job_name, config.as_ref(), &root, now, &self.zone)
         }))
     }
 
@@ -125,7 +125,18 @@ impl Admin {
         Ok(presences)
     }
 
+    /// Who is where, of one job; nobody, if it is not ours to look at.
     pub(super) async fn presence(&self, job: JobName) -> Result<Presence, Error> {
+        match self.look_for(&job).await {
+            Err(Error::NotAuthorised { .. }) => {
+                Ok(Presence { job, servers: Vec::new(), instances: Vec::new() })
+            }
+            answer => answer,
+        }
+    }
+
+    async fn look_for(&self, job: &JobName) -> Result<Presence, Error> {
+        let job = job.clone();
         let Ok(tree) = JobTree::new(self.registry.namespace(), &job) else {
             return Ok(Presence { job, servers: Vec::new(), instances: Vec::new() });
         };
@@ -141,6 +152,21 @@ impl Admin {
         let instances = tree.instances();
         let (servers, instances) = try_join(servers, self.registry.children(&instances)).await?;
         Ok(Presence { job, servers, instances: instances.unwrap_or_default() })
+    }
+}
+
+/// A job that cannot be looked at.
+fn unseen(name: &str, problem: String) -> JobSummary {
+    JobSummary {
+        name: name.to_owned(),
+        status: JobStatus::Crashed,
+        description: String::new(),
+        cron: None,
+        shards: None,
+        instances: 0,
+        runs_with: RunsWith::Rust { handler: None },
+        next_fire: None,
+        problem: Some(problem),
     }
 }
 

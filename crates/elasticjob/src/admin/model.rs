@@ -117,7 +117,7 @@ pub struct JobSummary {
     /// What it is called.
     #[serde(rename = "jobName")]
     pub name: String,
-    /// How it stands.
+    /// How it stands; one that cannot be looked at counts as crashed, and has a problem.
     pub status: JobStatus,
     /// For people.
     pub description: String,
@@ -135,7 +135,7 @@ pub struct JobSummary {
     /// When its schedule makes it due next, whether or not somebody is there to run it.
     #[serde(rename = "nextFireTime")]
     pub next_fire: Option<Timestamp>,
-    /// Why its configuration cannot be read.
+    /// Why its configuration cannot be read, or the job not be looked at.
     pub problem: Option<String>,
 }
 

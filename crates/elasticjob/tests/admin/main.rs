@@ -63,6 +63,7 @@ async fn tinykeeper_ground() -> Wire<Server> {
 everywhere! {
     the_console_sequence_of_a_java_job_reads_as_the_ancestors_does
     a_configuration_nobody_can_read_is_shown_and_hides_nobody
+    a_job_that_is_not_ours_to_look_at_hides_nobody
     a_plan_says_what_would_change_and_an_edit_that_lost_the_race_is_a_conflict_that_names_what_changed
     what_stands_there_on_behalf_of_others_stays
     a_zone_java_cannot_read_is_refused_while_java_is_a_member

@@ -17,7 +17,7 @@ use elasticjob::{
         trigger::Ask,
     },
     job::{Fire, Handler, Job, RunId, Spelling, ThreadPool},
-    registry::Create,
+    registry::{Create, Digest},
     runtime::CancelReason,
     testing::conformance::Ground,
 };
@@ -138,6 +138,26 @@ pub(crate) async fn a_configuration_nobody_can_read_is_shown_and_hides_nobody(gr
         (&json["jobName"], &json["nextFireTime"]),
         (&"settle".into(), &"2150-01-01T02:00:00Z".into())
     );
+}
+
+pub(crate) async fn a_job_that_is_not_ours_to_look_at_hides_nobody(ground: &dyn Ground) {
+    let site = Site::new(ground, "a-job-that-is-not").await;
+    let jane = Digest { user: "jane".into(), password: "secret".into() };
+    let hers = ground.join("a-job-that-is-not", Some(jane)).await;
+    let (admin, janes) = (site.admin(), Admin::on(Arc::clone(&hers.registry)));
+    let plan = janes.plan(Edit::of(Job::named("hers").unwrap())).await.unwrap();
+    janes.apply(&plan).await.unwrap();
+    let _java = site.java(1, &job(1)).await;
+
+    let jobs = admin.jobs().await.unwrap();
+
+    let problems: Vec<bool> = jobs.iter().map(|job| job.problem.is_some()).collect();
+    assert_eq!(problems, [true, false], "{jobs:?}");
+    assert!(jobs[0].problem.as_ref().unwrap().contains("not authorised"), "{:?}", jobs[0]);
+    assert_eq!(admin.server("10.0.0.1").await.unwrap().summary.jobs, ["settle"]);
+    assert_eq!(admin.job(&name("hers")).await.unwrap_err().exit_code(), 4);
+    assert_eq!(admin.remove(&name("hers"), true).await.unwrap_err().exit_code(), 4);
+    assert_eq!(janes.job(&name("hers")).await.unwrap().summary.problem, None);
 }
 
 pub(crate) async fn a_plan_says_what_would_change_and_an_edit_that_lost_the_race_is_a_conflict_that_names_what_changed(
