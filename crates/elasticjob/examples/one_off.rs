@@ -1,5 +1,5 @@
-//! A job without a cron: it runs when somebody asks for it. Here the program itself asks, as the console does: with a node below
-//! the job's `trigger` for each instance that is to run. It waits for its shards and ends.
+//! A job without a cron: it runs when somebody asks for it. Here the program itself asks, as the console does. It waits for its
+//! shards and ends.
 //!
 //! ```sh
 //! make run                                          # in one terminal: a registry
@@ -10,25 +10,10 @@
 
 use std::{error::Error, time::Duration};
 
-use elasticjob::{
-    Job, Node, Shard,
-    coordination::tree::JobTree,
-    job::JobName,
-    registry::{self, Create, Registry, plant},
-};
+use elasticjob::{Job, Node, Shard, admin::Admin, coordination::trigger::Ask, registry};
 use tokio::sync::mpsc;
 
 const SHARDS: u32 = 3;
-
-/// Asks every instance of the job to run its shards now.
-async fn trigger(registry: &dyn Registry, job: &JobName) -> Result<(), Box<dyn Error>> {
-    let tree = JobTree::new(registry.namespace(), job)?;
-    plant(registry, &tree.triggers()).await?;
-    for instance in registry.children(&tree.instances()).await?.unwrap_or_default() {
-        registry.create(Create::persistent(&tree.trigger(instance), "")).await?;
-    }
-    Ok(())
-}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -47,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let node = Node::join(&url).job(job, archive).start().await?;
     let registry = registry::connect(&url.parse()?).await?;
 
-    trigger(&*registry, &name).await?;
+    Admin::on(registry.clone()).trigger(&name, Ask::default()).await?;
     for _ in 0..SHARDS {
         // Other instances may have their share: then this one gets fewer.
         if tokio::time::timeout(Duration::from_secs(30), ended.recv()).await.is_err() {

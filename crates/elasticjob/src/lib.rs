@@ -2,6 +2,7 @@
 //!
 //! Start with [`node`]: it runs jobs. The rooms, from the front door inwards:
 //!
+//! * [`admin`] — what console and command line may ask and do: jobs, shards, servers, and why something did not run.
 //! * [`coordination`] — what the cluster agrees on: who leads, who owns which shard, who runs it.
 //! * [`execution`] — how a shard runs: handlers of every kind, retries, cancellation, listeners, alerts.
 //! * [`mod@job`] — what is to be done: a job, its policies, its shards, and the YAML it is stored as.
@@ -11,6 +12,7 @@
 //! * [`schedule`] — when a job is due: Quartz cron, time zones, and the arithmetic of being late.
 //! * `testing` (feature) — a cluster in process for tests of jobs, a hand-turned clock, and one named test for each promise of a registry.
 
+pub mod admin;
 pub mod coordination;
 pub mod execution;
 pub mod job;

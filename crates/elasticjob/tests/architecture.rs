@@ -18,7 +18,8 @@ const ELASTICJOB: Picture = &[
     ("coordination", &["runtime", "schedule", "job", "registry"]),
     ("execution", &["runtime", "job"]),
     ("node", &["runtime", "schedule", "job", "registry", "coordination", "execution"]),
-    ("testing", &["runtime", "schedule", "job", "registry", "coordination", "node"]),
+    ("admin", &["runtime", "schedule", "job", "registry", "coordination"]),
+    ("testing", &["runtime", "schedule", "job", "registry", "coordination", "node", "admin"]),
 ];
 
 /// The same for `tinykeeper`.

@@ -15,7 +15,7 @@ use super::{
     props::{Props, keys},
     shards::{ItemParameters, ShardCount},
 };
-use crate::schedule::{Cron, Dst, Zone};
+use crate::schedule::{Cron, Dst, Schedule, Zone};
 
 /// What is to be done, when, in how many parts, and what happens if something goes wrong. The defaults are the ancestor's
 /// documented ones.
@@ -357,6 +357,15 @@ impl Job {
     ) -> Result<Self, Invalid> {
         self.props.set(key, value)?;
         Ok(self)
+    }
+
+    /// When it is due, if it has a schedule; `local` is the clock of jobs that name no zone.
+    pub fn schedule(&self, local: &Zone) -> Option<Schedule> {
+        Some(Schedule {
+            cron: self.cron.clone()?,
+            zone: self.zone.clone().unwrap_or_else(|| local.clone()),
+            dst: self.props.policies().dst,
+        })
     }
 
     /// A property whose value was written by its own type, so that it can be read.

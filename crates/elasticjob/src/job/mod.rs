@@ -48,5 +48,5 @@ pub use self::{
     },
     props::{Policies, Props, keys},
     shards::{ItemParameters, ShardCount},
-    stored::{Conflict, Difference, Handler, Settled, drift, settle},
+    stored::{Conflict, Difference, Handler, Settled, drift, in_place_of, settle},
 };

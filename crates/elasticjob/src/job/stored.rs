@@ -74,18 +74,25 @@ pub fn settle(local: Job, stored: Option<Job>) -> Settled {
     if local.overwrite == Overwrite::StoredWins {
         return Settled::Keep { drift: drift(&local, &stored), job: Box::new(stored) };
     }
-    let mut job = local;
+    let job = in_place_of(local, &stored);
+    let changes = drift(&job, &stored);
+    if changes.is_empty() {
+        return Settled::Keep { job: Box::new(stored), drift: changes };
+    }
+    Settled::Overwrite { job: Box::new(job), changes }
+}
+
+/// What is stored when `job` takes the place of `stored`: what is there on behalf of others stays, [extra configuration](super::Extra) that
+/// `job` has none of, and the older [`Spelling`].
+#[must_use]
+pub fn in_place_of(mut job: Job, stored: &Job) -> Job {
     if job.extra.is_empty() {
         job.extra = stored.extra.clone();
     }
     if stored.spelling == Spelling::UpTo304 {
         job.spelling = Spelling::UpTo304;
     }
-    let changes = drift(&job, &stored);
-    if changes.is_empty() {
-        return Settled::Keep { job: Box::new(stored), drift: changes };
-    }
-    Settled::Overwrite { job: Box::new(job), changes }
+    job
 }
 
 /// One property that is not the same here and there. For people: values that look like secrets are `***`.

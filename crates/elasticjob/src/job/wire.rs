@@ -5,6 +5,7 @@
 //! default: no monitoring, no misfire, no reconciliation.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use serde_json::Value;
 
 use super::{
     error::{Invalid, Unreadable},
@@ -13,9 +14,9 @@ use super::{
     kinds::TypeName,
     name::JobName,
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding},
-    props::Props,
+    props::{Props, shown},
     shards::ShardCount,
-    yaml::{Kind, Node, bool_of, emit, int_of, java_text, load},
+    yaml::{BOOL, INT, Kind, Node, bool_of, emit, int_of, java_text, load},
 };
 
 const THREAD_POOL: &str = "jobExecutorThreadPoolSizeProviderType";
@@ -37,6 +38,29 @@ impl Job {
     pub fn to_yaml(&self) -> String {
         let entries = properties(self).into_iter().map(|(key, value)| (Node::text(key), value));
         emit(&Node::mapping(entries.collect()))
+    }
+
+    /// The same as JSON, for whoever shows it: properties that look like secrets are `***`, and of configuration that belongs to others there
+    /// are only the tags, because it may carry passwords.
+    ///
+    /// ```
+    /// use elasticjob::job::Job;
+    ///
+    /// let json = Job::named("settle")?.shards(3).to_json();
+    /// assert_eq!(json["shardingTotalCount"], 3);
+    /// assert_eq!(json["failover"], false);
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    pub fn to_json(&self) -> Value {
+        let entries = properties(self).into_iter().map(|(key, node)| {
+            let value = match key {
+                "jobExtraConfigurations" => self.extra.tags().into(),
+                "props" => self.props.iter().map(|(key, value)| (key, shown(key, value))).collect(),
+                _ => json(node),
+            };
+            (key.to_owned(), value)
+        });
+        Value::Object(entries.collect())
     }
 
     /// Reads the document stored for the job of this name.
@@ -122,6 +146,19 @@ impl Job {
         };
         *self = changed;
         Ok(())
+    }
+}
+
+fn json(node: Node) -> Value {
+    match node.kind {
+        Kind::Scalar(text) if node.tag == BOOL => (text == "true").into(),
+        Kind::Scalar(text) => match text.parse::<i64>() {
+            Ok(number) if node.tag == INT => number.into(),
+            _ => text.into(),
+        },
+        Kind::Sequence(items) => items.into_iter().map(json).collect(),
+        // No property but the free ones is a map.
+        Kind::Mapping(_) => Value::Null,
     }
 }
 

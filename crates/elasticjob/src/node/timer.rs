@@ -178,8 +178,7 @@ mod tests {
 
     fn schedule(cron: &str) -> Schedule {
         let job = Job::named("j").unwrap().cron(cron).unwrap().zone("UTC").unwrap();
-        super::super::worker::schedule_of(&job, &crate::schedule::Zone::utc())
-            .expect("it has a cron")
+        job.schedule(&crate::schedule::Zone::utc()).expect("it has a cron")
     }
 
     fn at(text: &str) -> Timestamp {

@@ -28,7 +28,7 @@ use crate::{
     job::{Fire, Handler, Instance, Job, LeaseLoss, Misfire, RunId, ThreadPool},
     registry::Registry,
     runtime::{Cancel, CancelReason, Clock, Randomness},
-    schedule::{Schedule, Zone},
+    schedule::Zone,
 };
 
 /// How long a fire waits while shards are dealt, if its next one is not sooner.
@@ -203,7 +203,7 @@ impl Worker {
                 }
                 news = member.news() => match news {
                     Some(News::Configured(now)) => {
-                        if schedule_of(&now, &self.shared.zone) != schedule_of(&job, &self.shared.zone) {
+                        if now.schedule(&self.shared.zone) != job.schedule(&self.shared.zone) {
                             alarm = self.alarm(&now);
                             // What the new schedule says of the past was never due.
                             life.since = self.shared.clock.now();
@@ -271,7 +271,7 @@ impl Worker {
     /// Starts what is to be done; `None` if there is nothing to it.
     fn spawn(&self, task: Task, run: Run, job: &Job, life: &mut Life) -> Option<task::Id> {
         let patience = self.patience(job);
-        let schedule = schedule_of(job, &self.shared.zone);
+        let schedule = job.schedule(&self.shared.zone);
         let handle = match task {
             Task::Fire(fire) => {
                 life.runs.spawn(async move { run.fire(fire, Why::Due, patience).await })
@@ -315,15 +315,14 @@ impl Worker {
     }
 
     fn alarm(&self, job: &Job) -> Option<Alarm> {
-        let schedule = schedule_of(job, &self.shared.zone)?;
+        let schedule = job.schedule(&self.shared.zone)?;
         Some(self.shared.timer.set(schedule))
     }
 
     /// A fire does not wait longer than until the next one.
     fn patience(&self, job: &Job) -> Duration {
         let now = self.shared.clock.now();
-        let next =
-            schedule_of(job, &self.shared.zone).and_then(|schedule| schedule.next_after(now));
+        let next = job.schedule(&self.shared.zone).and_then(|schedule| schedule.next_after(now));
         next.and_then(|next| next.duration_since(now).try_into().ok())
             .map_or(PATIENCE, |until: Duration| until.min(PATIENCE))
     }
@@ -376,15 +375,6 @@ impl Worker {
         cancel.cancel(CancelReason::ShuttingDown);
         while runs.join_next().await.is_some() {}
     }
-}
-
-/// When this job is due, if it has a schedule; `local` is for those that name no zone.
-pub(super) fn schedule_of(job: &Job, local: &Zone) -> Option<Schedule> {
-    Some(Schedule {
-        cron: job.cron.clone()?,
-        zone: job.zone.clone().unwrap_or_else(|| local.clone()),
-        dst: job.props.policies().dst,
-    })
 }
 
 async fn due(alarm: Option<&mut Alarm>) -> Timestamp {

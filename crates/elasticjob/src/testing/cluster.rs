@@ -7,13 +7,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::held::{HeldClock, is_paused};
 use crate::{
-    coordination::tree::JobTree,
+    admin::Admin,
+    coordination::trigger::Ask,
     job::JobName,
     node::{Node, NodeError, Running},
     registry::{
-        Create, Error, Registry,
+        Error, Registry,
         memory::{MemoryRegistry, MemoryServer},
-        plant,
     },
     runtime::Clock,
     schedule::Zone,
@@ -132,8 +132,8 @@ impl Cluster {
     /// Runs a job now, on all its instances, as the console does. On return everybody has come to rest. Panics if nobody runs it.
     pub async fn trigger(&mut self, job: &str) {
         let name: JobName = job.parse().unwrap_or_else(|error| panic!("{error}"));
-        let asked = self.ask_for(&name).await.unwrap_or_else(|error| panic!("{job}: {error}"));
-        assert!(asked > 0, "nobody runs {job}; hint: give it to a node first");
+        let admin = self.admin();
+        admin.trigger(&name, Ask::default()).await.unwrap_or_else(|error| panic!("{error}"));
         self.settle().await;
     }
 
@@ -142,23 +142,15 @@ impl Cluster {
         self.clock.now()
     }
 
+    /// What a console could ask and do.
+    pub fn admin(&self) -> Admin {
+        let admin = Admin::on(Arc::clone(&self.observer));
+        admin.clock(Arc::new(self.clock.clone())).zone(Zone::utc())
+    }
+
     /// The registry, to look at what jobs leave there, or to write what somebody else would. The namespace is `test`.
     pub fn registry(&self) -> &Arc<dyn Registry> {
         &self.observer
-    }
-
-    async fn ask_for(&self, job: &JobName) -> Result<usize, Error> {
-        let tree = JobTree::new(self.observer.namespace(), job).expect("a job's name is a segment");
-        let instances = self.observer.children(&tree.instances()).await?.unwrap_or_default();
-        for instance in &instances {
-            plant(&*self.observer, &tree.triggers()).await?;
-            match self.observer.create(Create::persistent(&tree.trigger(instance), "")).await {
-                // It was asked for already and is not taken yet.
-                Ok(_) | Err(Error::Exists { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(instances.len())
     }
 }
 

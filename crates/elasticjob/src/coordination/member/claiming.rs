@@ -410,6 +410,14 @@ impl Actor {
     /// they are there the session lives on after all, and nobody else would ever take them away.
     async fn release(&mut self, ended: &mut Vec<(u32, Ended)>) -> Result<(), Error> {
         self.catch_up().await?;
+        // A job that was removed took its shards along: there is nothing to give back, and nobody to give it to.
+        let is_removed = self.view.is_current() && self.view.config.is_none();
+        if is_removed {
+            for (shard, _) in ended.drain(..) {
+                self.held.remove(&shard);
+                self.pages.remove(&shard);
+            }
+        }
         ended.retain(|(shard, _)| self.held.contains_key(shard));
         if !ended.is_empty() {
             match self.release_together(ended).await {

@@ -12,6 +12,6 @@ mod resolve;
 pub(super) use self::{
     emit::emit,
     load::load,
-    node::{Kind, Node},
+    node::{BOOL, INT, Kind, Node},
     resolve::{bool_of, int_of, java_text},
 };
