@@ -183,17 +183,19 @@ impl Actor {
     /// Until the member leaves, is shut down, or its session ends.
     pub(super) async fn run(mut self: Box<Self>) {
         loop {
-            let again = match self.keep_house().await {
-                Ok(true) => None,
-                Ok(false) => Some(self.clock.monotonic()),
-                Err(error) => {
-                    tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
-                    Some(self.clock.monotonic() + AGAIN)
-                }
-            };
+            let kept = self.keep_house().await;
+            if let Err(error) = &kept {
+                tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
+                // A claim does not wait longer than it may because something else could not be done.
+                self.settle_parked().await;
+            }
             self.tell_what_there_is();
             let clock = Arc::clone(&self.clock);
-            let wake = self.next_look().into_iter().chain(again).min();
+            let wake = match kept {
+                Ok(true) => self.next_look(),
+                Ok(false) => Some(self.clock.monotonic()),
+                Err(_) => Some(self.clock.monotonic() + AGAIN),
+            };
             tokio::select! {
                 biased;
                 state = self.states.next() => match state {
@@ -231,15 +233,17 @@ impl Actor {
         }
     }
 
-    /// When there is something to do even if nothing happens.
+    /// When there is something to do even if nothing happens. Whoever sees nothing, or is shut down, looks after nobody else: what is
+    /// overdue then would be overdue for ever.
     fn next_look(&self) -> Option<Monotonic> {
         let soon = self.clock.monotonic() + AGAIN;
         let waits = !self.parked.is_empty() || !self.releasing.is_empty();
+        let looks = self.view.is_current() && !self.is_shut_down;
         let parked = self.parked.iter().map(|parked| parked.until);
         parked
             .chain(waits.then_some(soon))
-            .chain(self.memory.next_tick)
-            .chain(self.memory.next_doubt())
+            .chain(self.memory.next_tick.filter(|_| looks))
+            .chain(self.memory.next_doubt().filter(|_| looks))
             .min()
     }
 
@@ -349,7 +353,7 @@ impl Actor {
                     Duty::Deal => waits = !self.deal().await?,
                 }
             }
-            self.settle_parked().await?;
+            self.settle_parked().await;
             if waits && self.changes == seen {
                 return Ok(true);
             }

@@ -62,8 +62,8 @@ enum Attempt {
 }
 
 impl Actor {
-    /// Tries every claim that waits.
-    pub(super) async fn settle_parked(&mut self) -> Result<(), Error> {
+    /// Tries every claim that waits; what was in the way is told to whoever waits.
+    pub(super) async fn settle_parked(&mut self) {
         for parked in std::mem::take(&mut self.parked) {
             let is_late = self.clock.monotonic() >= parked.until;
             match self.try_claim(&parked.request).await {
@@ -75,7 +75,6 @@ impl Actor {
                 Err(error) => Self::answer(parked.reply, Err(error.into())),
             }
         }
-        Ok(())
     }
 
     async fn try_claim(&mut self, request: &Request) -> Result<Attempt, Error> {
