@@ -17,9 +17,7 @@ use elasticjob::{
         tree::Part,
     },
     execution::{Execution, Failure, OnceListener},
-    job::{
-        Job, MaxTimeDiff, Misfire, Overwrite, Reason, Reconcile, RunId, Spelling, Strategy,
-    },
+    job::{Job, MaxTimeDiff, Misfire, Overwrite, Reason, Reconcile, RunId, Spelling, Strategy},
     registry::{Create, Expected, Kind, Op, Registry, memory::MemoryServer, plant},
     runtime::{CancelReason, Clock},
 };
@@ -27,7 +25,7 @@ use elasticjob::{
 use crate::{
     members::{Actor, id, items, with_failover},
     nodes::Book,
-    stage::{Line, Stage, clock, creates, fire, job},
+    stage::{Line, Stage, clock, fire, job},
 };
 
 /// Longer than a second look at everything is away.
@@ -353,7 +351,11 @@ async fn l11_what_the_registry_did_not_answer_is_neither_absent_nor_forgotten() 
     for (nth, is_carried_out) in [(1, true), (2, false)] {
         let claimed = ours.claim(&fire(nth)).await;
         let link = &ours.line.link;
-        if is_carried_out { link.cut_after_next_request() } else { link.cut() }
+        if is_carried_out {
+            link.cut_after_next_request()
+        } else {
+            link.cut()
+        }
         tokio::join!(ours.finish(claimed), async {
             stage.pass_seconds(1).await;
             let unknown = ours.line.registry.get(&stage.tree.config()).await;
@@ -450,8 +452,7 @@ async fn l14_a_once_listener_is_called_once_a_fire_also_with_a_disabled_shard_an
     assert!(listener().started_timeout() <= Duration::from_mins(1), "there is no waiting for ever");
     let (_stays, _line) =
         stage.node_with(1, with_failover(3), &one, |job| job.once(listener())).await;
-    let (dies, line) =
-        stage.node_with(2, with_failover(3), &two, |job| job.once(listener())).await;
+    let (dies, line) = stage.node_with(2, with_failover(3), &two, |job| job.once(listener())).await;
     stage.write(&stage.tree.shard(1, Part::Disabled), "").await;
     stage.settle().await;
 
@@ -481,7 +482,10 @@ async fn l15_a_clock_that_is_wrong_is_told_and_with_throw_nothing_runs() {
         let book = Book::open();
         let strict = job(1).max_time_diff(MaxTimeDiff::seconds(60)).alert(alert);
         let (_node, _line) = stage.node(1, strict, &book).await;
-        stage.pass_seconds(5).await;
+        for _ in 0..5 {
+            registrys.advance(Duration::from_secs(1));
+            stage.pass_seconds(1).await;
+        }
 
         assert_eq!(book.tries().len(), runs, "{alert}");
     }
@@ -612,12 +616,13 @@ async fn l21_a_configuration_is_replaced_only_as_it_was_read_and_keeps_its_spell
     let mut held_up = line.hold_up(|ops| {
         ops.iter().any(|op| matches!(op, Op::Set { path, .. } if path.name() == "config"))
     });
-    let local = job(3).if_stored_differs(Overwrite::LocalWins);
+    let pool = elasticjob::job::ThreadPool::SingleThread;
+    let local = job(3).if_stored_differs(Overwrite::LocalWins).threads(&pool);
 
     // We have read it and are about to overwrite it: now an older Java writes it in its own words.
     let (joined, ()) = tokio::join!(stage.join_as(id(1), local, line), async {
         held_up.reached().await;
-        let mut older = job(2).threads(&elasticjob::job::ThreadPool::SingleThread);
+        let mut older = job(2).threads(&pool);
         older.spelling = Spelling::UpTo304;
         stage.write(&stage.tree.config(), &older.to_yaml()).await;
         held_up.let_go();
@@ -726,7 +731,11 @@ async fn l24_whoever_may_not_run_takes_nothing_over_and_whoever_takes_over_runs_
     stage.settle().await;
     assert!(matches!(disabled.take().await, Err(Refused::Nothing)));
     let taken = heir.take().await.unwrap();
-    assert_eq!(items(&taken), [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11], "in order of number, not of text");
+    assert_eq!(
+        items(&taken),
+        [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11],
+        "in order of number, not of text"
+    );
     heir.finish(taken).await;
 
     // At the tick at which it took over, its own shards run all the same.
@@ -739,6 +748,7 @@ async fn l24_whoever_may_not_run_takes_nothing_over_and_whoever_takes_over_runs_
     survivor.close();
     drop(dies);
     line.die().await;
+    stage.settle().await;
     stage.pass(Duration::from_millis(200)).await;
     survivor.let_end();
     stage.settle().await;

@@ -395,7 +395,8 @@ impl Actor {
     }
 
     async fn release_together(&mut self, ended: &[(u32, Ended)]) -> Result<(), Error> {
-        let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+        // What was claimed is given back on any ground: a job that was removed meanwhile has no configuration.
+        let claimant = self.claimant_on(Version::default());
         let pages: Vec<(u32, Page)> = ended
             .iter()
             .filter_map(|(shard, how)| Some((*shard, page_after(self.held.get(shard)?, *how))))
@@ -468,7 +469,7 @@ impl Actor {
                 let paths = parts.map(|part| self.tree.shard(shard, part));
                 self.read(&paths).await?;
                 let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
-                let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+                let claimant = self.claimant_on(Version::default());
                 match self.registry.multi(claimant.undo(&stake, version, &view).ops()).await {
                     Ok(_) => {}
                     Err(Error::Member { .. }) => continue,
@@ -570,14 +571,18 @@ impl Actor {
     }
 
     pub(super) fn claimant(&self) -> Option<Claimant<'_>> {
-        Some(Claimant {
+        Some(self.claimant_on(self.view.config.as_ref()?.read()?.version))
+    }
+
+    fn claimant_on(&self, config: Version) -> Claimant<'_> {
+        Claimant {
             tree: &self.tree,
             me: &self.me,
             session: self.session,
-            config: self.view.config.as_ref()?.read()?.version,
+            config,
             monitor: self.job.monitor,
             failover: self.job.failover,
-        })
+        }
     }
 
     /// Whether who owns what is certain: nobody deals, nobody is about to, every shard has an owner.
