@@ -364,8 +364,13 @@ impl Actor {
     /// Tells the owner what there is to do for it. Whatever is not done is told again when it is new.
     fn tell_what_there_is(&mut self) {
         let is_ready = !self.is_shut_down && self.is_connected && self.is_settled();
-        if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
-            self.tell(News::Ready);
+        if is_ready {
+            let dealt = self.dealt_to_me();
+            // What was dealt in one go looks settled before and after; what was due while it was somebody else's may not have run.
+            if !self.is_ready || !dealt.is_subset(&self.memory.told_dealt) {
+                self.tell(News::Ready);
+            }
+            self.memory.told_dealt = dealt;
         }
         self.is_ready = is_ready;
         let missed: BTreeSet<u32> = if is_ready { self.missed() } else { BTreeSet::new() };

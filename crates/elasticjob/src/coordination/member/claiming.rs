@@ -615,6 +615,15 @@ impl Actor {
             && !self.memory.leftover_marks.contains(&shard)
     }
 
+    /// Shards that were dealt to us, whether they may run or not.
+    pub(super) fn dealt_to_me(&self) -> BTreeSet<u32> {
+        let shards = self.view.shards.range(..self.job.shards.get());
+        let mine = shards.filter(|(_, shard)| {
+            shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
+        });
+        mine.map(|(shard, _)| *shard).collect()
+    }
+
     pub(super) fn owned(&self) -> BTreeSet<u32> {
         if is_enabled(&self.view, &self.me, &self.job) != Some(true) {
             return BTreeSet::new();
