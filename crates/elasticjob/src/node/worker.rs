@@ -80,6 +80,8 @@ struct Life {
     since: Timestamp,
     /// What was missed while nobody was there has been looked after.
     is_caught_up: bool,
+    /// The run that looks after it.
+    catching_up: Option<task::Id>,
     busy: Busy,
     /// Runs, those of earlier sessions among them.
     runs: JoinSet<End>,
@@ -143,6 +145,7 @@ impl Worker {
         let mut life = Life {
             since: self.shared.clock.now(),
             is_caught_up: false,
+            catching_up: None,
             busy: Busy::default(),
             runs: JoinSet::new(),
             active: None,
@@ -213,7 +216,7 @@ impl Worker {
                     Some(News::Triggered(ask)) => todo.ask(ask),
                     Some(News::Ready) => {
                         self.ready.send_replace(true);
-                        todo.is_behind = !std::mem::replace(&mut life.is_caught_up, true);
+                        todo.is_behind |= !life.is_caught_up;
                         todo.may_be_late = true;
                     }
                     Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
@@ -248,6 +251,10 @@ impl Worker {
                     if life.active == Some(id) {
                         life.active = None;
                     }
+                    if life.catching_up == Some(id) && !matches!(end, End::StillBehind) {
+                        life.is_caught_up = true;
+                        todo.is_behind = false;
+                    }
                     match end {
                         // What was due meanwhile is late; what died meanwhile can be taken over.
                         End::Ran => {
@@ -255,6 +262,8 @@ impl Worker {
                             todo.may_be_orphans = true;
                         }
                         End::Nothing => {}
+                        // The owners of before are still written there; when shards are dealt we are told again.
+                        End::StillBehind => {}
                         End::OutOfReach(fire) => {
                             todo.due_still(fire);
                             pause = Some(self.shared.clock.monotonic() + AGAIN);
@@ -282,7 +291,11 @@ impl Worker {
                 };
                 life.runs.spawn(run.fire(fire, Why::Asked(ask.shards), patience))
             }
-            Task::CatchUp => life.runs.spawn(run.catch_up(schedule?, patience)),
+            Task::CatchUp => {
+                let handle = life.runs.spawn(run.catch_up(schedule?, patience));
+                life.catching_up = Some(handle.id());
+                handle
+            }
             Task::Late => {
                 if job.misfire == Misfire::Skip || self.shared.flaws.has(Flaw::ForgetMissed) {
                     return None;

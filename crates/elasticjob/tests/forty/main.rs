@@ -6,6 +6,7 @@
 //! are what they write.
 
 mod documents;
+mod fires;
 mod liveness;
 mod members;
 mod nodes;

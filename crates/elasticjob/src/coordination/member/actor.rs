@@ -259,7 +259,7 @@ impl Actor {
                 self.releasing.push(Releasing { ended, reply: Some(reply) });
             }
             Command::LastDue { reply } => {
-                let _ = reply.send(self.last_due().await.unwrap_or(None));
+                let _ = reply.send(self.last_due().await.unwrap_or_default());
             }
             Command::Leave { .. } => {}
         }

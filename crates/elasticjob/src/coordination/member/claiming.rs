@@ -1,6 +1,9 @@
 //! Claiming shards for a fire, watching the claims, giving them back.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -559,15 +562,13 @@ impl Actor {
         Ok(seen)
     }
 
-    pub(super) async fn last_due(&mut self) -> Result<Option<Timestamp>, Error> {
+    pub(super) async fn last_due(&mut self) -> Result<BTreeMap<u32, Option<Timestamp>>, Error> {
         self.catch_up().await?;
-        let mut earliest: Option<Timestamp> = None;
+        let mut last = BTreeMap::new();
         for shard in self.mine() {
-            if let Some(due_at) = self.page(shard).await?.page.due_at {
-                earliest = Some(earliest.map_or(due_at, |known| known.min(due_at)));
-            }
+            last.insert(shard, self.page(shard).await?.page.due_at);
         }
-        Ok(earliest)
+        Ok(last)
     }
 
     pub(super) fn claimant(&self) -> Option<Claimant<'_>> {
