@@ -261,9 +261,8 @@ impl Worker {
                             todo.may_be_late = true;
                             todo.may_be_orphans = true;
                         }
-                        End::Nothing => {}
-                        // The owners of before are still written there; when shards are dealt we are told again.
-                        End::StillBehind => {}
+                        // If the owners of before are still written there: when shards are dealt we are told again.
+                        End::Nothing | End::StillBehind => {}
                         End::OutOfReach(fire) => {
                             todo.due_still(fire);
                             pause = Some(self.shared.clock.monotonic() + AGAIN);

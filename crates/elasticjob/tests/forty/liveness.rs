@@ -352,9 +352,9 @@ async fn l11_what_the_registry_did_not_answer_is_neither_absent_nor_forgotten() 
         let claimed = ours.claim(&fire(nth)).await;
         let link = &ours.line.link;
         if is_carried_out {
-            link.cut_after_next_request()
+            link.cut_after_next_request();
         } else {
-            link.cut()
+            link.cut();
         }
         tokio::join!(ours.finish(claimed), async {
             stage.pass_seconds(1).await;
@@ -643,7 +643,7 @@ async fn l21_a_configuration_is_replaced_only_as_it_was_read_and_keeps_its_spell
     assert!(book.tries().is_empty(), "seven o'clock was an hour ago: {:?}", book.tries());
     let later = seven.clone().zone("GMT-1:00").unwrap();
     stage.write(&stage.tree.config(), &later.to_yaml()).await;
-    stage.pass(Duration::from_mins(60)).await;
+    stage.pass(Duration::from_hours(1)).await;
     assert_eq!(book.tries().len(), 1, "eight o'clock by UTC");
     let mut on_demand = seven;
     on_demand.cron = None;

@@ -230,7 +230,7 @@ async fn s07_a_survivor_that_is_slow_neither_flags_again_nor_takes_the_new_run_a
         written_at_ms: 0,
     };
     let view = ShardView { running: Some(Known::Read(document)), ..ShardView::default() };
-    let stale =
+    let too_late =
         claimant(&stage, &slow_id, &slow).bury(&dead_id, 0, &seen(&stage, 0).await, &view, true);
 
     // The other one buries and takes over.
@@ -239,10 +239,10 @@ async fn s07_a_survivor_that_is_slow_neither_flags_again_nor_takes_the_new_run_a
     stage.pass_seconds(80).await;
     let taken = heir.take().await.unwrap();
     let claimed_in = stage.claimed_in(0).await;
-    let refused = slow.registry.multi(stale.ops()).await.unwrap_err();
+    let refused = slow.registry.multi(too_late.ops()).await.unwrap_err();
 
     assert_eq!(items(&taken), [0]);
-    assert_eq!(stale.refusal(&refused), Some(Refusal::Page(0)));
+    assert_eq!(too_late.refusal(&refused), Some(Refusal::Page(0)));
     assert!(!stage.is_flagged(0).await, "nobody takes it a second time");
     assert_eq!(stage.claimed_in(0).await, claimed_in);
     assert!(!taken.shards[0].hold.is_lost());
