@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{busy::Busy, once::Once};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
     registry::{Registry, Session},
     runtime::{Cancel, CancelReason, Clock},
-    schedule::Schedule,
+    schedule::{Missed, Schedule},
 };
 
 /// What a run needs.
@@ -47,6 +47,8 @@ pub(super) enum End {
     Ran,
     /// There was nothing to run.
     Nothing,
+    /// No shard is ours yet: what there is to catch up with is not known.
+    StillBehind,
     /// The registry was out of reach: it is still to be done.
     OutOfReach,
 }
@@ -99,12 +101,16 @@ impl Run {
         }
     }
 
-    /// Runs what was due while nobody was there, as far as the job wants it.
+    /// Runs what was due while nobody was there, as far as the job wants it, and reports the rest.
     pub(super) async fn catch_up(&self, schedule: Schedule, patience: Duration) -> End {
         let now = self.clock.now();
-        let Some(last) = self.claims.last_due().await else { return End::Nothing };
+        let ours = self.claims.last_due().await;
+        if ours.is_empty() {
+            return End::StillBehind;
+        }
+        let Some(last) = ours.values().flatten().min().copied() else { return End::Nothing };
         let missed: Vec<Timestamp> = match self.job.props.policies().catch_up {
-            CatchUp::None => return End::Nothing,
+            CatchUp::None => Vec::new(),
             CatchUp::Last => {
                 schedule.prev_before(now).filter(|due| *due > last).into_iter().collect()
             }
@@ -113,6 +119,11 @@ impl Run {
                 schedule.fires_between(from, now).collect()
             }
         };
+        let until = missed.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
+        if let Some(left_out) = schedule.missed(last, until, SignedDuration::MAX) {
+            let Missed { first, last, count } = left_out;
+            tracing::warn!(job = %self.job.name, count, %first, %last, "due while nobody was there, and left out; hint: elasticjob.catch.up says what is to run");
+        }
         let mut end = End::Nothing;
         for due_at in missed {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);

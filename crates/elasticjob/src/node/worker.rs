@@ -217,7 +217,7 @@ impl Worker {
                     Some(News::Triggered(ask)) => todo.ask(*ask),
                     Some(News::Ready) => {
                         self.ready.send_replace(true);
-                        todo.is_behind = !std::mem::replace(&mut life.is_caught_up, true);
+                        todo.is_behind |= !life.is_caught_up;
                         todo.may_be_late = true;
                     }
                     Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
@@ -250,13 +250,19 @@ impl Worker {
                         Err(error) => (error.id(), End::Nothing),
                     };
                     let task = life.active.take_if(|(active, _)| *active == id).map(|(_, task)| task);
+                    let is_behind = matches!(end, End::StillBehind | End::OutOfReach);
+                    if matches!(task, Some(Task::CatchUp)) && !is_behind {
+                        life.is_caught_up = true;
+                        todo.is_behind = false;
+                    }
                     match end {
                         // What was due meanwhile is late; what died meanwhile can be taken over.
                         End::Ran => {
                             todo.may_be_late = true;
                             todo.may_be_orphans = true;
                         }
-                        End::Nothing => {}
+                        // If the owners of before are still written there: when shards are dealt we are told again.
+                        End::Nothing | End::StillBehind => {}
                         End::OutOfReach => if let Some(task) = task {
                             todo.again(task);
                             pause = Some(self.shared.clock.monotonic() + AGAIN);

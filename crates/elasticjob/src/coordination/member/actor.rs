@@ -184,6 +184,11 @@ impl Actor {
     pub(super) async fn run(mut self: Box<Self>) {
         loop {
             let kept = self.keep_house().await;
+            if let Err(error) = &kept {
+                tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
+                // A claim does not wait longer than it may because something else could not be done.
+                self.settle_parked().await;
+            }
             self.tell_what_there_is();
             let clock = Arc::clone(&self.clock);
             let (now, next) = (clock.monotonic(), self.next_look());
@@ -191,10 +196,7 @@ impl Actor {
                 Ok(false) => Some(now),
                 // What should have been done by now could not be: there is no hurry.
                 Ok(true) => next.map(|when| if when > now { when } else { now + AGAIN }),
-                Err(error) => {
-                    tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not keep house; trying again");
-                    Some(now + AGAIN)
-                }
+                Err(_) => Some(now + AGAIN),
             };
             tokio::select! {
                 biased;
@@ -233,15 +235,17 @@ impl Actor {
         }
     }
 
-    /// When there is something to do even if nothing happens.
+    /// When there is something to do even if nothing happens. Whoever sees nothing, or is shut down, looks after nobody else: what is
+    /// overdue then would be overdue for ever.
     fn next_look(&self) -> Option<Monotonic> {
         let soon = self.clock.monotonic() + AGAIN;
         let waits = !self.parked.is_empty() || !self.releasing.is_empty();
+        let looks = self.view.is_current() && !self.is_shut_down;
         let parked = self.parked.iter().map(|parked| parked.until);
         parked
             .chain(waits.then_some(soon))
-            .chain(self.memory.next_tick)
-            .chain(self.memory.next_doubt())
+            .chain(self.memory.next_tick.filter(|_| looks))
+            .chain(self.memory.next_doubt().filter(|_| looks))
             .min()
     }
 
@@ -257,7 +261,7 @@ impl Actor {
                 self.releasing.push(Releasing { ended, reply: Some(reply) });
             }
             Command::LastDue { reply } => {
-                let _ = reply.send(self.last_due().await.unwrap_or(None));
+                let _ = reply.send(self.last_due().await.unwrap_or_default());
             }
             Command::Leave { .. } => {}
         }
@@ -372,7 +376,7 @@ impl Actor {
                     Duty::Deal => waits = !self.deal().await?,
                 }
             }
-            self.settle_parked().await?;
+            self.settle_parked().await;
             if waits && self.changes == seen {
                 return Ok(true);
             }
@@ -386,8 +390,13 @@ impl Actor {
             && self.is_connected
             && self.is_settled()
             && !has_ghosts(&self.view, &self.job);
-        if is_ready && !std::mem::replace(&mut self.is_ready, is_ready) {
-            self.tell(News::Ready);
+        if is_ready {
+            let dealt = self.dealt_to_me();
+            // What was dealt in one go looks settled before and after; what was due while it was somebody else's may not have run.
+            if !self.is_ready || !dealt.is_subset(&self.memory.told_dealt) {
+                self.tell(News::Ready);
+            }
+            self.memory.told_dealt = dealt;
         }
         self.is_ready = is_ready;
         let missed: BTreeSet<u32> = if is_ready { self.missed() } else { BTreeSet::new() };

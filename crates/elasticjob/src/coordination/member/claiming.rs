@@ -1,6 +1,9 @@
 //! Claiming shards for a fire, watching the claims, giving them back.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -63,8 +66,8 @@ enum Attempt {
 }
 
 impl Actor {
-    /// Tries every claim that waits.
-    pub(super) async fn settle_parked(&mut self) -> Result<(), Error> {
+    /// Tries every claim that waits; what was in the way is told to whoever waits.
+    pub(super) async fn settle_parked(&mut self) {
         for parked in std::mem::take(&mut self.parked) {
             let is_late = self.clock.monotonic() >= parked.until;
             match self.try_claim(&parked.request).await {
@@ -76,7 +79,6 @@ impl Actor {
                 Err(error) => Self::answer(parked.reply, Err(error.into())),
             }
         }
-        Ok(())
     }
 
     async fn try_claim(&mut self, request: &Request) -> Result<Attempt, Error> {
@@ -440,7 +442,8 @@ impl Actor {
     }
 
     async fn release_together(&mut self, ended: &[(u32, Ended)]) -> Result<(), Error> {
-        let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+        // What was claimed is given back on any ground: a job that was removed meanwhile has no configuration.
+        let claimant = self.claimant_on(Version::default());
         let pages: Vec<(u32, Page)> = ended
             .iter()
             .filter_map(|(shard, how)| Some((*shard, page_after(self.held.get(shard)?, *how))))
@@ -513,7 +516,7 @@ impl Actor {
                 let paths = parts.map(|part| self.tree.shard(shard, part));
                 self.read(&paths).await?;
                 let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
-                let Some(claimant) = self.claimant() else { return Err(Error::Closed) };
+                let claimant = self.claimant_on(Version::default());
                 match self.registry.multi(claimant.undo(&stake, version, &view).ops()).await {
                     Ok(_) => {}
                     Err(Error::Member { .. }) => continue,
@@ -611,26 +614,28 @@ impl Actor {
         Ok(())
     }
 
-    pub(super) async fn last_due(&mut self) -> Result<Option<Timestamp>, Error> {
+    pub(super) async fn last_due(&mut self) -> Result<BTreeMap<u32, Option<Timestamp>>, Error> {
         self.catch_up().await?;
-        let mut earliest: Option<Timestamp> = None;
+        let mut last = BTreeMap::new();
         for shard in self.mine() {
-            if let Some(due_at) = self.page(shard).await?.page.due_at {
-                earliest = Some(earliest.map_or(due_at, |known| known.min(due_at)));
-            }
+            last.insert(shard, self.page(shard).await?.page.due_at);
         }
-        Ok(earliest)
+        Ok(last)
     }
 
     pub(super) fn claimant(&self) -> Option<Claimant<'_>> {
-        Some(Claimant {
+        Some(self.claimant_on(self.view.config.as_ref()?.read()?.version))
+    }
+
+    fn claimant_on(&self, config: Version) -> Claimant<'_> {
+        Claimant {
             tree: &self.tree,
             me: &self.me,
             session: self.session,
-            config: self.view.config.as_ref()?.read()?.version,
+            config,
             monitor: self.job.monitor,
             failover: self.job.failover,
-        })
+        }
     }
 
     /// Whether who owns what is certain: nobody deals, nobody is about to, every shard has an owner.
@@ -661,6 +666,15 @@ impl Actor {
         self.job.misfire == Misfire::RunOnce
             && view.is_some_and(|view| view.misfire && view.running.is_none())
             && !self.memory.leftover_marks.contains(&shard)
+    }
+
+    /// Shards that were dealt to us, whether they may run or not.
+    pub(super) fn dealt_to_me(&self) -> BTreeSet<u32> {
+        let shards = self.view.shards.range(..self.job.shards.get());
+        let mine = shards.filter(|(_, shard)| {
+            shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
+        });
+        mine.map(|(shard, _)| *shard).collect()
     }
 
     pub(super) fn owned(&self) -> BTreeSet<u32> {

@@ -65,6 +65,8 @@ pub(super) struct Memory {
     pub(super) ran_since_flagged: BTreeSet<u32>,
     /// Marks that were there before anybody was: nobody waits for what they stand for.
     pub(super) leftover_marks: BTreeSet<u32>,
+    /// Shards that were ours when the owner was last told that it may run them.
+    pub(super) told_dealt: BTreeSet<u32>,
     /// Shards with a missed run that the owner has been told of.
     pub(super) told_missed: BTreeSet<u32>,
     /// Orphaned shards that the owner has been told of.

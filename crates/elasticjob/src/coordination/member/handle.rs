@@ -1,7 +1,7 @@
 //! A member as its owner holds it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
         Arc,
@@ -137,7 +137,7 @@ pub(super) enum Command {
     Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
     Take { cancel: Cancel, busy: BTreeSet<u32>, reply: oneshot::Sender<Result<Claimed, Refused>> },
     Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
-    LastDue { reply: oneshot::Sender<Option<Timestamp>> },
+    LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
     Leave { reply: oneshot::Sender<()> },
 }
 
@@ -240,9 +240,9 @@ impl Claims {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
-    /// When the shards that are ours were last started by their schedule: the earliest of them, of those that ever ran.
-    pub async fn last_due(&self) -> Option<Timestamp> {
-        self.ask(|reply| Command::LastDue { reply }).await.flatten()
+    /// The shards that are ours, each with when it was last started by its schedule, if it ever was.
+    pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
+        self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }
 
     /// Whether shards are about to be dealt, so that streams should end.
