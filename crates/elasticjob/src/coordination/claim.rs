@@ -89,9 +89,11 @@ impl Steps {
         self.ops.clone()
     }
 
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
+    /// What it creates.
+    pub fn created(&self) -> impl Iterator<Item = &Path> {
+        self.ops
+            .iter()
+            .filter_map(|op| if let Op::Create(create) = op { Some(&create.path) } else { None })
     }
 
     /// What a refusal means; `None` if it was not the registry that said no.

@@ -48,8 +48,8 @@ pub(super) enum End {
     Ran,
     /// There was nothing to run.
     Nothing,
-    /// The registry was out of reach: the fire is still to be run.
-    OutOfReach(Fire),
+    /// The registry was out of reach: it is still to be done.
+    OutOfReach,
 }
 
 impl Run {
@@ -83,7 +83,7 @@ impl Run {
             Err(Refused::Nothing) => End::Nothing,
             Err(Refused::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
-                End::OutOfReach(fire)
+                End::OutOfReach
             }
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run");
@@ -138,7 +138,7 @@ impl Run {
         if !self.has_time(&session).await {
             tracing::warn!(job = %fire.job, run = %fire.run, "the lease is too short to start anything");
             self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
-            return End::OutOfReach(fire.clone());
+            return End::OutOfReach;
         }
         tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
         let task = TaskId { job: fire.job.clone(), items, instance: self.instance.clone() };

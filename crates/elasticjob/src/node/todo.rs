@@ -19,7 +19,7 @@ pub(super) struct Todo {
 }
 
 /// The next thing to do.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Task {
     Fire(Fire),
     Ask(Ask),
@@ -34,9 +34,15 @@ impl Todo {
         self.due = Some(fire);
     }
 
-    /// It is due, and could not be run when it was; unless another is due by now.
-    pub(super) fn due_still(&mut self, fire: Fire) {
-        self.due.get_or_insert(fire);
+    /// It could not be done: it is still to be done. A fire only if no other is due by now; then it is late, and found as that.
+    pub(super) fn again(&mut self, task: Task) {
+        match task {
+            Task::Fire(fire) => drop(self.due.get_or_insert(fire)),
+            Task::Ask(ask) => self.asks.push_front(ask),
+            Task::CatchUp => self.is_behind = true,
+            Task::Late => self.may_be_late = true,
+            Task::TakeOver => self.may_be_orphans = true,
+        }
     }
 
     /// Somebody wants it to run now. Triggers that say nothing are all the same.

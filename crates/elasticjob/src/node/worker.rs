@@ -83,8 +83,8 @@ struct Life {
     busy: Busy,
     /// Runs, those of earlier sessions among them.
     runs: JoinSet<End>,
-    /// The run of this session.
-    active: Option<task::Id>,
+    /// The run of this session, and what it is for.
+    active: Option<(task::Id, Task)>,
 }
 
 /// How one session in a job ended.
@@ -188,7 +188,7 @@ impl Worker {
                 && let Some(task) = todo.next()
             {
                 let run = self.start(&member, &job, &runner, &cancel, life);
-                life.active = self.spawn(task, run, &job, life);
+                life.active = self.spawn(task.clone(), run, &job, life).map(|id| (id, task));
             }
             tokio::select! {
                 biased;
@@ -245,9 +245,7 @@ impl Worker {
                         Ok((id, end)) => (id, end),
                         Err(error) => (error.id(), End::Nothing),
                     };
-                    if life.active == Some(id) {
-                        life.active = None;
-                    }
+                    let task = life.active.take_if(|(active, _)| *active == id).map(|(_, task)| task);
                     match end {
                         // What was due meanwhile is late; what died meanwhile can be taken over.
                         End::Ran => {
@@ -255,10 +253,10 @@ impl Worker {
                             todo.may_be_orphans = true;
                         }
                         End::Nothing => {}
-                        End::OutOfReach(fire) => {
-                            todo.due_still(fire);
+                        End::OutOfReach => if let Some(task) = task {
+                            todo.again(task);
                             pause = Some(self.shared.clock.monotonic() + AGAIN);
-                        }
+                        },
                     }
                 }
                 () = self.shared.clock.sleep_until(pause.unwrap_or_else(|| self.shared.clock.monotonic())), if pause.is_some() => pause = None,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
@@ -88,7 +89,10 @@ impl Actor {
             self.mark_for_newcomers(fire).await?;
         }
         let mut stakes = Vec::new();
-        for shard in self.mine() {
+        let mut waits = false;
+        let mine = self.mine();
+        self.fetch_pages(&mine).await?;
+        for shard in mine {
             if request.busy.contains(&shard) {
                 continue;
             }
@@ -98,9 +102,13 @@ impl Actor {
             }
             if self.is_in_other_hands(&stake).await? {
                 self.pages.remove(&shard);
-                return Ok(Attempt::Wait);
+                waits = true;
+            } else {
+                stakes.push(stake);
             }
-            stakes.push(stake);
+        }
+        if stakes.is_empty() && waits {
+            return Ok(Attempt::Wait);
         }
         let (steps, committed) = loop {
             if stakes.is_empty() {
@@ -219,6 +227,7 @@ impl Actor {
     ) -> Vec<ClaimedShard> {
         let versions = steps.pages(committed);
         let now_ms = self.clock.now().as_millisecond();
+        let created: BTreeSet<Path> = steps.created().cloned().collect();
         let mut shards = Vec::new();
         for stake in stakes {
             let shard = stake.shard;
@@ -237,8 +246,7 @@ impl Actor {
                     written_at_ms: now_ms,
                 };
                 let path = self.tree.shard(shard, part);
-                let is_created = |op: &Op| matches!(op, Op::Create(create) if create.path == path);
-                if steps.ops().iter().any(is_created) {
+                if created.contains(&path) {
                     self.view.expect(path, document);
                 }
             }
@@ -363,18 +371,12 @@ impl Actor {
         Ok(())
     }
 
-    /// Those that are dealt with are taken out of `ended`, so that a second try is for the rest.
+    /// Those that are dealt with are taken out of `ended`, so that a second try is for the rest. Of a claim that was taken away, or whose
+    /// lease had ended, only what is certainly ours goes: nodes that this very claim created, and the page if nobody wrote it since. If
+    /// they are there the session lives on after all, and nobody else would ever take them away.
     async fn release(&mut self, ended: &mut Vec<(u32, Ended)>) -> Result<(), Error> {
         self.catch_up().await?;
-        ended.retain(|(shard, how)| {
-            let is_gone = *how == Ended::Fenced
-                || self.held.get(shard).is_none_or(|held| held.hold.is_lost());
-            if is_gone {
-                self.held.remove(shard);
-                self.pages.remove(shard);
-            }
-            !is_gone
-        });
+        ended.retain(|(shard, _)| self.held.contains_key(shard));
         if !ended.is_empty() {
             match self.release_together(ended).await {
                 Ok(()) => {}
@@ -543,20 +545,28 @@ impl Actor {
     }
 
     pub(super) async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
-        if let Some(seen) = self.pages.get(&shard) {
-            return Ok(seen.clone());
+        self.fetch_pages(&[shard]).await?;
+        Ok(self.pages.get(&shard).cloned().unwrap_or_default())
+    }
+
+    /// Reads the pages that are not known, all at once.
+    async fn fetch_pages(&mut self, shards: &[u32]) -> Result<(), Error> {
+        let unknown: Vec<u32> =
+            shards.iter().copied().filter(|shard| !self.pages.contains_key(shard)).collect();
+        let paths: Vec<Path> = unknown.iter().map(|shard| self.tree.page(*shard)).collect();
+        let nodes = join_all(paths.iter().map(|path| self.registry.get(path))).await;
+        for ((shard, path), node) in unknown.into_iter().zip(paths).zip(nodes) {
+            let seen = match node? {
+                None => Seen::default(),
+                Some(node) => Seen {
+                    page: Page::read(&node.data)
+                        .map_err(|error| Error::Invalid { path, reason: error.to_string() })?,
+                    version: Some(node.stat.version),
+                },
+            };
+            self.pages.insert(shard, seen);
         }
-        let path = self.tree.page(shard);
-        let seen = match self.registry.get(&path).await? {
-            None => Seen::default(),
-            Some(node) => Seen {
-                page: Page::read(&node.data)
-                    .map_err(|error| Error::Invalid { path, reason: error.to_string() })?,
-                version: Some(node.stat.version),
-            },
-        };
-        self.pages.insert(shard, seen.clone());
-        Ok(seen)
+        Ok(())
     }
 
     pub(super) async fn last_due(&mut self) -> Result<Option<Timestamp>, Error> {

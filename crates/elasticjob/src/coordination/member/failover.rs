@@ -50,6 +50,7 @@ impl Actor {
             self.memory.is_suspicious = true;
             return Err(error);
         }
+        self.disown().await?;
         let mut absent: Vec<(u32, InstanceId)> = Vec::new();
         for (shard, view) in &self.view.shards {
             for holder in holders(view) {
@@ -80,6 +81,34 @@ impl Actor {
             }
         }
         Ok(())
+    }
+
+    /// What names us and is not held by us is nobody's: nobody else would ever take it away, because we live.
+    async fn disown(&mut self) -> Result<(), Error> {
+        let ours: Vec<u32> = self
+            .view
+            .shards
+            .iter()
+            .filter(|(shard, view)| {
+                holders(view).contains(&self.me)
+                    && !self.held.contains_key(shard)
+                    && !self.uncertain.contains_key(shard)
+            })
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in ours {
+            self.pages.remove(&shard);
+            let seen = self.page(shard).await?;
+            let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
+            let Some(claimant) = self.claimant() else { return Ok(()) };
+            let steps = claimant.bury(&self.me, shard, &seen, &view, false);
+            match self.registry.multi(steps.ops()).await {
+                Ok(_) | Err(Error::Member { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.pages.remove(&shard);
+        }
+        self.catch_up().await
     }
 
     /// Whether an absent instance is dead.
