@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     error::NodeError,
+    fresh,
     job::NodeJob,
     worker::{Shared, Worker},
 };
@@ -53,6 +54,7 @@ impl Running {
     ) -> Result<Self, NodeError> {
         let mut clockwork = Tasks::new();
         clockwork.spawn(shared.timer.clone().run());
+        clockwork.spawn(fresh::keep(Arc::clone(&shared.registry), Arc::clone(&shared.clock)));
         let running = Self { shared, workers: Mutex::default(), posts, _clockwork: clockwork };
         // All at once: a thousand jobs join in the time of a few round trips.
         futures_util::future::try_join_all(jobs.into_iter().map(|job| running.add(job))).await?;
