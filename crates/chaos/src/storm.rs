@@ -2,7 +2,13 @@
 //!
 //! What goes wrong is decided by the seed alone; when exactly it hits what, by the machine.
 
-use std::{error::Error, io, path::PathBuf, time::Duration};
+use std::{
+    error::Error,
+    fs::File,
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
 
 use elasticjob::runtime::{Clock, Monotonic, SystemClock};
 use jiff::Timestamp;
@@ -10,10 +16,11 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use testbed::{Ensemble, Postgres, Proxy};
 
 use crate::{
-    audit::{Findings, audit},
+    audit::{Findings, audit, executions},
     cluster::{Cluster, Plan},
     database::Database,
     peace::settles,
+    said::{Key, What, now},
     task::Task,
 };
 
@@ -111,6 +118,7 @@ impl Storm {
             cluster,
             ensemble,
             faults: Vec::new(),
+            log: File::create(self.logs.join("faults.log"))?,
         };
         for _ in 0..self.workers {
             weather.cluster.start().await?;
@@ -124,6 +132,9 @@ impl Storm {
         let from = SystemClock.now();
 
         let end = SystemClock.monotonic() + self.lasts;
+        // Somebody goes on without a lease, so that there is a stale write to refuse, whatever the seed.
+        let worker = weather.busy_with("stubborn").await;
+        weather.go_wrong(vec![(Fault::Freeze(worker), SESSION * 2)]).await?;
         while SystemClock.monotonic() < end {
             weather.round().await?;
         }
@@ -134,9 +145,10 @@ impl Storm {
         // What was due until now has run when something of each shard has run that was due later.
         weather.whole_run_after(to).await;
         for worker in 0..self.workers {
-            let ended = weather.cluster.stop(worker).await?;
-            if !ended.success() {
-                wrong.push(format!("worker {worker} was asked to stop: {ended}"));
+            match weather.cluster.stop(worker).await {
+                Ok(ended) if ended.success() => {}
+                Ok(ended) => wrong.push(format!("worker {worker} was asked to stop: {ended}")),
+                Err(error) => wrong.push(format!("worker {worker} was asked to stop: {error}")),
             }
         }
         wrong.extend(settled(0, "when all have left").await.err());
@@ -152,6 +164,7 @@ struct Weather {
     cluster: Cluster,
     ensemble: Ensemble,
     faults: Vec<String>,
+    log: File,
 }
 
 /// A fault that is going on.
@@ -165,7 +178,11 @@ struct Ongoing {
 impl Weather {
     /// One or two faults at once, and a moment without.
     async fn round(&mut self) -> Result<(), Box<dyn Error>> {
-        let first = self.dice.random_range(0..self.cluster.len());
+        let first = match self.dice.random_range(0..3) {
+            0 => self.busy_with("long").await,
+            1 => self.busy_with("stubborn").await,
+            _ => self.dice.random_range(0..self.cluster.len()),
+        };
         let second = (first + 1) % self.cluster.len();
         let mut faults = vec![self.any(first)];
         if self.dice.random_bool(0.4) {
@@ -173,11 +190,22 @@ impl Weather {
             let both_on_servers = [faults[0], other].iter().all(|fault| fault.worker().is_none());
             faults.extend((!both_on_servers).then_some(other));
         }
+        let faults = faults.into_iter().map(|fault| (fault, self.length())).collect();
+        self.go_wrong(faults).await?;
+        let calm = CALM.mul_f64(self.dice.random::<f64>());
+        SystemClock.sleep_until(SystemClock.monotonic() + calm).await;
+        Ok(())
+    }
+
+    /// All of this begins at once, and ends when it is time.
+    async fn go_wrong(&mut self, faults: Vec<(Fault, Duration)>) -> Result<(), Box<dyn Error>> {
         let mut ongoing = Vec::new();
-        for fault in faults {
-            let lasts = self.length();
-            self.faults.push(format!("{} {fault:?} for {lasts:?}", SystemClock.now()));
+        for (fault, lasts) in faults {
             let server = self.begin(fault).await?;
+            let line = format!("{} {fault:?} for {lasts:?}", SystemClock.now());
+            // Beside the logs of the workers, as it happens.
+            writeln!(self.log, "{line}")?;
+            self.faults.push(line);
             ongoing.push(Ongoing { fault, server, until: SystemClock.monotonic() + lasts });
         }
         ongoing.sort_by_key(|ongoing| ongoing.until);
@@ -185,9 +213,23 @@ impl Weather {
             SystemClock.sleep_until(ongoing.until).await;
             self.end(&ongoing)?;
         }
-        let calm = CALM.mul_f64(self.dice.random::<f64>());
-        SystemClock.sleep_until(SystemClock.monotonic() + calm).await;
         Ok(())
+    }
+
+    /// A worker that runs a shard of this job, as soon as there is one.
+    async fn busy_with(&self, job: &str) -> usize {
+        let what = format!("somebody runs {job}");
+        let heard = self.cluster.heard();
+        heard
+            .until(&what, |said| {
+                let executions = executions(said, &mut Vec::new());
+                let mut running = executions.into_values().filter(|execution| {
+                    let is_recent = execution.started_at > now() - SESSION.as_nanos() as i64;
+                    execution.key.job == job && execution.outcome.is_none() && is_recent
+                });
+                running.next().map(|execution| execution.worker)
+            })
+            .await
     }
 
     fn any(&mut self, worker: usize) -> Fault {
@@ -296,15 +338,13 @@ impl Weather {
         for task in tasks() {
             for item in 0..task.shards {
                 let what = format!("{}/{item} ends after the storm", task.name);
-                let is_it = |key: &crate::said::Key| {
-                    key.job == task.name && key.item == item && key.run > then
-                };
+                let is_it = |key: &Key| key.job == task.name && key.item == item && key.run > then;
                 self.cluster
                     .heard()
                     .until(&what, |said| {
-                        said.iter().rev().find(|said| {
-                            matches!(&said.what, crate::said::What::Outcome(key, _) if is_it(key))
-                        })?;
+                        said.iter().rev().find(
+                            |said| matches!(&said.what, What::Outcome(key, _) if is_it(key)),
+                        )?;
                         Some(())
                     })
                     .await;
