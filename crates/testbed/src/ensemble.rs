@@ -146,7 +146,8 @@ impl EnsembleBuilder {
             let mut links = Vec::new();
             for (from, to) in (0..SIZE).flat_map(|from| (0..SIZE).map(move |to| (from, to))) {
                 if from != to {
-                    let proxy = Proxy::start((Ipv4Addr::LOCALHOST, peers.quorum[to]).into()).await;
+                    let proxy =
+                        Proxy::start_patient((Ipv4Addr::LOCALHOST, peers.quorum[to]).into()).await;
                     links.push(Link { from, to, proxy });
                 }
             }
