@@ -194,7 +194,7 @@ fn lost(
     }
 }
 
-/// A shard of a run runs again only after the instance that ran it is gone for good, or has said that it ran without a lease.
+/// A shard of a run runs again only after the instance that ran it is gone for good.
 fn twice(executions: &BTreeMap<Key, Execution>, wrong: &mut Vec<String>) {
     let mut last_seen: BTreeMap<&str, i64> = BTreeMap::new();
     let mut runs: BTreeMap<(&str, u32, i64), Vec<&Execution>> = BTreeMap::new();
@@ -209,9 +209,7 @@ fn twice(executions: &BTreeMap<Key, Execution>, wrong: &mut Vec<String>) {
         for pair in of.windows(2) {
             let (first, second) = (pair[0], pair[1]);
             let is_alive = last_seen[first.key.instance.as_str()] > second.started_at;
-            // What was fenced counts as nothing, so it is still to be run.
-            let counted = first.outcome.as_deref() != Some("fenced");
-            if counted && (first.key.instance == second.key.instance || is_alive) {
+            if first.key.instance == second.key.instance || is_alive {
                 wrong.push(format!(
                     "ran twice though nobody died: {:?} {:?} and {:?} {:?}",
                     first.key, first.outcome, second.key, second.reason

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::said::Said;
 
 /// How long anything may take that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Everything any worker said. Clones are the same record.
 #[derive(Clone)]
@@ -31,8 +31,17 @@ impl Heard {
         self.lock().clone()
     }
 
-    /// Looks at all that was said, after each line, until there is something to see.
-    pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&[Said]) -> Option<T>) -> T {
+    /// Looks at all that was said, after each line, until there is something to see; a test fails if there never is.
+    pub async fn until<T>(&self, what: &str, look: impl FnMut(&[Said]) -> Option<T>) -> T {
+        self.wait(look).await.unwrap_or_else(|| {
+            let all = self.all();
+            let last = &all[all.len().saturating_sub(20)..];
+            panic!("{what}: not seen in {PATIENCE:?}; last heard: {last:#?}")
+        })
+    }
+
+    /// As [`Self::until`]; nothing if there never is.
+    pub async fn wait<T>(&self, mut look: impl FnMut(&[Said]) -> Option<T>) -> Option<T> {
         let mut count = self.count.subscribe();
         let seeing = async {
             loop {
@@ -45,12 +54,7 @@ impl Heard {
                 let _ = count.changed().await;
             }
         };
-        let seen = tokio::time::timeout(PATIENCE, seeing).await;
-        seen.unwrap_or_else(|_| {
-            let all = self.all();
-            let last = &all[all.len().saturating_sub(20)..];
-            panic!("{what}: not seen in {PATIENCE:?}; last heard: {last:#?}")
-        })
+        tokio::time::timeout(PATIENCE, seeing).await.ok()
     }
 
     pub(crate) fn push(&self, said: Said) {

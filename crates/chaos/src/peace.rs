@@ -16,7 +16,7 @@ use elasticjob::{
 use crate::task::Task;
 
 /// How long the cluster may take to get there.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Waits until so many instances share every job and nothing is left of those before them; otherwise what is not so.

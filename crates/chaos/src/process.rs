@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long a worker may take to end when it is asked to.
-const END: Duration = Duration::from_secs(60);
+const END: Duration = Duration::from_mins(1);
 
 /// A worker as its parent holds it. It is killed when this is dropped.
 pub struct Process {

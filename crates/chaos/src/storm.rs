@@ -20,7 +20,7 @@ use crate::{
     cluster::{Cluster, Plan},
     database::Database,
     peace::settles,
-    said::{Key, What, now},
+    said::{Key, Said, What, now},
     task::Task,
 };
 
@@ -30,6 +30,9 @@ const SESSION: Duration = Duration::from_secs(3);
 const SYNC_LIMIT: u32 = 45;
 /// How long no two faults in a row leave the cluster alone, at most.
 const CALM: Duration = Duration::from_secs(2);
+
+/// How late the last of all shards that were due may be: two faults in a row, sessions that end, runs in the way.
+const LATE: Duration = Duration::from_mins(1);
 
 /// A run of it.
 #[derive(Debug, Clone)]
@@ -143,7 +146,7 @@ impl Storm {
         let to = SystemClock.now();
         wrong.extend(settled(self.workers, "afterwards").await.err());
         // What was due until now has run when something of each shard has run that was due later.
-        weather.whole_run_after(to).await;
+        wrong.extend(weather.silent_after(to).await);
         for worker in 0..self.workers {
             match weather.cluster.stop(worker).await {
                 Ok(ended) if ended.success() => {}
@@ -155,6 +158,9 @@ impl Storm {
         let said = weather.cluster.heard().all();
         let mut findings = audit(&tasks(), &said, &database.book().await?, from, to);
         findings.wrong.extend(wrong);
+        if findings.latest_ms > LATE.as_millis() as i64 {
+            findings.wrong.push(format!("{} ms late: nothing takes that long", findings.latest_ms));
+        }
         Ok(Aftermath { findings, faults: weather.faults })
     }
 }
@@ -216,20 +222,16 @@ impl Weather {
         Ok(())
     }
 
-    /// A worker that runs a shard of this job, as soon as there is one.
+    /// A worker that runs a shard of this job, as soon as there is one; if nobody ever does, that is found out later.
     async fn busy_with(&self, job: &str) -> usize {
-        let what = format!("somebody runs {job}");
-        let heard = self.cluster.heard();
-        heard
-            .until(&what, |said| {
-                let executions = executions(said, &mut Vec::new());
-                let mut running = executions.into_values().filter(|execution| {
-                    let is_recent = execution.started_at > now() - SESSION.as_nanos() as i64;
-                    execution.key.job == job && execution.outcome.is_none() && is_recent
-                });
-                running.next().map(|execution| execution.worker)
-            })
-            .await
+        let busy = |said: &[Said]| {
+            let mut running = executions(said, &mut Vec::new()).into_values().filter(|execution| {
+                let is_recent = execution.started_at > now() - SESSION.as_nanos() as i64;
+                execution.key.job == job && execution.outcome.is_none() && is_recent
+            });
+            running.next().map(|execution| execution.worker)
+        };
+        self.cluster.heard().wait(busy).await.unwrap_or(0)
     }
 
     fn any(&mut self, worker: usize) -> Fault {
@@ -271,7 +273,7 @@ impl Weather {
             }
             Fault::Cut(worker) => self.cluster.lines(worker).iter().for_each(Proxy::cut),
             Fault::Deafen(worker) => {
-                self.cluster.lines(worker).iter().for_each(Proxy::hold_answers)
+                self.cluster.lines(worker).iter().for_each(Proxy::hold_answers);
             }
             Fault::KillServer(role) => {
                 hit = self.server(role);
@@ -333,23 +335,25 @@ impl Weather {
         Ok(ended)
     }
 
-    async fn whole_run_after(&self, then: Timestamp) {
+    /// Shards of which nothing ends that is due after `then`.
+    async fn silent_after(&self, then: Timestamp) -> Vec<String> {
         let then = then.as_millisecond();
+        let mut silent = Vec::new();
         for task in tasks() {
             for item in 0..task.shards {
-                let what = format!("{}/{item} ends after the storm", task.name);
                 let is_it = |key: &Key| key.job == task.name && key.item == item && key.run > then;
-                self.cluster
-                    .heard()
-                    .until(&what, |said| {
-                        said.iter().rev().find(
-                            |said| matches!(&said.what, What::Outcome(key, _) if is_it(key)),
-                        )?;
-                        Some(())
-                    })
-                    .await;
+                let ends = |said: &[Said]| {
+                    let mut newest_first = said.iter().rev();
+                    let is_end =
+                        |said: &Said| matches!(&said.what, What::Outcome(key, _) if is_it(key));
+                    newest_first.any(is_end).then_some(())
+                };
+                if self.cluster.heard().wait(ends).await.is_none() {
+                    silent.push(format!("{}/{item} does not run any more", task.name));
+                }
             }
         }
+        silent
     }
 }
 

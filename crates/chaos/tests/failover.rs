@@ -80,7 +80,9 @@ async fn kills(server: &ZooKeeper, number: usize) -> Vec<Takeover> {
         cluster.restart(victim).unwrap();
         for lost in &lost {
             let (noticed_at, started_at) = taken_over(&cluster, lost).await;
-            let ms = |from: i64, to: i64| (to - from) as f64 / 1e6;
+            let ms = |from: i64, to: i64| {
+                Duration::from_nanos((to - from).max(0).cast_unsigned()).as_secs_f64() * 1e3
+            };
             takeovers.push(Takeover {
                 from_notice_ms: ms(noticed_at, started_at),
                 from_kill_ms: ms(killed_at, started_at),

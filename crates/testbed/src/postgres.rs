@@ -29,7 +29,7 @@ const USER: &str = "postgres";
 pub struct Postgres {
     // Before the folder, as dropping it stops the server that writes there.
     child: Child,
-    _folder: TempDir,
+    folder: TempDir,
     address: SocketAddr,
 }
 
@@ -51,7 +51,7 @@ impl Postgres {
             let child = Child::start(&server(&data, port), folder.path());
             if serves(&child, folder.path()) {
                 let address = (Ipv4Addr::LOCALHOST, port).into();
-                return Self { child, _folder: folder, address };
+                return Self { child, folder, address };
             }
             child.kill();
         }
@@ -60,6 +60,11 @@ impl Postgres {
     /// Where clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// What clients connect with: `postgresql://test@127.0.0.1:…/postgres`.
@@ -167,7 +172,7 @@ mod tests {
     #[ignore = "needs a real PostgreSQL: make test"]
     fn a_started_server_serves_and_a_dropped_one_is_gone() {
         let server = Postgres::start();
-        let (address, folder) = (server.address(), server._folder.path().to_owned());
+        let (address, folder) = (server.address(), server.folder.path().to_owned());
         assert!(TcpStream::connect(address).is_ok());
 
         drop(server);
