@@ -144,7 +144,8 @@ pub fn audit(
     findings
 }
 
-/// No execution writes after the next one of its shard has begun, but for what the database refuses; and who is not stubborn stops then.
+/// No execution writes after the next one of its shard has begun, but for what the database refuses; who is not stubborn has stopped by
+/// then, and who was refused is not done.
 fn overlaps(task: &Task, of: &[&Execution], wrong: &mut Vec<String>) {
     let mut by_token = of.to_vec();
     by_token.sort_by_key(|execution| execution.key.token);
@@ -162,6 +163,15 @@ fn overlaps(task: &Task, of: &[&Execution], wrong: &mut Vec<String>) {
         // One write may be on its way when a process freezes.
         if !task.stubborn && late.len() > 1 {
             wrong.push(format!("went on without a lease, {} writes: {:?}", late.len(), older.key));
+        }
+    }
+    for execution in of {
+        let is_refused = execution.writes.iter().any(|(_, accepted)| !accepted);
+        if is_refused && execution.outcome.as_deref() == Some("done") {
+            wrong.push(format!(
+                "counts as done though the database refused it: {:?}",
+                execution.key
+            ));
         }
     }
 }
@@ -301,6 +311,25 @@ mod tests {
         let next = execution(&key(2, 20, "b"), 20, 21, Some("done"));
 
         assert!(wrong(&[long, next])[0].starts_with("two at once"));
+    }
+
+    #[test]
+    fn whoever_goes_on_without_a_lease_is_found() {
+        let mut stale = execution(&key(1, 10, "a"), 10, 11, Some("done"));
+        let write = |at| Said {
+            what: What::Stepped(key(1, 10, "a"), false),
+            at: at * SECOND,
+            worker: 0,
+            pid: 1,
+        };
+        let next = execution(&key(2, 20, "b"), 20, 21, Some("done"));
+        stale.push(write(22));
+        let once = wrong(&[stale.clone(), next.clone()]);
+        stale.push(write(23));
+        let twice = wrong(&[stale, next]);
+
+        assert!(once[0].starts_with("counts as done") && once.len() == 1, "{once:?}");
+        assert!(twice[0].starts_with("went on without a lease"), "{twice:?}");
     }
 
     #[test]

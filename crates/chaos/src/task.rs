@@ -22,7 +22,7 @@ pub struct Task {
     pub step: Duration,
     /// A shard that fails after its steps, each time.
     pub fails: Option<u32>,
-    /// Goes on when its lease is lost, and when the database has refused it: somebody has to try.
+    /// Goes on when its lease is lost: somebody has to try a stale write.
     pub stubborn: bool,
     /// How its shards are dealt.
     pub strategy: Option<String>,

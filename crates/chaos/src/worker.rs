@@ -126,12 +126,9 @@ async fn run(shard: Shard, task: Task, database: Option<Arc<Database>>) -> Resul
             Some(database) => database.write(&key, what).await?,
             None => true,
         };
+        // Nobody stops because the database refused: that the lease stops them is what is to be seen.
         What::Stepped(key.clone(), accepted).say_at(at)?;
-        if accepted || task.stubborn {
-            Ok(())
-        } else {
-            Err(Failure::new("somebody newer runs this shard: the database refused the write"))
-        }
+        Ok::<(), Failure>(())
     };
     write("start").await?;
     for _ in 0..task.steps {
