@@ -2,10 +2,11 @@
 CARGO ?= cargo
 SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
+MINUTES ?= 5
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench sim package ci
+.PHONY: help run test lint bench sim chaos package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -35,6 +36,10 @@ bench: ## tinykeeper and its client against the real ZooKeeper, and a thousand j
 sim: ## the seeded tests with SEEDS random cases each (default 2000)
 	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: decoding::
 	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p elasticjob --lib --test schedule --test job_wire -- strategy:: properties arbitrary
+
+chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real ensemble and database; SEED=n for a certain storm
+	@scripts/install-test-servers.sh
+	$(CARGO) run --release -p chaos -- storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))

@@ -16,6 +16,7 @@ missing() { # <thing> <package>...
 
 [ -e /usr/share/java/zookeeper.jar ] || missing ZooKeeper zookeeper
 [ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || command -v java >/dev/null || missing Java default-jre-headless
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing PostgreSQL postgresql
 if ! command -v python3 >/dev/null; then
     missing Python python3 python3-venv
 elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
@@ -32,5 +33,10 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
+case $packages in *postgresql*)
+    # Without a database of its own there is no service to start.
+    apt-get install -y --no-install-recommends postgresql-common
+    sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
+esac
 # shellcheck disable=SC2086 # one argument for each package
 apt-get install -y --no-install-recommends $packages

@@ -101,6 +101,11 @@ impl Child {
         self.signal("CONT");
     }
 
+    /// Asks the child to end, as ctrl-C does. One that has ended already is left alone.
+    pub(crate) fn interrupt(&mut self) {
+        self.signal("INT");
+    }
+
     /// Kills the child, waits for its end, and leaves its folder.
     pub(crate) fn kill(mut self) {
         self.signal("KILL");

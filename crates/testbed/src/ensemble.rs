@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::java::Main;
 use crate::poll;
 use crate::ports::free_port;
+use crate::proxy::Proxy;
 use crate::zookeeper::{PortTaken, Ports, Settings, ZooKeeper, write};
 
 const SIZE: usize = 3;
@@ -19,6 +20,14 @@ const JOINING: Duration = Duration::from_secs(10);
 /// Three real `ZooKeeper` servers with one leader, which keep serving while any two of them run.
 pub struct Ensemble {
     servers: Vec<ZooKeeper>,
+    links: Vec<Link>,
+}
+
+/// How one server reaches another that leads it.
+struct Link {
+    from: usize,
+    to: usize,
+    proxy: Proxy,
 }
 
 impl Ensemble {
@@ -56,6 +65,22 @@ impl Ensemble {
             }
         })
         .unwrap_or_else(|| panic!("the ensemble has no leader after {ELECTION:?}"))
+    }
+
+    /// Lets a follower hear no more of whoever leads, though its own words still get there, and its clients and votes are not
+    /// touched: until the sync limit has passed it goes on answering pings. Needs [`EnsembleBuilder::start_with_links`].
+    pub fn deafen(&self, follower: usize) {
+        self.links(follower).for_each(Proxy::hold_answers);
+    }
+
+    /// Lets a follower hear again, what it missed first.
+    pub fn undeafen(&self, follower: usize) {
+        self.links(follower).for_each(Proxy::release_answers);
+    }
+
+    fn links(&self, from: usize) -> impl Iterator<Item = &Proxy> {
+        assert!(!self.links.is_empty(), "an ensemble has links if it is started with them");
+        self.links.iter().filter(move |link| link.from == from).map(|link| &link.proxy)
     }
 
     /// Starts all servers again, with the same ports and what they had stored, and waits until they
@@ -106,40 +131,79 @@ impl EnsembleBuilder {
     /// Starts the servers and waits until all of them serve.
     pub fn start(&self) -> Ensemble {
         loop {
-            let servers = self.prepare();
-            servers.iter().for_each(ZooKeeper::launch);
-            let served: Result<(), PortTaken> =
-                servers.iter().try_for_each(ZooKeeper::wait_to_serve);
-            if served.is_ok() {
-                return Ensemble { servers };
+            let servers = self.prepare(&Peers::find(), &[]);
+            if launch(&servers) {
+                return Ensemble { servers, links: Vec::new() };
             }
         }
     }
 
-    fn prepare(&self) -> Vec<ZooKeeper> {
-        let zoo_cfg = self.zoo_cfg();
+    /// As [`Self::start`], with a proxy between each server and each other one that may lead it: see [`Ensemble::deafen`]. The
+    /// proxies need a runtime with a thread to spare, as this waits for the servers.
+    pub async fn start_with_links(&self) -> Ensemble {
+        loop {
+            let peers = Peers::find();
+            let mut links = Vec::new();
+            for (from, to) in (0..SIZE).flat_map(|from| (0..SIZE).map(move |to| (from, to))) {
+                if from != to {
+                    let proxy =
+                        Proxy::start_patient((Ipv4Addr::LOCALHOST, peers.quorum[to]).into()).await;
+                    links.push(Link { from, to, proxy });
+                }
+            }
+            let servers = self.prepare(&peers, &links);
+            if launch(&servers) {
+                return Ensemble { servers, links };
+            }
+        }
+    }
+
+    fn prepare(&self, peers: &Peers, links: &[Link]) -> Vec<ZooKeeper> {
         (1..=SIZE)
             .map(|id| {
+                let zoo_cfg = self.zoo_cfg(peers, links, id - 1);
                 let ports = Ports { client: free_port(), secure: None };
                 ZooKeeper::prepare(Main::EnsembleMember, &self.settings, ports, |folder| {
                     let data = folder.join("data");
                     fs::create_dir(&data).expect("a temporary folder can be written to");
                     write(&data, "myid", &id.to_string());
-                    zoo_cfg.clone()
+                    zoo_cfg
                 })
             })
             .collect()
     }
 
-    /// What the members know of each other.
-    fn zoo_cfg(&self) -> String {
+    /// What one member knows of all.
+    fn zoo_cfg(&self, peers: &Peers, links: &[Link], me: usize) -> String {
         let init_limit = JOINING.as_millis().div_ceil(self.settings.tick.as_millis()).max(10);
         let mut zoo_cfg = format!("initLimit={init_limit}\nsyncLimit={}\n", self.sync_limit);
-        for id in 1..=SIZE {
-            let _ = writeln!(zoo_cfg, "server.{id}=127.0.0.1:{}:{}", free_port(), free_port());
+        for index in 0..SIZE {
+            let link = links.iter().find(|link| link.from == me && link.to == index);
+            let quorum = link.map_or(peers.quorum[index], |link| link.proxy.address().port());
+            let _ =
+                writeln!(zoo_cfg, "server.{}=127.0.0.1:{quorum}:{}", index + 1, peers.votes[index]);
         }
         zoo_cfg
     }
+}
+
+/// Where servers meet: those they lead, and all when they vote.
+struct Peers {
+    quorum: [u16; SIZE],
+    votes: [u16; SIZE],
+}
+
+impl Peers {
+    fn find() -> Self {
+        Self { quorum: [(); SIZE].map(|()| free_port()), votes: [(); SIZE].map(|()| free_port()) }
+    }
+}
+
+/// Starts all and waits until they serve; `false` if they cannot because someone else has one of their ports.
+fn launch(servers: &[ZooKeeper]) -> bool {
+    servers.iter().for_each(ZooKeeper::launch);
+    let served: Result<(), PortTaken> = servers.iter().try_for_each(ZooKeeper::wait_to_serve);
+    served.is_ok()
 }
 
 #[cfg(test)]
@@ -173,6 +237,20 @@ mod tests {
 
         assert_ne!(first, second);
         assert_eq!(ensemble.leader(), second);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs a real ZooKeeper: make test"]
+    async fn a_deaf_follower_serves_on_and_hears_again() {
+        let ensemble = Ensemble::builder().sync_limit(500).start_with_links().await;
+        let follower = (ensemble.leader() + 1) % SIZE;
+
+        ensemble.deafen(follower);
+        let mode = ensemble.server(follower).mode();
+        ensemble.undeafen(follower);
+
+        assert_eq!(mode.as_deref(), Some("follower"));
+        assert_eq!(ensemble.server(follower).mode().as_deref(), Some("follower"));
     }
 
     #[test]

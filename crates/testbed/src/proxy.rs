@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -25,6 +26,9 @@ use crate::ports::{free_port, hang_up};
 
 const BACKLOG: u32 = 1024;
 const BUFFER: usize = 64 * 1024;
+/// How often a patient proxy tries to reach its target, and how long it waits in between.
+const TRIES: usize = 50;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A TCP proxy in front of a server, to cut its clients off. It ends, with all that goes through
 /// it, when it is dropped.
@@ -39,6 +43,17 @@ impl Proxy {
     /// Starts a proxy in front of `target`, on a free port of 127.0.0.1.
     #[expect(clippy::unused_async, reason = "to say that it has to be called on a runtime")]
     pub async fn start(target: SocketAddr) -> Self {
+        Self::launch(target, false)
+    }
+
+    /// As [`Self::start`], for servers that take a closed connection for more than a refused one: tries for a second to reach
+    /// the target.
+    #[expect(clippy::unused_async, reason = "to say that it has to be called on a runtime")]
+    pub(crate) async fn start_patient(target: SocketAddr) -> Self {
+        Self::launch(target, true)
+    }
+
+    fn launch(target: SocketAddr, is_patient: bool) -> Self {
         let (listener, port) = listen().expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let shared = Arc::new(Shared {
@@ -51,6 +66,7 @@ impl Proxy {
             }),
             accepted: AtomicUsize::new(0),
             holding: watch::Sender::new(false),
+            is_patient,
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).run());
@@ -108,6 +124,7 @@ struct Shared {
     door: Mutex<Door>,
     accepted: AtomicUsize,
     holding: watch::Sender<bool>,
+    is_patient: bool,
 }
 
 /// Who comes in, and who is in.
@@ -169,7 +186,15 @@ impl Shared {
     }
 
     async fn carry(&self, guest: Guest) -> io::Result<()> {
-        let server = TcpStream::connect(guest.target).await?;
+        let mut tries = if self.is_patient { TRIES } else { 1 };
+        let server = loop {
+            tries -= 1;
+            match TcpStream::connect(guest.target).await {
+                Ok(server) => break server,
+                Err(error) if tries == 0 => return Err(error),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        };
         server.set_nodelay(true)?;
         guest.stream.set_nodelay(true)?;
         match self.door().inside.get_mut(&guest.number) {

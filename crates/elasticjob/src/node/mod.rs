@@ -12,6 +12,7 @@ mod builder;
 mod busy;
 mod declared;
 mod error;
+mod fresh;
 mod identity;
 mod job;
 mod once;

@@ -313,7 +313,7 @@ fn how_it_ended(outcome: &Outcome) -> Ended {
 }
 
 /// How long before the registry may end a session what runs under it is told to end.
-fn margin(timeout: Duration) -> Duration {
+pub(super) fn margin(timeout: Duration) -> Duration {
     (timeout / 4).clamp(Duration::from_millis(500), Duration::from_secs(5))
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     error::NodeError,
+    fresh,
     job::NodeJob,
     worker::{Shared, Worker},
 };
@@ -57,6 +58,7 @@ impl Running {
     ) -> Result<Self, NodeError> {
         let mut clockwork = Tasks::new();
         clockwork.spawn(shared.timer.clone().run());
+        clockwork.spawn(fresh::keep(Arc::clone(&shared.registry), Arc::clone(&shared.clock)));
         let running = Self { shared, workers: Mutex::default(), posts, _clockwork: clockwork };
         // Many at once: a thousand jobs join in the time of a few round trips, and not in the memory of a thousand.
         let mut joining =

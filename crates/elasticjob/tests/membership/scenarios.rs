@@ -233,6 +233,31 @@ pub(crate) async fn a_fire_is_not_run_twice_however_often_it_is_claimed(ground: 
     assert!(matches!(afterwards, Err(Refused::Nothing)), "{afterwards:?}");
 }
 
+pub(crate) async fn a_mark_that_a_run_was_missed_runs_nothing_once_the_last_fire_has_run(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "a-mark-that").await;
+    let node = cluster.join(1, job(1)).await;
+    let (last, next) = (cluster.fire(), cluster.fire());
+    let claimed = claim(&node, &last).await;
+    let mark = cluster.tree.shard(0, Part::Misfire);
+    // Somebody who wanted to run it, too, was refused and did not know why.
+    cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
+    finish(&node, claimed).await;
+    let late = |fire: &Fire| {
+        let since = jiff::Timestamp::MAX;
+        Request { why: Why::Late { since }, ..request(fire, PATIENCE) }
+    };
+
+    let again = node.member.claims().claim(late(&last)).await;
+    let missed = node.member.claims().claim(late(&next)).await.unwrap();
+
+    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+    assert_eq!(items(&missed), [0], "a later one that nobody started is made up for");
+    finish(&node, missed).await;
+    assert_eq!(cluster.registry().get(&mark).await.unwrap(), None);
+}
+
 pub(crate) async fn a_running_shard_keeps_its_owner_and_moves_when_its_run_is_over(
     ground: &dyn Ground,
 ) {

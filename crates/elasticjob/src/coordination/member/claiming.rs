@@ -172,9 +172,10 @@ impl Actor {
                 let is_known_missed = request.fire.run.is_scheduled()
                     && due_at > *since
                     && self.presence.was_to_run(shard, due_at)
-                    && !self.has_java()
-                    && !has_started;
-                is_known_missed || self.is_missed(shard)
+                    && !self.has_java();
+                // A mark does not say what was missed. Once the last fire has been started nothing before it is missed any more: whoever
+                // left the mark did not know of that run yet.
+                !has_started && (is_known_missed || self.is_missed(shard))
             }
         }
     }

@@ -1,0 +1,183 @@
+//! A database, as a child process.
+//!
+//! It refuses to run as root, so there it runs as the user that Debian's package made for it, in a folder of that user's own.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::child::Child;
+use crate::folder;
+use crate::poll;
+use crate::ports::free_port;
+
+/// How long the server may take to serve, or to end, on a machine that has a lot else to do.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Where Debian keeps the servers, each version in a folder of its own.
+const VERSIONS: &str = "/usr/lib/postgresql";
+/// Whom Debian runs them as.
+const USER: &str = "postgres";
+
+/// A real PostgreSQL server that trusts everybody on loopback. It does not wait for the disk: it is for tests.
+///
+/// It ends when it is dropped, or when the process does, however that ends.
+pub struct Postgres {
+    // Before the folder, as dropping it stops the server that writes there.
+    child: Child,
+    folder: TempDir,
+    address: SocketAddr,
+}
+
+impl Postgres {
+    /// Makes an empty database, starts a server on it and waits until it serves.
+    pub fn start() -> Self {
+        let folder = folder::temporary("testbed-postgres-");
+        let data = folder.path().join("data");
+        own(folder.path());
+        let mut initdb = unprivileged(&program("initdb"));
+        initdb.extend(
+            ["--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8", "--username=test"]
+                .map(OsString::from),
+        );
+        initdb.extend(["--pgdata".into(), data.clone().into()]);
+        run(&initdb);
+        loop {
+            let port = free_port();
+            let child = Child::start(&server(&data, port), folder.path());
+            if serves(&child, folder.path()) {
+                let address = (Ipv4Addr::LOCALHOST, port).into();
+                return Self { child, folder, address };
+            }
+            child.kill();
+        }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// What clients connect with: `postgresql://test@127.0.0.1:…/postgres`.
+    pub fn url(&self) -> String {
+        format!("postgresql://test@{}/postgres", self.address)
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Killed, it would leave a piece of shared memory behind.
+        self.child.interrupt();
+        let _ = poll::until(PATIENCE, || self.child.has_ended().then_some(()));
+    }
+}
+
+fn server(data: &Path, port: u16) -> Vec<OsString> {
+    let mut command = unprivileged(&program("postgres"));
+    command.extend(["-D".into(), data.into(), "-p".into(), port.to_string().into()]);
+    for setting in [
+        "listen_addresses=127.0.0.1",
+        "unix_socket_directories=",
+        "fsync=off",
+        "synchronous_commit=off",
+        "full_page_writes=off",
+        "shared_buffers=16MB",
+        "max_connections=50",
+    ] {
+        command.extend(["-c".into(), setting.into()]);
+    }
+    command
+}
+
+/// Whether it serves; `false` if somebody else has its port.
+fn serves(child: &Child, folder: &Path) -> bool {
+    let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+    let outcome = poll::until(PATIENCE, || {
+        let log = log();
+        if log.contains("database system is ready to accept connections") {
+            return Some(true);
+        }
+        if log.contains("could not bind") {
+            return Some(false);
+        }
+        assert!(!child.has_ended(), "PostgreSQL ended at once; its log:\n{log}");
+        None
+    });
+    outcome.unwrap_or_else(|| {
+        panic!("PostgreSQL does not serve after {PATIENCE:?}; its log:\n{}", log())
+    })
+}
+
+/// A program of the newest version there is; the one of the `PATH`, if Debian's package is not there.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+    let number = |folder: &Path| folder.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join("bin").join(name).exists())
+        .max_by_key(|folder| number(folder));
+    newest.map_or_else(|| name.into(), |folder| folder.join("bin").join(name))
+}
+
+/// The start of a command line that runs `program` as somebody who is not root.
+fn unprivileged(program: &Path) -> Vec<OsString> {
+    let mut command = Vec::new();
+    if is_root() {
+        let user = [format!("--reuid={USER}"), format!("--regid={USER}")];
+        command.push("setpriv".into());
+        command.extend(user.map(OsString::from));
+        command.push("--clear-groups".into());
+    }
+    command.push(program.into());
+    command
+}
+
+/// Gives the folder to whoever the server runs as.
+fn own(folder: &Path) {
+    if is_root() {
+        run(&["chown".into(), format!("{USER}:").into(), folder.into()]);
+    }
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().expect("id starts");
+    output.stdout.trim_ascii() == b"0"
+}
+
+fn run(command: &[OsString]) {
+    let output = Command::new(&command[0]).args(&command[1..]).current_dir("/").output();
+    let Output { status, stdout, stderr } = output.unwrap_or_else(|error| {
+        panic!("cannot start {}: {error}; hint: make test installs it", command[0].display())
+    });
+    let said = [stdout, stderr].concat();
+    assert!(status.success(), "{command:?}: {status}\n{}", String::from_utf8_lossy(&said));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "needs a real PostgreSQL: make test"]
+    fn a_started_server_serves_and_a_dropped_one_is_gone() {
+        let server = Postgres::start();
+        let (address, folder) = (server.address(), server.folder.path().to_owned());
+        assert!(TcpStream::connect(address).is_ok());
+
+        drop(server);
+
+        assert!(TcpStream::connect(address).is_err());
+        assert!(!folder.exists());
+    }
+}
