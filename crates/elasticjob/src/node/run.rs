@@ -68,6 +68,7 @@ impl Run {
             Why::Late { .. } => Reason::Misfire,
             Why::CatchUp => Reason::CatchUp,
         };
+        let is_asked = matches!(why, Why::Asked(_));
         let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
         let cancel = self.cancel.child();
         let request = Request {
@@ -85,6 +86,8 @@ impl Run {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
                 End::OutOfReach
             }
+            // Nothing makes up for a trigger: it is tried again.
+            Err(Refused::Resharding) if is_asked => End::OutOfReach,
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run");
                 End::Nothing

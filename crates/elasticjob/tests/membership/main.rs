@@ -79,5 +79,6 @@ everywhere! {
     what_is_not_given_back_by_a_dead_one_without_failover_runs_at_its_next_fire
     without_monitoring_the_ledger_keeps_two_from_running_one_shard
     what_java_left_behind_is_cleared_after_a_moment
+    a_trigger_waits_until_the_shard_is_free_and_leaves_no_mark
     a_running_shard_can_be_cancelled_from_outside
 }

@@ -546,6 +546,30 @@ pub(crate) async fn what_java_left_behind_is_cleared_after_a_moment(ground: &dyn
     finish(&node, taken).await;
 }
 
+pub(crate) async fn a_trigger_waits_until_the_shard_is_free_and_leaves_no_mark(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "a-trigger-waits-until").await;
+    let node = cluster.join(1, job(1)).await;
+    cluster.eventually("all", 1, &[1]).await;
+    let running = cluster.tree.shard(0, Part::Running);
+    cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9-live")).await.unwrap();
+    let live: InstanceId = "10.0.0.9@-@9-live".parse().unwrap();
+    let session = cluster.registry().session().id();
+    process::announce(cluster.registry(), &live, session).await.unwrap();
+    let asked = Request { why: Why::Asked(BTreeSet::new()), ..request(&cluster.fire(), PATIENCE) };
+
+    let claims = node.member.claims().clone();
+    let mut waiting = std::pin::pin!(claims.claim(asked));
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
+    assert!(early.is_err(), "{early:?}");
+    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+
+    assert_eq!(items(&waiting.await.unwrap()), [0]);
+    let mark = cluster.tree.shard(0, Part::Misfire);
+    assert_eq!(cluster.registry().exists(&mark).await.unwrap(), None);
+}
+
 pub(crate) async fn a_running_shard_can_be_cancelled_from_outside(ground: &dyn Ground) {
     let mut cluster = Cluster::new(ground, "a-running-shard-can").await;
     let node = cluster.join(1, job(2)).await;

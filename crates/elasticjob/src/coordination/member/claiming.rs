@@ -131,6 +131,11 @@ impl Actor {
                     self.catch_up().await?;
                     return Ok(Attempt::Wait);
                 }
+                // Nothing makes up for a trigger: it waits until the shard is free.
+                Some(Refusal::Running(_)) if matches!(request.why, Why::Asked(_)) => {
+                    self.catch_up().await?;
+                    return Ok(Attempt::Wait);
+                }
                 Some(Refusal::Running(shard)) => {
                     self.mark_missed(shard).await?;
                     stakes.retain(|stake| stake.shard != shard);
