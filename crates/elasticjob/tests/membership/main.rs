@@ -71,6 +71,7 @@ everywhere! {
     a_configuration_nobody_can_read_changes_nothing
     a_trigger_is_taken_and_told
     an_instance_that_is_taken_out_is_told_and_starts_nothing_more_but_still_releases
+    an_instance_whose_session_is_ending_does_not_take_it_for_a_shutdown
     what_is_stored_wins_and_the_drift_is_told
     what_a_dead_instance_ran_is_taken_over_once_and_its_own_try_is_counted
     the_next_regular_run_makes_up_for_what_nobody_took_over

@@ -19,7 +19,7 @@ use elasticjob::{
         trigger::Trigger,
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job, Monitor},
-    registry::{Create, Expected, Registry},
+    registry::{Create, Expected, Op, Registry},
     runtime::{Cancel, CancelReason, SystemClock, SystemRandomness},
     testing::conformance::{self, Ground},
 };
@@ -369,6 +369,26 @@ pub(crate) async fn an_instance_that_is_taken_out_is_told_and_starts_nothing_mor
     let running = cluster.tree.shard(0, Part::Running);
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
     node.member.leave().await;
+}
+
+pub(crate) async fn an_instance_whose_session_is_ending_does_not_take_it_for_a_shutdown(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "an-instance-whose").await;
+    let mut node = cluster.join(1, job(1)).await;
+    cluster.eventually("all", 1, &[1]).await;
+    let id = node.member.id().clone();
+    let gone = |path| Op::Delete { path, expected: Expected::Any };
+
+    // A server that ends a session takes its nodes away at once, and may tell of them before it says why.
+    let nodes = vec![gone(cluster.tree.instance(&id)), gone(cluster.tree.process(&id))];
+    cluster.registry().multi(nodes).await.unwrap();
+    let refused = try_claim(&node, &cluster.fire(), Duration::from_millis(100)).await;
+    assert!(refused.is_err());
+    node.line.registry.close().await;
+
+    let is_end = |news: &News| matches!(news, News::ShutDown | News::SessionLost);
+    assert_eq!(until(&mut node, is_end).await, News::SessionLost);
 }
 
 pub(crate) async fn what_is_stored_wins_and_the_drift_is_told(ground: &dyn Ground) {

@@ -413,6 +413,14 @@ impl Actor {
 
     /// Somebody took us out. Nothing new is started; what runs is still released, until the owner leaves.
     async fn shut_down(&mut self) -> Result<(), Error> {
+        // When a session ends all its nodes go, and a server may tell that before it says so. Whoever shuts us down takes only one.
+        if !self.is_shut_down && self.registry.exists(&self.tree.process(&self.me)).await?.is_none()
+        {
+            for parked in std::mem::take(&mut self.parked) {
+                let _ = parked.reply.send(Err(Refused::Registry(Error::SessionExpired)));
+            }
+            return Ok(());
+        }
         if !std::mem::replace(&mut self.is_shut_down, true) {
             self.tell(News::ShutDown);
         }
