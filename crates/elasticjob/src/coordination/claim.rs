@@ -168,12 +168,18 @@ impl Claimant<'_> {
         steps
     }
 
-    /// Gives shards back: what the claim `claimed_in` created goes, if it is still there, and the page says how it ended.
+    /// Gives shards back: what the claim `claimed_in` created goes, if it is still there, and the page says how it ended. What
+    /// `is_fenced` can only be given back by whoever lives: what the dead held is for others to take over.
     pub fn release<'s>(
         &self,
         ended: impl IntoIterator<Item = (u32, &'s Page, Version, Option<&'s ShardView>, Zxid)>,
+        is_fenced: bool,
     ) -> Steps {
         let mut steps = Steps::default();
+        if is_fenced {
+            let path = self.tree.process(self.me);
+            steps.add(Op::Check { path, expected: Expected::Any }, Refusal::Ground);
+        }
         for (shard, page, version, view, claimed_in) in ended {
             for (part, known) in view.iter().flat_map(|view| view.holders()) {
                 let ours = known.as_ref().and_then(Known::read);
@@ -188,18 +194,19 @@ impl Claimant<'_> {
         steps
     }
 
-    /// Marks what a dead instance ran as lost, takes its nodes away, and flags the shard so that somebody takes it over — if that is
-    /// asked for.
+    /// Takes the nodes of a dead instance away, writes `after` into the page — that what it ran is lost, usually — and flags the shard so
+    /// that somebody takes it over, if that is asked for.
     pub fn bury(
         &self,
         dead: &InstanceId,
         shard: u32,
         seen: &Seen,
+        after: &Page,
         view: &ShardView,
         flag: bool,
     ) -> Steps {
         let mut steps = self.on_this_ground();
-        self.page(&mut steps, shard, seen, &seen.page.lost(dead));
+        self.page(&mut steps, shard, seen, after);
         if flag {
             let path = self.tree.failover_item(shard);
             steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
@@ -418,7 +425,14 @@ mod tests {
         };
         let view =
             ShardView { running: Some(Known::Read(Box::new(running))), ..ShardView::default() };
-        let steps = scene.claimant(&me, &registry).bury(&dead, 0, &page, &view, true);
+        let steps = scene.claimant(&me, &registry).bury(
+            &dead,
+            0,
+            &page,
+            &page.page.lost(&dead),
+            &view,
+            true,
+        );
 
         registry.multi(steps.ops()).await.unwrap();
         let late = registry.multi(steps.ops()).await.unwrap_err();

@@ -185,15 +185,16 @@ impl View {
 
     /// Who runs what, where that has not been read.
     pub fn unread_holders(&self) -> Vec<Path> {
-        let mut unread = Vec::new();
-        for (number, shard) in &self.shards {
-            for (part, known) in shard.holders() {
-                if known == &Some(Known::Dirty) {
-                    unread.push(self.tree.shard(*number, part));
-                }
-            }
-        }
-        unread
+        self.shards.keys().flat_map(|shard| self.unread_holders_of(*shard)).collect()
+    }
+
+    /// Who runs this one, where that has not been read.
+    pub fn unread_holders_of(&self, shard: u32) -> Vec<Path> {
+        let holders = self.shards.get(&shard).into_iter().flat_map(ShardView::holders);
+        holders
+            .filter(|(_, known)| *known == &Some(Known::Dirty))
+            .map(|(part, _)| self.tree.shard(shard, part))
+            .collect()
     }
 
     /// What has to be read before anything is decided from it.

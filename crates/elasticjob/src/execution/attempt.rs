@@ -83,8 +83,9 @@ pub async fn attempt(
 ) -> Outcome {
     let (mut attempts, mut last) = (0_u32, None);
     loop {
-        if !guard.counts() {
-            return Outcome::Fenced;
+        // What may go on without a lease may do that; to begin anew is something else.
+        if !guard.holds() {
+            return last.filter(|_| guard.counts()).unwrap_or(Outcome::Fenced);
         }
         if let Some(reason) = shard.cancel().reason() {
             return last.unwrap_or(Outcome::Cancelled { reason });
@@ -100,6 +101,7 @@ pub async fn attempt(
         last = Some(outcome);
         let pause = pause(rules.retry.backoff, attempts, (around.dice)());
         tokio::select! {
+            biased;
             () = around.clock.sleep_until(around.clock.monotonic() + pause) => {}
             _ = shard.cancel().cancelled() => {}
         }

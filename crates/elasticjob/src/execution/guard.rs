@@ -64,6 +64,11 @@ impl Guard {
         Self::new(LeaseLoss::Continue, || true)
     }
 
+    /// Whether the lease is still believed in.
+    pub(super) fn holds(&self) -> bool {
+        (self.holds)()
+    }
+
     /// Whether the handler may be polled.
     pub(super) fn lets_run(&self) -> bool {
         self.on_loss != LeaseLoss::Cancel || (self.holds)()

@@ -60,6 +60,7 @@ impl Runner {
             let task = async move {
                 // Without a slot it has not begun; told to end, it never does.
                 let _slot = tokio::select! {
+                    biased;
                     slot = slots.acquire_owned() => slot.ok(),
                     _ = shard.cancel().cancelled() => None,
                 };

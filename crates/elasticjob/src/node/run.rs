@@ -189,6 +189,7 @@ impl Run {
             ran
         };
         let ran = tokio::select! {
+            biased;
             ran = running => ran,
             () = self.keep_lease(&session, cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
@@ -254,6 +255,7 @@ impl Run {
         }
         let asked = self.clock.monotonic() + session.timeout() / 6;
         tokio::select! {
+            biased;
             _ = self.registry.sync() => {}
             () = self.clock.sleep_until(asked) => {}
         }
@@ -297,6 +299,7 @@ impl Run {
             self.clock.sleep_until(look).await;
             // While the registry is out of reach this waits for it; the end of the lease does not.
             tokio::select! {
+                biased;
                 answer = self.registry.sync() => if let Err(error) = answer {
                     tracing::debug!(%error, "the lease was not renewed this time");
                 },
@@ -309,7 +312,7 @@ impl Run {
 fn how_it_ended(outcome: &Outcome) -> Ended {
     match outcome {
         Outcome::Done => Ended::Done,
-        // Its nodes may be somebody else's by now: they are left alone.
+        // Its nodes may be somebody else's by now: then they are left alone.
         Outcome::Fenced => Ended::Fenced,
         _ => Ended::Failed,
     }

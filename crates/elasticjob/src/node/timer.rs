@@ -92,6 +92,7 @@ impl Timer {
                 }
             };
             tokio::select! {
+                biased;
                 () = due => {}
                 () = self.shared.changed.notified() => {}
             }

@@ -160,6 +160,7 @@ impl Worker {
             }
             member = loop {
                 tokio::select! {
+                    biased;
                     _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
                     // Boxed: it is large and rare, and every worker would carry the room for it.
                     joined = Box::pin(self.join()) => match joined {
@@ -170,6 +171,7 @@ impl Worker {
                     },
                 }
                 tokio::select! {
+                    biased;
                     _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
                     () = self.shared.clock.sleep_until(self.shared.clock.monotonic() + AGAIN) => {}
                 }
@@ -375,6 +377,7 @@ impl Worker {
         let clock = &self.shared.clock;
         let all = async { while runs.join_next().await.is_some() {} };
         tokio::select! {
+            biased;
             () = all => return,
             () = clock.sleep_until(clock.monotonic() + self.shared.drain) => {}
         }

@@ -37,7 +37,7 @@ pub use self::{
     error::Error,
     operation::{Committed, Create, Done, Expected, Kind, Op},
     path::{Namespace, Path, PathError},
-    session::{Session, SessionId, SessionState, States},
+    session::{Lease, Session, SessionId, SessionState, StateSource, States},
     settings::{Digest, Endpoint, Retry, Tls, ZooKeeperSettings},
     stat::{Node, Stat, Version, Zxid},
     url::{RegistryUrl, UrlError},

@@ -60,14 +60,17 @@ pub struct Session {
     lease: Arc<dyn Lease>,
 }
 
-/// Where a session's deadline comes from, and the news about it.
-pub(crate) trait Lease: Send + Sync {
+/// What an adapter has to bring for a [`Session`]: where its deadline comes from, and the news about it.
+pub trait Lease: Send + Sync {
+    /// See [`Session::deadline`].
     fn deadline(&self, session: SessionId) -> Monotonic;
+    /// See [`Session::states`].
     fn states(&self) -> States;
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, timeout: Duration, lease: Arc<dyn Lease>) -> Self {
+    /// A session of an adapter.
+    pub fn new(id: SessionId, timeout: Duration, lease: Arc<dyn Lease>) -> Self {
         Self { id, timeout, lease }
     }
 
@@ -116,14 +119,14 @@ pub struct States {
 
 /// What an adapter has to bring for [`States`].
 #[async_trait]
-pub(crate) trait StateSource: Send {
+pub trait StateSource: Send {
     /// The newest state once it has changed; `None` when the registry is closed.
     async fn newest(&mut self) -> Option<SessionState>;
 }
 
 impl States {
     /// `present`: the state at the moment of asking, which must not be missed even if it has changed when it is read.
-    pub(crate) fn new(present: Option<SessionState>, source: impl StateSource + 'static) -> Self {
+    pub fn new(present: Option<SessionState>, source: impl StateSource + 'static) -> Self {
         Self { source: Box::new(source), told: None, waiting: present.into_iter().collect() }
     }
 

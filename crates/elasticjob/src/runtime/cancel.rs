@@ -1,9 +1,14 @@
 //! Telling work to end, and why.
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    pin::pin,
+    sync::{Arc, OnceLock},
+};
 
 use futures_util::{FutureExt, future};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// A request to end, handed to whoever is to end. It only tells; what happens then is up to the one who is told.
 ///
@@ -21,8 +26,15 @@ use tokio::sync::watch;
 /// ```
 #[derive(Clone)]
 pub struct Cancel {
-    own: Arc<watch::Sender<Option<CancelReason>>>,
+    own: Arc<Told>,
     parent: Option<Arc<Cancel>>,
+}
+
+/// Whoever waits is woken in the order of their waiting, so that the same story goes the same way twice.
+#[derive(Default)]
+struct Told {
+    reason: OnceLock<CancelReason>,
+    told: Notify,
 }
 
 /// Why work is to end.
@@ -42,7 +54,7 @@ pub enum CancelReason {
 impl Cancel {
     /// Nobody has been told anything yet.
     pub fn new() -> Self {
-        Self { own: Arc::new(watch::Sender::new(None)), parent: None }
+        Self { own: Arc::default(), parent: None }
     }
 
     /// One that is told whatever this one is told.
@@ -56,16 +68,16 @@ impl Cancel {
         if self.parent.as_ref().is_some_and(|parent| parent.is_cancelled()) {
             return false;
         }
-        self.own.send_if_modified(|told| {
-            let news = told.is_none();
-            *told = told.or(Some(reason));
-            news
-        })
+        let is_news = self.own.reason.set(reason).is_ok();
+        if is_news {
+            self.own.told.notify_waiters();
+        }
+        is_news
     }
 
     /// Why to end, if so.
     pub fn reason(&self) -> Option<CancelReason> {
-        self.line().find_map(|cancel| *cancel.own.borrow())
+        self.line().find_map(|cancel| cancel.own.reason.get().copied())
     }
 
     /// Whether to end.
@@ -75,7 +87,7 @@ impl Cancel {
 
     /// Waits until it is time to end; for ever, if it never is.
     pub fn cancelled(&self) -> impl Future<Output = CancelReason> + Send + 'static {
-        let told = self.line().map(|cancel| told(cancel.own.subscribe()).boxed());
+        let told = self.line().map(|cancel| told(Arc::clone(&cancel.own)).boxed());
         let told = future::select_all(told.collect::<Vec<_>>());
         let cancel = self.clone();
         async move {
@@ -90,11 +102,15 @@ impl Cancel {
     }
 }
 
-async fn told(mut receiver: watch::Receiver<Option<CancelReason>>) -> CancelReason {
-    match receiver.wait_for(Option::is_some).await.map(|reason| *reason) {
-        Ok(Some(reason)) => reason,
-        // Nobody is left who could tell.
-        _ => future::pending().await,
+async fn told(own: Arc<Told>) -> CancelReason {
+    loop {
+        let mut told = pin!(own.told.notified());
+        // Before the look, so that nothing is told in between unheard.
+        told.as_mut().enable();
+        if let Some(reason) = own.reason.get() {
+            return *reason;
+        }
+        told.await;
     }
 }
 

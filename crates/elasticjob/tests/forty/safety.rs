@@ -230,8 +230,9 @@ async fn s07_a_survivor_that_is_slow_neither_flags_again_nor_takes_the_new_run_a
         written_at_ms: 0,
     };
     let view = ShardView { running: Some(Known::Read(Box::new(document))), ..ShardView::default() };
-    let too_late =
-        claimant(&stage, &slow_id, &slow).bury(&dead_id, 0, &seen(&stage, 0).await, &view, true);
+    let before = seen(&stage, 0).await;
+    let lost = before.page.lost(&dead_id);
+    let too_late = claimant(&stage, &slow_id, &slow).bury(&dead_id, 0, &before, &lost, &view, true);
 
     // The other one buries and takes over.
     dead.die().await;

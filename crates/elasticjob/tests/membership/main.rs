@@ -82,4 +82,9 @@ everywhere! {
     what_java_left_behind_is_cleared_after_a_moment
     a_trigger_waits_until_the_shard_is_free_and_leaves_no_mark
     a_running_shard_can_be_cancelled_from_outside
+    what_ended_fenced_while_its_session_lives_can_run_again
+    a_mark_for_a_run_that_has_begun_is_no_second_run
+    a_takeover_that_ends_after_a_gap_leaves_nothing_behind
+    a_claim_that_was_taken_away_does_not_stay_in_the_ledger
+    what_java_flagged_is_no_second_try_of_what_has_ended
 }

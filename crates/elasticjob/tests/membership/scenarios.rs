@@ -19,7 +19,7 @@ use elasticjob::{
         trigger::Trigger,
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job, Monitor},
-    registry::{Create, Expected, Op, Registry},
+    registry::{Create, Expected, Op, Registry, plant},
     runtime::{Cancel, CancelReason, SystemClock, SystemRandomness},
     testing::conformance::{self, Ground},
 };
@@ -605,4 +605,95 @@ pub(crate) async fn a_running_shard_can_be_cancelled_from_outside(ground: &dyn G
     assert_eq!(tokio::time::timeout(PATIENCE, told).await.unwrap(), CancelReason::Requested);
     assert!(!claimed.shards[0].hold.cancel().is_cancelled(), "only the one that was meant");
     finish(&node, claimed).await;
+}
+
+pub(crate) async fn what_ended_fenced_while_its_session_lives_can_run_again(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "what-ended-fenced").await;
+    let node = cluster.join(1, with_failover(1)).await;
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+
+    // It was cut off for longer than its lease, and not for longer than its session.
+    node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
+
+    assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
+    let running = cluster.tree.shard(0, Part::Running);
+    assert_eq!(cluster.registry().get(&running).await.unwrap(), None);
+    let next = cluster.fire();
+    assert_eq!(items(&claim(&node, &next).await), [0]);
+}
+
+pub(crate) async fn a_mark_for_a_run_that_has_begun_is_no_second_run(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "a-mark-for-a-run").await;
+    let mut node = cluster.join(1, job(1)).await;
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+    let mark = cluster.tree.shard(0, Part::Misfire);
+    cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
+    finish(&node, claimed).await;
+    until(&mut node, |news| *news == News::Missed).await;
+
+    let late = |fire: &Fire| Request {
+        why: Why::Late { since: jiff::Timestamp::MAX },
+        ..request(fire, PATIENCE)
+    };
+    let again = node.member.claims().claim(late(&fire)).await;
+    let next = cluster.fire();
+    let missed = node.member.claims().claim(late(&next)).await.unwrap();
+
+    assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
+    assert_eq!((items(&missed), &missed.fire), (vec![0], &next));
+}
+
+pub(crate) async fn a_takeover_that_ends_after_a_gap_leaves_nothing_behind(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "a-takeover-that-ends").await;
+    let one = cluster.join(1, with_failover(2)).await;
+    let mut two = cluster.join(2, with_failover(2)).await;
+    cluster.eventually("one each", 2, &[1, 1]).await;
+    let fire = cluster.fire();
+    let lost = claim(&one, &fire).await;
+    one.die().await;
+    let taken = take(&mut two).await;
+
+    two.line.line.cut().await;
+    until(&mut two, |news| *news == News::OutOfReach).await;
+    two.line.line.heal().await;
+    finish(&two, taken).await;
+
+    let shard = items(&lost)[0];
+    for part in [Part::Running, Part::Failover, Part::Failovering] {
+        let left = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
+        assert_eq!(left, None, "{part:?}");
+    }
+}
+
+pub(crate) async fn a_claim_that_was_taken_away_does_not_stay_in_the_ledger(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "a-claim-that-was-taken").await;
+    let node = cluster.join(1, job(1)).await;
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+    let running = cluster.tree.shard(0, Part::Running);
+    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    claimed.shards[0].hold.cancel().cancelled().await;
+
+    node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
+
+    let page = cluster.registry().get(&cluster.tree.page(0)).await.unwrap().unwrap();
+    assert_eq!(Page::read(&page.data).unwrap().state, State::Failed);
+}
+
+pub(crate) async fn what_java_flagged_is_no_second_try_of_what_has_ended(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "what-java-flagged").await;
+    let mut node = cluster.join(1, with_failover(1)).await;
+    let fire = cluster.fire();
+    let claimed = claim(&node, &fire).await;
+    finish(&node, claimed).await;
+
+    let flag = cluster.tree.failover_item(0);
+    plant(cluster.registry(), &cluster.tree.failover_items()).await.unwrap();
+    cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
+    let taken = take(&mut node).await;
+
+    assert!(!taken.fire.run.is_scheduled(), "{:?}", taken.fire);
+    assert_eq!(taken.shards[0].attempt, 1);
 }

@@ -454,20 +454,19 @@ impl Actor {
 
     async fn take_trigger(&mut self) -> Result<(), Error> {
         let path = self.tree.trigger(&self.me);
-        if let Some(node) = self.registry.get(&path).await? {
-            match self.registry.delete(&path, Expected::Any).await {
+        match self.registry.get(&path).await? {
+            Some(node) => match self.registry.delete(&path, Expected::Any).await {
                 Ok(_) => match Trigger::read(&node.data) {
                     Trigger::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
                     Trigger::Cancel(shards) => self.cancel(&shards),
                 },
                 Err(Error::Absent { .. }) => {}
                 Err(error) => return Err(error),
-            }
+            },
+            // Before the watch is heard: another one may have come since.
+            None => self.view.learn(&path, None),
         }
-        self.catch_up().await?;
-        // A trigger that is gone from the tree is gone from the view, or we would look for it for ever.
-        self.view.learn(&path, None);
-        Ok(())
+        self.catch_up().await
     }
 
     fn cancel(&self, shards: &BTreeSet<u32>) {

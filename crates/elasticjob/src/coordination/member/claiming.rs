@@ -291,7 +291,14 @@ impl Actor {
 
     /// The claim's answer was a sync: whatever moved before it is seen now, and what is not ours any more is given back.
     async fn keep_what_is_ours(&mut self, claimed: Claimed) -> Result<Attempt, Error> {
-        self.catch_up().await?;
+        if let Err(error) = self.catch_up().await {
+            // Whoever asked is told that nothing came of it: so nothing may stay claimed.
+            let shards = claimed.shards.into_iter();
+            let ended: Vec<_> = shards.map(|shard| (shard.item, Ended::Withdrawn)).collect();
+            self.begin_release(&ended);
+            self.releasing.push(Releasing { ended, reply: None });
+            return Err(error);
+        }
         let mine = if self.is_settled() { self.owned() } else { BTreeSet::new() };
         let is_kept = |shard: &ClaimedShard| {
             mine.contains(&shard.item) || self.flaws.has(Flaw::KeepWhatMoved)
@@ -361,7 +368,7 @@ impl Actor {
             };
             let view = self.view.shards.get(&shard);
             let steps =
-                claimant.release([(shard, &held.page, held.version, view, held.claimed_in)]);
+                claimant.release([(shard, &held.page, held.version, view, held.claimed_in)], false);
             match self.registry.multi(steps.ops()).await {
                 Ok(committed) => {
                     let version = steps.pages(&committed).first().map(|(_, version)| *version);
@@ -426,6 +433,11 @@ impl Actor {
                 self.pages.remove(&shard);
             }
         }
+        // After a gap it is not known whose the nodes are: what is not read would be left behind.
+        let unread = ended.iter().flat_map(|(shard, _)| self.view.unread_holders_of(*shard));
+        let unread: Vec<Path> = unread.collect();
+        self.read(&unread).await?;
+        // What was taken away is given back, too: the page refuses it if somebody has it, and names us for ever if nobody has.
         ended.retain(|(shard, _)| self.held.contains_key(shard));
         if !ended.is_empty() {
             match self.release_together(ended).await {
@@ -459,7 +471,8 @@ impl Actor {
             let view = self.view.shards.get(shard);
             Some((*shard, page, held.version, view, held.claimed_in))
         });
-        let steps = claimant.release(parts);
+        let is_fenced = ended.iter().any(|(_, how)| *how == Ended::Fenced);
+        let steps = claimant.release(parts, is_fenced);
         let committed = self.registry.multi(steps.ops()).await?;
         for (shard, version) in steps.pages(&committed) {
             let page = pages.iter().find(|(written, _)| *written == shard).map(|(_, page)| page);

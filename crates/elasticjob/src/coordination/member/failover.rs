@@ -18,6 +18,7 @@ use crate::{
         claim::Stake,
         flaw::Flaw,
         latch::{self, Turn},
+        ledger::State,
         sharding::available,
         view::{Known, ShardView},
     },
@@ -101,7 +102,8 @@ impl Actor {
             let seen = self.page(shard).await?;
             let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
             let Some(claimant) = self.claimant() else { return Ok(()) };
-            let steps = claimant.bury(&self.me, shard, &seen, &view, false);
+            let steps =
+                claimant.bury(&self.me, shard, &seen, &seen.page.lost(&self.me), &view, false);
             match self.registry.multi(steps.ops()).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),
@@ -129,10 +131,20 @@ impl Actor {
     }
 
     async fn bury_one(&mut self, shard: u32, dead: &InstanceId) -> Result<(), Error> {
-        self.memory.doubts.remove(dead.as_str());
+        // What is seen may be old: whoever is buried must be gone, and the shard still theirs, as of now. The page is read after that, so
+        // whatever happens later changes it, and the multi is refused.
+        self.registry.sync().await?;
+        self.catch_up().await?;
+        let unread = self.view.unread_holders_of(shard);
+        self.read(&unread).await?;
+        if self.view.instances.contains_key(dead.as_str()) {
+            self.memory.doubts.remove(dead.as_str());
+            return Ok(());
+        }
+        let view = self.view.shards.get(&shard).cloned();
+        let Some(view) = view.filter(|view| holders(view).contains(dead)) else { return Ok(()) };
         self.pages.remove(&shard);
         let seen = self.page(shard).await?;
-        let Some(view) = self.view.shards.get(&shard).cloned() else { return Ok(()) };
         // Somebody else runs it by the ledger: it is for them to say how it ends.
         if let Some(other) = seen.page.is_held_by_other(dead) {
             let other = other.clone();
@@ -140,13 +152,19 @@ impl Actor {
                 return Ok(());
             }
         }
-        let flag = self.job.failover == Failover::TakeOver
+        // Rust instances write what they run into the ledger: what is not there has been made up for, and only its nodes were left.
+        let was_running =
+            seen.page.state == State::Running && seen.page.owner.as_ref() == Some(dead);
+        let is_lost = was_running || dead.is_java() || self.flaws.has(Flaw::BuryUnseen);
+        let flag = is_lost
+            && self.job.failover == Failover::TakeOver
             && self.job.monitor == Monitor::Executions
             && shard < self.job.shards.get()
             && !view.disabled
             && !self.view.failover_items.contains(&shard);
         let Some(claimant) = self.claimant() else { return Ok(()) };
-        let steps = claimant.bury(dead, shard, &seen, &view, flag);
+        let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
+        let steps = claimant.bury(dead, shard, &seen, &after, &view, flag);
         match self.registry.multi(steps.ops()).await {
             Ok(_) => {
                 tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
@@ -232,7 +250,10 @@ impl Actor {
                     let cancel = cancel.unwrap_or_default();
                     let shards = self.hold(&fire, &stakes, &steps, &committed, &cancel);
                     let token = FencingToken::new(committed.zxid.0);
-                    self.catch_up().await?;
+                    // They are ours whatever else is seen: an outage now is no reason to leave them lying.
+                    if let Err(error) = self.catch_up().await {
+                        tracing::debug!(job = %self.job.name, %error, "could not look again after taking over");
+                    }
                     return Ok(Claimed { fire, shards, token });
                 }
                 Err(error) if steps.refusal(&error).is_some() => {
@@ -276,7 +297,9 @@ impl Actor {
     /// What the dead one ran; of Java's we know only that it was something.
     fn lost_fire(&self, stake: &Stake) -> Fire {
         let page = &stake.seen.page;
-        match (&page.run, page.due_at) {
+        // What the page tells of has ended: it was Java that ran it since, and is gone.
+        let run = page.run.as_ref().filter(|_| page.state == State::Lost);
+        match (run, page.due_at) {
             (Some(run), Some(due_at)) if run.is_scheduled() => {
                 Fire::scheduled(self.job.name.clone(), due_at)
             }

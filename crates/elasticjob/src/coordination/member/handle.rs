@@ -110,7 +110,7 @@ pub enum Ended {
     Failed,
     /// It never began: the ledger is as it was before.
     Withdrawn,
-    /// It is not known to be ours any more: nothing of it is touched.
+    /// It was not known to be ours when it ended: what is somebody else's by now is not touched.
     Fenced,
 }
 
