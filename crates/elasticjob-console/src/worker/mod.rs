@@ -128,13 +128,13 @@ impl Worker {
 }
 
 /// Somebody wants the process to end: a service manager, or a person at the keyboard.
-struct Stop {
+pub(crate) struct Stop {
     interrupted: Signal,
     terminated: Signal,
 }
 
 impl Stop {
-    fn new() -> Result<Self, Error> {
+    pub(crate) fn new() -> Result<Self, Error> {
         let hear = |kind| signal(kind).map_err(NodeError::Signals);
         Ok(Self {
             interrupted: hear(SignalKind::interrupt())?,
@@ -142,7 +142,7 @@ impl Stop {
         })
     }
 
-    async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupted.recv() => {}
             _ = self.terminated.recv() => {}

@@ -2,6 +2,7 @@
 
 mod asked;
 mod cron;
+mod dev;
 mod files;
 mod pages;
 mod process;

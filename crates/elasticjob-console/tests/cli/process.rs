@@ -73,6 +73,12 @@ impl Process {
         }
     }
 
+    /// What follows the first such part in a line, up to a space or a bracket.
+    pub(crate) fn word_after(line: &str, part: &str) -> String {
+        let (_, rest) = line.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {line:?}"));
+        rest.split([' ', ')', '\'']).next().unwrap().to_owned()
+    }
+
     pub(crate) fn terminate(&self) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
