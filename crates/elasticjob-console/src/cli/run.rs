@@ -43,7 +43,7 @@ pub(super) struct Run {
     /// How long the registry may be away at the start
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
     connect_timeout: Duration,
-    /// Where to answer /healthz and /readyz: an address, or a port of this machine alone
+    /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
 }

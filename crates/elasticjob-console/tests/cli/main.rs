@@ -4,6 +4,7 @@ mod asked;
 mod cron;
 mod dev;
 mod files;
+mod metrics;
 mod pages;
 mod process;
 mod run;
