@@ -50,12 +50,28 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
     assert_eq!(all, ["flaky", "greet", "load", "overrun", "ping", "settle"]);
     assert!(jobs.iter().all(|job| job.instances == 2 && job.status != JobStatus::Crashed));
 
+    // Started again as it was said, it is one of them again.
+    let mut stranger = Process::start(&["demo-worker", "--name", victim, "--registry", &url]);
+    dev.logged(&format!("{victim} (pid {}) is there", stranger.id()));
+    stranger.terminate();
+    assert_eq!(stranger.ended().0.code(), Some(0), "{}", stranger.log());
+
     dev.terminate();
     let (status, stdout) = dev.ended();
     assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", dev.log());
     for (name, pid) in &workers {
         assert!(test_kill_process(*pid).is_err(), "{name} still lives");
     }
+}
+
+#[test]
+fn the_workers_of_the_demonstration_end_with_it_even_if_it_is_killed() {
+    let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
+    for _ in 0..3 {
+        dev.logged("is there");
+    }
+
+    assert!(dev.killed_and_silent(), "somebody lives on: {}", dev.log());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod asked;
 mod cron;
+mod deploy;
 mod dev;
 mod files;
 mod metrics;
