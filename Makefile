@@ -15,8 +15,8 @@ SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## build and start tinykeeper on 127.0.0.1:2181, in memory; LISTEN=host:port for another address
-	$(CARGO) run --release -p tinykeeper -- --listen $(LISTEN)
+run: ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
+	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
 
 test: ## every test; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh

@@ -84,7 +84,7 @@ impl Error {
         Self::new(Code::BadInput, text)
     }
 
-    fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
+    pub(crate) fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
         Self { code, problems: vec![Problem::of(error)] }
     }
 

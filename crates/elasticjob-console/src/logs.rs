@@ -14,9 +14,9 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Logs from here on; what is logged is `RUST_LOG`'s word, else everything from `info`.
-pub(crate) fn start(format: LogFormat, no_color: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+/// Logs from here on; what is logged is `RUST_LOG`'s word, else everything from `level`.
+pub(crate) fn start(format: LogFormat, no_color: bool, level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
     let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter);
     match format {
         LogFormat::Text => {

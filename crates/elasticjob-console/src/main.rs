@@ -1,11 +1,13 @@
 //! `elasticjob`: everything a person does with jobs from a terminal.
 //!
 //! * [`cli`] — the words of the command line, one file for each noun.
+//! * [`dev`] — `elasticjob dev`: a registry and, for a demonstration, workers in one place, with a running commentary.
 //! * [`jobfile`] — jobs as people write them down: Spring Boot's YAML and properties, JSON, TOML, Spring's XML.
 //! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
 //! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
 
 mod cli;
+mod dev;
 mod error;
 mod jobfile;
 mod logs;

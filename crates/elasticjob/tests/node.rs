@@ -9,7 +9,7 @@ use std::{
 use elasticjob::{
     job::{Job, Misfire, Shard},
     node::{Node, NodeError, NodeJob, Running},
-    registry::{Registry, memory::MemoryServer},
+    registry::{Registry, SessionState, memory::MemoryServer},
     runtime::{CancelReason, SystemClock},
 };
 use tokio::sync::mpsc;
@@ -96,6 +96,19 @@ async fn a_shard_knows_what_it_is_and_its_token_grows() {
     node.stop().await;
 
     assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "{tokens:?}");
+}
+
+#[tokio::test]
+async fn a_running_node_tells_how_its_registry_stands() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let registry = registry(&server).await;
+    let node = Node::on(Arc::clone(&registry)).start().await.unwrap();
+
+    let mut states = node.session().states();
+    assert_eq!(states.next().await, Some(SessionState::Connected(registry.session().id())));
+    node.stop().await;
+
+    assert_eq!(states.next().await, None, "it is closed with the node");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod completions;
 mod cron;
+mod dev;
 mod run;
 mod shard;
 
@@ -55,6 +56,11 @@ pub(crate) struct Global {
 enum Command {
     /// Runs the jobs of files: scripts and HTTP requests
     Run(run::Run),
+    /// Starts a registry on this machine, and with `--demo` workers to watch
+    Dev(dev::Dev),
+    /// One worker of the demonstration
+    #[command(hide = true)]
+    DemoWorker(dev::DemoWorker),
     /// Says who would get which shard
     #[command(subcommand)]
     Shard(shard::Shard),
@@ -70,6 +76,8 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
     let Options { global, command } = Options::parse();
     match command {
         Command::Run(run) => run.run(&global, supervisor),
+        Command::Dev(dev) => dev.run(&global, supervisor),
+        Command::DemoWorker(worker) => worker.run(&global, supervisor),
         Command::Shard(shard) => shard.run(&global),
         Command::Cron(cron) => cron.run(&global),
         Command::Completions(completions) => completions.run(),

@@ -43,7 +43,7 @@ pub(super) struct Run {
     /// How long the registry may be away at the start
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
     connect_timeout: Duration,
-    /// Where to answer /healthz and /readyz: an address, or a port of this machine alone
+    /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
 }
@@ -61,20 +61,17 @@ impl Run {
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
         labels(self.labels.as_deref())?;
         if !self.check {
-            logs::start(global.log_format, global.no_color);
+            logs::start(global.log_format, global.no_color, "info");
         }
         for note in &jobs.notes {
             self.note(note);
         }
-        let entries = self.runnable(jobs)?;
+        let entries = runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?;
         if self.check {
             return check(global.output, &entries);
         }
         tracing::info!(registry = %url, jobs = entries.len(), "the node starts");
-        let runtime = tokio::runtime::Runtime::new().map_err(|error| {
-            Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
-        })?;
-        let ended = runtime.block_on(async {
+        block_on(async {
             let health = match self.health_listen {
                 Some(address) => Some(listen(address).await?),
                 None => None,
@@ -89,10 +86,7 @@ impl Run {
                 health,
             };
             worker.run().await
-        });
-        // Whoever asked twice to stop does not want to wait for what blocks.
-        runtime.shutdown_background();
-        ended
+        })
     }
 
     /// Says what is left out, where the rest is said, too.
@@ -103,41 +97,54 @@ impl Run {
             tracing::warn!(note, "not everything in the files has an effect here");
         }
     }
+}
 
-    /// What can run here. What is a Java class is a mistake, or left out if that was asked for.
-    fn runnable(&self, jobs: Jobs) -> Result<Vec<Entry>, Error> {
-        let mut problems = Vec::new();
-        let mut entries = Vec::new();
-        for entry in jobs.entries {
-            let Kind::Java(class) = &entry.kind else {
-                entries.push(entry);
-                continue;
-            };
-            let Entry { job, place, .. } = &entry;
-            let message = format!(
-                "{place}: job {} is the Java class {class}, which cannot run here",
-                job.name
-            );
-            if self.skip_java {
-                self.note(&format!("{message}: it is left out"));
-                continue;
-            }
-            let hint = "write it as a Rust handler, or leave it to the Java process and run the others with --skip-java";
-            problems.push(Problem { message, hint: Some(hint.to_owned()) });
+/// Runs something to its end on threads of its own.
+pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| {
+        Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
+    })?;
+    let ended = runtime.block_on(work);
+    // Whoever asked twice to stop does not want to wait for what blocks.
+    runtime.shutdown_background();
+    ended
+}
+
+/// What can run here. What is a Java class is a mistake, or left out, with a note, if that was asked for.
+pub(super) fn runnable(
+    jobs: Jobs,
+    files: &[PathBuf],
+    skip_java: bool,
+    note: impl Fn(&str),
+) -> Result<Vec<Entry>, Error> {
+    let mut problems = Vec::new();
+    let mut entries = Vec::new();
+    for entry in jobs.entries {
+        let Kind::Java(class) = &entry.kind else {
+            entries.push(entry);
+            continue;
+        };
+        let Entry { job, place, .. } = &entry;
+        let message =
+            format!("{place}: job {} is the Java class {class}, which cannot run here", job.name);
+        if skip_java {
+            note(&format!("{message}: it is left out"));
+            continue;
         }
-        if !problems.is_empty() {
-            return Err(Error { code: Code::BadInput, problems });
-        }
-        if entries.is_empty() {
-            let files: Vec<String> =
-                self.files.iter().map(|file| file.display().to_string()).collect();
-            return Err(Error::bad_input(format!(
-                "there is no job to run in {}; hint: jobs stand below elasticjob.jobs, each with its name",
-                files.join(", ")
-            )));
-        }
-        Ok(entries)
+        let hint = "write it as a Rust handler, or leave it to the Java process and run the others with --skip-java";
+        problems.push(Problem { message, hint: Some(hint.to_owned()) });
     }
+    if !problems.is_empty() {
+        return Err(Error { code: Code::BadInput, problems });
+    }
+    if entries.is_empty() {
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        return Err(Error::bad_input(format!(
+            "there is no job to run in {}; hint: jobs stand below elasticjob.jobs, each with its name",
+            files.join(", ")
+        )));
+    }
+    Ok(entries)
 }
 
 /// Prints what would run.
@@ -196,7 +203,7 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// An address and a port; a port alone is one of this machine alone.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }

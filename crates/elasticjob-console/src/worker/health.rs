@@ -1,21 +1,35 @@
 //! How a worker tells whoever started it how it goes.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    routing::get,
+};
 use elasticjob::{node::Running, runtime::Tasks};
 use tokio::net::TcpListener;
 
-use super::Shown;
+use super::{Shown, metrics::Metrics};
 
-/// Answers `/healthz` (the process lives) and `/readyz` (every job of it can run what is due).
-pub(super) fn serve(listener: TcpListener, shown: Shown, tasks: &mut Tasks) {
+/// The content type of Prometheus's text format.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Answers `/healthz` (the process lives), `/readyz` (every job of it can run what is due) and `/metrics` (what it has done).
+pub(super) fn serve(listener: TcpListener, shown: Shown, metrics: Arc<Metrics>, tasks: &mut Tasks) {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "health is told");
     }
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .route(
+            "/metrics",
+            get(|State(shown): State<Shown>| async move {
+                ([(header::CONTENT_TYPE, TEXT_FORMAT)], metrics.text(is_ready(&shown)))
+            }),
+        )
         .with_state(shown);
     tasks.spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
@@ -25,10 +39,13 @@ pub(super) fn serve(listener: TcpListener, shown: Shown, tasks: &mut Tasks) {
 }
 
 async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
-    let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-    if shown.as_ref().is_some_and(Running::is_ready) {
+    if is_ready(&shown) {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
     }
+}
+
+fn is_ready(shown: &Shown) -> bool {
+    shown.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(Running::is_ready)
 }

@@ -3,10 +3,11 @@
 //! ```text
 //!   files ──▶ jobs ──▶ node ── starts, tries again while the registry is not there ──▶ runs ── SIGTERM ──▶ drains
 //!                        │                                                              │
-//!                        └ rights: what a registry may make this machine do             └ health: /healthz, /readyz
+//!                        └ rights: what a registry may make this machine do             └ health: /healthz, /readyz, /metrics
 //! ```
 
 mod health;
+mod metrics;
 mod rights;
 
 use std::{
@@ -15,10 +16,10 @@ use std::{
 };
 
 use elasticjob::{
-    execution::Supervisor,
+    execution::{Listener, Supervisor},
     node::{Node, NodeError, NodeJob, Running},
     registry::RegistryUrl,
-    runtime::Tasks,
+    runtime::{SystemClock, Tasks},
 };
 use tokio::{
     net::TcpListener,
@@ -26,6 +27,7 @@ use tokio::{
     sync::watch,
 };
 
+use self::metrics::Metrics;
 pub(crate) use self::rights::Rights;
 use crate::{
     error::{Code, Error},
@@ -58,15 +60,18 @@ impl Worker {
     pub(crate) async fn run(mut self) -> Result<(), Error> {
         let shown = Shown::default();
         let mut tasks = Tasks::new();
+        let names = self.entries.iter().map(|entry| &entry.job.name);
+        let metrics = Arc::new(Metrics::of(Arc::new(SystemClock), names));
         if let Some(listener) = self.health.take() {
-            health::serve(listener, Arc::clone(&shown), &mut tasks);
+            health::serve(listener, Arc::clone(&shown), Arc::clone(&metrics), &mut tasks);
         }
         let mut stop = Stop::new()?;
         let running = tokio::select! {
-            running = self.start() => running?,
+            running = self.start(&metrics) => running?,
             () = stop.asked() => return Ok(()),
         };
         tracing::info!(jobs = running.jobs().len(), "the node runs");
+        tasks.spawn(Arc::clone(&metrics).follow(running.session().states()));
         *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
 
         stop.asked().await;
@@ -84,12 +89,12 @@ impl Worker {
     }
 
     /// Joins every job. While the registry cannot be reached it is tried again, for as long as there is patience.
-    async fn start(&self) -> Result<Running, Error> {
+    async fn start(&self, metrics: &Arc<Metrics>) -> Result<Running, Error> {
         let url: RegistryUrl = self.registry.parse()?;
         let (tell, last) = watch::channel(None);
         let attempts = async {
             loop {
-                match self.node().start().await {
+                match self.node(metrics).start().await {
                     Err(NodeError::Registry(error)) if error.is_outage() => {
                         tracing::warn!(registry = %url, %error, "the registry cannot be reached: trying again");
                         tell.send_replace(Some(Error::from(error)));
@@ -109,7 +114,7 @@ impl Worker {
         }))
     }
 
-    fn node(&self) -> Node {
+    fn node(&self, metrics: &Arc<Metrics>) -> Node {
         let mut node = Node::join(&self.registry).supervisor(self.supervisor.clone());
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
@@ -121,20 +126,21 @@ impl Worker {
                 Kind::Http => NodeJob::http(job.clone()),
                 Kind::Java(_) => continue,
             };
-            node = node.with(job.only_if(permit));
+            let metrics = Arc::clone(metrics) as Arc<dyn Listener>;
+            node = node.with(job.only_if(permit).listener(metrics));
         }
         node
     }
 }
 
 /// Somebody wants the process to end: a service manager, or a person at the keyboard.
-struct Stop {
+pub(crate) struct Stop {
     interrupted: Signal,
     terminated: Signal,
 }
 
 impl Stop {
-    fn new() -> Result<Self, Error> {
+    pub(crate) fn new() -> Result<Self, Error> {
         let hear = |kind| signal(kind).map_err(NodeError::Signals);
         Ok(Self {
             interrupted: hear(SignalKind::interrupt())?,
@@ -142,7 +148,7 @@ impl Stop {
         })
     }
 
-    async fn asked(&mut self) {
+    pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupted.recv() => {}
             _ = self.terminated.recv() => {}

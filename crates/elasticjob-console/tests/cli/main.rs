@@ -2,7 +2,10 @@
 
 mod asked;
 mod cron;
+mod deploy;
+mod dev;
 mod files;
+mod metrics;
 mod pages;
 mod process;
 mod run;

@@ -3,7 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::Duration,
 };
@@ -73,9 +73,32 @@ impl Process {
         }
     }
 
+    /// What follows the first such part in a line, up to a space or a bracket.
+    pub(crate) fn word_after(line: &str, part: &str) -> String {
+        let (_, rest) = line.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {line:?}"));
+        rest.split([' ', ')', '\'']).next().unwrap().to_owned()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn terminate(&self) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
+    }
+
+    /// Kills it; says whether everybody who wrote to its log has ended then, too.
+    pub(crate) fn killed_and_silent(&mut self) -> bool {
+        self.child.kill().unwrap();
+        // Whoever lives on goes on writing: not for ever.
+        (0..200).any(|_| match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.seen.push(line);
+                false
+            }
+            Err(end) => end == RecvTimeoutError::Disconnected,
+        })
     }
 
     /// How it ended, and what it printed on standard output.

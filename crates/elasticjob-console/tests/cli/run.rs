@@ -19,14 +19,14 @@ use tinykeeper::server::{Config, Server};
 use crate::process::{PATIENCE, Process, binary, elasticjob};
 
 /// A registry, a folder, and the jobs file in it.
-struct Scene {
-    url: String,
+pub(crate) struct Scene {
+    pub(crate) url: String,
     folder: TempDir,
-    _registry: Server,
+    pub(crate) registry: Server,
 }
 
 impl Scene {
-    async fn with(jobs: &str) -> Self {
+    pub(crate) async fn with(jobs: &str) -> Self {
         let mut config = Config::ephemeral();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
@@ -35,14 +35,14 @@ impl Scene {
         let jobs = jobs.replace("FOLDER", place);
         fs::write(folder.path().join("jobs.yml"), format!("elasticjob:\n  jobs:\n{jobs}")).unwrap();
         let url = format!("zookeeper://{}/shop?sessionTimeout=4s", registry.address());
-        Self { url, folder, _registry: registry }
+        Self { url, folder, registry }
     }
 
     fn file(&self) -> String {
         self.folder.path().join("jobs.yml").to_str().unwrap().to_owned()
     }
 
-    fn run(&self, more: &[&str]) -> Process {
+    pub(crate) fn run(&self, more: &[&str]) -> Process {
         let file = self.file();
         let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
         Process::start(&[&what[..], more].concat())
@@ -77,7 +77,7 @@ async fn instance_of(url: &str, job: &str) -> String {
 }
 
 /// The status and the body of what an address says.
-fn get(address: &str, path: &str) -> (u16, String) {
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();

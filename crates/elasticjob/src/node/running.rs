@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     job::JobName,
+    registry::Session,
     runtime::{Cancel, CancelReason, Tasks},
 };
 
@@ -126,6 +127,11 @@ impl Running {
             Place::Taken { ready, .. } => *ready.borrow(),
             Place::Reserved => false,
         })
+    }
+
+    /// Its session with the registry: whether that answers, and until when it is believed.
+    pub fn session(&self) -> Session {
+        self.shared.registry.session()
     }
 
     /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.

@@ -1,0 +1,114 @@
+//! The demonstration's jobs: one of every kind, one that fails now and then, one that takes too long now and then.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use elasticjob::{
+    execution::{DataflowJob, SimpleJob},
+    job::{Failover, Invalid, Job, Overwrite, Shard, keys},
+    node::NodeJob,
+};
+
+use super::voice::tell;
+
+/// How many orders a shard settles in one run, and how many at once.
+const ORDERS: u32 = 15;
+const BATCH: u32 = 2;
+/// How long that takes: a run of all orders is about eight seconds of every ten, so whoever is killed has probably something in hand.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// What this worker takes part in.
+pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, Invalid> {
+    let job = |name: &str, cron: &str, shards: u32, description: &str| {
+        let job = Job::named(name)?.cron(cron)?.shards(shards).description(description);
+        // The commentary tells what fails.
+        Ok::<Job, Invalid>(job.alert("IGNORE"))
+    };
+    let greet = job("greet", "0/10 * * * * ?", 3, "a simple job that prints")?
+        .items("0=Beijing,1=Shanghai,2=Guangzhou")?;
+    let settle = job("settle", "0/10 * * * * ?", 3, "a dataflow that is taken over")?
+        .prop("streaming.process", "true")?
+        .if_node_dies(Failover::TakeOver);
+    let load = job("load", "5/20 * * * * ?", 1, "a script")?
+        .prop("script.command.line", "read load < /proc/loadavg; echo the load is $load")?
+        .prop(keys::SCRIPT_SHELL, "true")?;
+    let flaky = job("flaky", "0/15 * * * * ?", 1, "fails now and then")?;
+    let overrun =
+        job("overrun", "0/10 * * * * ?", 1, "takes longer than its interval now and then")?;
+    let mut jobs = vec![
+        NodeJob::code(greet, Greet { worker: name.to_owned() }),
+        NodeJob::code(settle, Settle { worker: name.to_owned(), settled: Mutex::default() }),
+        NodeJob::script(load),
+        NodeJob::code(flaky, flaky_run),
+        NodeJob::code(overrun, overrun_run),
+    ];
+    if let Some(endpoint) = endpoint {
+        let ping = job("ping", "0/20 * * * * ?", 2, "an HTTP request")?
+            .prop("http.uri", endpoint)?
+            .prop("http.method", "GET")?
+            // The endpoint has another port every time.
+            .if_stored_differs(Overwrite::LocalWins);
+        jobs.push(NodeJob::http(ping));
+    }
+    Ok(jobs)
+}
+
+struct Greet {
+    worker: String,
+}
+
+impl SimpleJob for Greet {
+    type Error = Infallible;
+
+    async fn execute(&self, shard: Shard) -> Result<(), Infallible> {
+        let city = shard.parameter.as_deref().unwrap_or("everybody");
+        tell(&format!("greet: {}  {} says hello to {city}", shard.item, self.worker));
+        Ok(())
+    }
+}
+
+/// Settles so many orders in every run, some at a time.
+struct Settle {
+    worker: String,
+    /// By shard: which claim this is, and how many of its orders are done.
+    settled: Mutex<BTreeMap<u32, (i64, u32)>>,
+}
+
+impl DataflowJob for Settle {
+    type Item = u32;
+    type Error = Infallible;
+
+    async fn fetch(&self, shard: &Shard) -> Result<Vec<u32>, Infallible> {
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = settled.entry(shard.item).or_default();
+        if mine.0 != shard.token.get() {
+            *mine = (shard.token.get(), 0);
+            tell(&format!("settle: {}  {} begins with {ORDERS} orders", shard.item, self.worker));
+        }
+        Ok((mine.1..ORDERS).take(BATCH as usize).collect())
+    }
+
+    async fn process(&self, shard: &Shard, orders: Vec<u32>) -> Result<(), Infallible> {
+        tokio::time::sleep(SETTLING).await;
+        let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.entry(shard.item).or_default().1 += orders.len() as u32;
+        Ok(())
+    }
+}
+
+/// Fails twice a minute.
+async fn flaky_run(shard: Shard) -> Result<(), &'static str> {
+    tokio::task::yield_now().await;
+    if shard.due_at.as_second() % 30 == 15 { Err("the other side hung up") } else { Ok(()) }
+}
+
+/// Takes a second; twice a minute so long that the next fire comes meanwhile.
+async fn overrun_run(shard: Shard) -> Result<(), Infallible> {
+    let seconds = if shard.due_at.as_second() % 30 == 0 { 14 } else { 1 };
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    Ok(())
+}

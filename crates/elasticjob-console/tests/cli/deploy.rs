@@ -1,0 +1,105 @@
+//! What `deploy/` says is true of the binary.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    metrics::{metrics, worker},
+    process::elasticjob,
+};
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// The words in a text that could be names of metrics.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    words.filter(|word| word.starts_with("elasticjob_")).map(ToOwned::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_documented() {
+    let (_scene, _process, address) = worker().await;
+    let series = metrics(&address);
+    let exported: BTreeSet<&str> =
+        series.keys().map(|series| series.split('{').next().unwrap()).collect();
+
+    for folder in ["prometheus", "grafana"] {
+        for file in files(&deploy().join(folder)) {
+            let names = named(&fs::read_to_string(&file).unwrap());
+            assert!(names.len() >= 5, "{}: {names:?}", file.display());
+            for name in &names {
+                assert!(exported.contains(&**name), "{}: nobody exports {name}", file.display());
+            }
+        }
+    }
+    let page = include_str!("../../../../docs/command-line.md");
+    for name in exported {
+        let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        assert!(named(page).contains(family.unwrap_or(name)), "{name} is not documented");
+    }
+}
+
+#[test]
+fn everything_in_yaml_and_json_can_be_read() {
+    let mut read = 0;
+    for file in files(&deploy()) {
+        let text = fs::read_to_string(&file).unwrap();
+        match file.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => drop(serde_json::from_str::<serde_json::Value>(&text).unwrap()),
+            Some("yml" | "yaml") => {
+                for event in granit_parser::Parser::new_from_str(&text) {
+                    event.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                }
+            }
+            _ => continue,
+        }
+        read += 1;
+    }
+    assert_eq!(read, 5);
+}
+
+#[test]
+fn the_jobs_of_the_manifests_are_ones_that_run() {
+    let file = deploy().join("kubernetes/jobs.yml");
+
+    let ended = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
+
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    assert!(ended.stdout.contains("hello"), "{}", ended.stdout);
+}
+
+#[test]
+fn the_flags_that_are_used_are_flags_of_run() {
+    let help = elasticjob(&["run", "--help"]).stdout;
+    let mut used = BTreeSet::new();
+    for file in ["systemd/elasticjob.service", "container/Dockerfile", "kubernetes/worker.yaml"] {
+        let text = fs::read_to_string(deploy().join(file)).unwrap();
+        let lines = text.lines().map(str::trim).filter(|line| {
+            ["ExecStart", "CMD", "- --"].iter().any(|begin| line.starts_with(begin))
+        });
+        let words: Vec<String> = lines
+            .flat_map(|line| line.split([' ', '"', '=', ',']).map(ToOwned::to_owned))
+            .filter(|word| word.starts_with("--"))
+            .collect();
+        assert!(words.len() >= 2, "{file}: {words:?}");
+        used.extend(words);
+    }
+    for flag in used {
+        assert!(help.contains(&flag), "run has no {flag}");
+    }
+}

@@ -1,0 +1,118 @@
+//! `elasticjob dev`: a registry, workers that may be killed, and what is said of them.
+
+use std::{collections::BTreeSet, fs, net::TcpListener};
+
+use elasticjob::{
+    admin::{Admin, JobStatus},
+    registry,
+};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tempfile::TempDir;
+
+use crate::process::{Process, elasticjob};
+
+fn pid(line: &str) -> Pid {
+    Pid::from_raw(Process::word_after(line, "(pid ").parse().unwrap()).unwrap()
+}
+
+fn name(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words[1].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_behind() {
+    let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
+    let url = Process::word_after(&dev.logged("registry  zookeeper://127.0.0.1:"), "registry  ");
+    dev.logged("endpoint  http://127.0.0.1:");
+    let workers: Vec<(String, Pid)> =
+        (0..3).map(|_| dev.logged("is there")).map(|line| (name(&line), pid(&line))).collect();
+    let names: BTreeSet<&str> = workers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, BTreeSet::from(["worker-1", "worker-2", "worker-3"]));
+
+    // All three share the job, and one of them has begun.
+    let shared = |line: &str| names.iter().all(|name| line.contains(name));
+    while !shared(&dev.logged("settle: 0 → ")) {}
+    let begun = dev.logged(" begins with ");
+    let (victim, victims_pid) =
+        workers.iter().find(|(name, _)| begun.contains(name)).expect("one of ours");
+    kill_process(*victims_pid, Signal::KILL).unwrap();
+
+    dev.logged(&format!("{victim} (pid {}) was killed by signal 9", victims_pid.as_raw_nonzero()));
+    let again = dev.logged("demo-worker");
+    assert!(again.contains(&format!("--name {victim}")) && again.contains(&url), "{again}");
+    dev.logged(&format!("{victim} is gone"));
+    let taken = dev.logged("is taken over by");
+    assert!(taken.contains("settle: ") && taken.contains(&format!("from {victim}")), "{taken}");
+    let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
+    let jobs = Admin::on(registry).jobs().await.unwrap();
+    let all: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(all, ["flaky", "greet", "load", "overrun", "ping", "settle"]);
+    assert!(jobs.iter().all(|job| job.instances == 2 && job.status != JobStatus::Crashed));
+
+    // Started again as it was said, it is one of them again.
+    let mut stranger = Process::start(&["demo-worker", "--name", victim, "--registry", &url]);
+    dev.logged(&format!("{victim} (pid {}) is there", stranger.id()));
+    stranger.terminate();
+    assert_eq!(stranger.ended().0.code(), Some(0), "{}", stranger.log());
+
+    dev.terminate();
+    let (status, stdout) = dev.ended();
+    assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", dev.log());
+    for (name, pid) in &workers {
+        assert!(test_kill_process(*pid).is_err(), "{name} still lives");
+    }
+}
+
+#[test]
+fn the_workers_of_the_demonstration_end_with_it_even_if_it_is_killed() {
+    let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
+    for _ in 0..3 {
+        dev.logged("is there");
+    }
+
+    assert!(dev.killed_and_silent(), "somebody lives on: {}", dev.log());
+}
+
+#[test]
+fn jobs_of_a_file_run_in_the_process_and_the_registry_keeps_what_it_is_told() {
+    let folder = TempDir::new().unwrap();
+    let (file, data) = (folder.path().join("jobs.yml"), folder.path().join("data"));
+    let job = "hello: {cron: '* * * * * ?', props: {script.command.line: 'false'}}";
+    fs::write(&file, format!("elasticjob:\n  jobs:\n    {job}\n")).unwrap();
+    let (file, data) = (file.to_str().unwrap(), data.to_str().unwrap());
+
+    let mut dev = Process::start(&["dev", "--data", data, "--registry-listen", "0", "-f", file]);
+    assert!(dev.logged("registry  ").contains(data));
+    dev.logged("hello: 0 → dev");
+    dev.logged("hello: 0 failed on dev");
+    dev.terminate();
+    let (status, _) = dev.ended();
+
+    assert_eq!(status.code(), Some(0), "{}", dev.log());
+    let mut again = Process::start(&["dev", "--data", data, "--registry-listen", "0"]);
+    let url = Process::word_after(&again.logged("registry  "), "registry  ");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let jobs = runtime.block_on(async {
+        let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
+        Admin::on(registry).jobs().await.unwrap()
+    });
+    assert_eq!((jobs.len(), jobs[0].name.as_str()), (1, "hello"));
+    again.terminate();
+    assert_eq!(again.ended().0.code(), Some(0), "{}", again.log());
+}
+
+#[test]
+fn a_registry_port_that_is_taken_is_one_line_with_the_flag_that_changes_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let ended = elasticjob(&["dev", "--demo", "--registry-listen", &address]);
+
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""));
+    let [error, hint] = ended.stderr.lines().collect::<Vec<_>>()[..] else {
+        panic!("{}", ended.stderr)
+    };
+    assert!(error.starts_with(&format!("error: cannot listen on {address}: ")), "{error}");
+    assert!(hint.contains("--registry-listen"), "{hint}");
+}

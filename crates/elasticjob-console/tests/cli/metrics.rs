@@ -1,0 +1,96 @@
+//! `/metrics`: what a worker has done, as Prometheus reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use elasticjob::runtime::{Clock, SystemClock};
+use serde_json::Value;
+
+use crate::{
+    process::{PATIENCE, Process},
+    run::{Scene, get},
+};
+
+/// One job that does well and one that fails, every second.
+const JOBS: &str = "    well: {cron: '* * * * * ?', props: {script.command.line: 'true'}}\n    \
+    badly: {cron: '* * * * * ?', props: {script.command.line: 'false'}}\n";
+
+/// A worker that runs both, and where it tells how it goes.
+pub(crate) async fn worker() -> (Scene, Process, String) {
+    let scene = Scene::with(JOBS).await;
+    let mut process = scene.run(&["--health-listen", "0"]);
+    let line: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let address = line["address"].as_str().unwrap().to_owned();
+    process.logged("the node runs");
+    (scene, process, address)
+}
+
+/// What is on the page, by series. Whatever is not in the text format is a failure.
+pub(crate) fn metrics(address: &str) -> BTreeMap<String, f64> {
+    let (status, text) = get(address, "/metrics");
+    assert_eq!(status, 200);
+    let mut kinds = BTreeMap::new();
+    let mut series = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            assert!(help.split_once(' ').is_some_and(|(_, text)| !text.is_empty()), "{line}");
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(kinds.insert(name, kind), None, "{name} is declared twice");
+        } else {
+            let (named, value) = line.rsplit_once(' ').unwrap();
+            let name = named.split('{').next().unwrap();
+            let family =
+                ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let is_histogram = family.is_some_and(|family| kinds.get(family) == Some(&"histogram"));
+            assert!(is_histogram || kinds.contains_key(name), "{name} is not declared");
+            if let Some(labels) = named.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+                let inside = labels.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+                for label in inside.unwrap().split(',') {
+                    let (_, value) = label.split_once('=').unwrap();
+                    assert!(
+                        value.len() >= 2 && value.starts_with('"') && value.ends_with('"'),
+                        "{line}"
+                    );
+                }
+            }
+            assert!(series.insert(named.to_owned(), value.parse().unwrap()).is_none(), "{line}");
+        }
+    }
+    series
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jobs_do_moves_the_numbers() {
+    let (scene, mut process, address) = worker().await;
+    let jobs: BTreeSet<&str> = BTreeSet::from(["well", "badly"]);
+    let mut ended: Vec<String> = Vec::new();
+    while !jobs.iter().all(|job| ended.iter().filter(|line| line.contains(job)).count() >= 2) {
+        ended.push(process.logged("shard ended"));
+    }
+
+    let now = metrics(&address);
+
+    let count = |series: &str| now[series] as u64;
+    assert!(count(r#"elasticjob_fires_total{job_name="well",reason="due"}"#) >= 2, "{now:?}");
+    assert!(count(r#"elasticjob_shards_total{job_name="well",outcome="done"}"#) >= 2, "{now:?}");
+    assert_eq!(count(r#"elasticjob_shards_total{job_name="well",outcome="failed"}"#), 0);
+    assert!(count(r#"elasticjob_shards_total{job_name="badly",outcome="failed"}"#) >= 2, "{now:?}");
+    assert_eq!(count(r#"elasticjob_shards_total{job_name="badly",outcome="done"}"#), 0);
+    let fires = ["due", "misfire", "failover", "catch_up"].map(|reason| {
+        count(&format!(r#"elasticjob_fires_total{{job_name="well",reason="{reason}"}}"#))
+    });
+    assert_eq!(
+        count(r#"elasticjob_lateness_seconds_count{job_name="well"}"#),
+        fires.iter().sum::<u64>()
+    );
+    let since = |job| now[&format!(r#"elasticjob_seconds_since_last_success{{job_name="{job}"}}"#)];
+    assert!(since("well") < since("badly"), "{now:?}");
+    assert_eq!((count("elasticjob_registry_connected"), count("elasticjob_ready")), (1, 1));
+
+    scene.registry.shutdown().await.unwrap();
+    let limit = SystemClock.monotonic() + PATIENCE;
+    while metrics(&address)["elasticjob_registry_connected"] > 0.0 {
+        assert!(SystemClock.monotonic() < limit, "it never noticed that the registry is gone");
+    }
+}
