@@ -2,8 +2,14 @@
 
 mod asked;
 mod cron;
+mod doctor;
 mod files;
+mod look;
 mod pages;
 mod process;
 mod run;
+mod scene;
 mod shard;
+mod steer;
+mod store;
+mod trigger;

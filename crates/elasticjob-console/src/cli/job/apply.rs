@@ -90,7 +90,11 @@ impl Apply {
                 }
                 applied.push(done);
             }
-            if global.output == Format::Table { Ok(()) } else { show(global.output, &plans, &applied) }
+            if global.output == Format::Table {
+                Ok(())
+            } else {
+                show(global.output, &plans, &applied)
+            }
         })
     }
 }
@@ -138,7 +142,8 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
         match &plan.change {
             Change::Changed(changes) if !changes.is_empty() => {
                 for change in changes {
-                    let [stored, local] = [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
+                    let [stored, local] =
+                        [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
                     table.row([name.clone(), word.to_owned(), change.key.clone(), stored, local]);
                     differences.push(json!({
                         "key": change.key, "stored": change.stored, "file": change.local,

@@ -71,12 +71,7 @@ impl Remove {
     }
 }
 
-fn told(
-    global: &Global,
-    job: &JobName,
-    became: &str,
-    switched: &Switched,
-) -> Result<(), Error> {
+fn told(global: &Global, job: &JobName, became: &str, switched: &Switched) -> Result<(), Error> {
     let stored = match &switched.stored {
         Stored::Written => "its configuration says so for servers that come".to_owned(),
         Stored::Same => "its configuration said so before".to_owned(),

@@ -61,7 +61,8 @@ impl Trigger {
         let shards = ask.shards.clone();
         Site::visit(global, None, async |site| {
             // Before anybody is asked, so that nothing is missed.
-            let vigil = if self.wait { Some(Vigil::begin(site, job, &shards).await?) } else { None };
+            let vigil =
+                if self.wait { Some(Vigil::begin(site, job, &shards).await?) } else { None };
             let asked = site.about(job, site.admin.trigger(job, ask).await).await?;
             for id in &asked.waiting {
                 output::say(&format!(

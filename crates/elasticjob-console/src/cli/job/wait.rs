@@ -59,10 +59,8 @@ impl<'s> Vigil<'s> {
         shards: &'s BTreeSet<u32>,
     ) -> Result<Self, Error> {
         let details = site.about(job, site.admin.job(job).await).await?;
-        let goes_on = details
-            .configuration
-            .job
-            .is_some_and(|job| matches!(job.failover, Failover::TakeOver));
+        let goes_on =
+            details.configuration.job.is_some_and(|job| matches!(job.failover, Failover::TakeOver));
         let tree = JobTree::new(site.registry.namespace(), job)
             .map_err(|error| Error::bad_input(error.to_string()))?;
         let watch = site.registry.watch(tree.ledger()).await?;

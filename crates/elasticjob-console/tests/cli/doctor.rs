@@ -1,0 +1,1 @@
+//! `elasticjob doctor`
