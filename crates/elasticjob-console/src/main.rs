@@ -3,9 +3,11 @@
 //! * [`cli`] — the words of the command line, one file for each noun.
 //! * [`jobfile`] — jobs as people write them down: Spring Boot's YAML and properties, JSON, TOML, Spring's XML.
 //! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
+//! * [`doctor`] — what is wrong in a registry, and what to do about it.
 //! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
 
 mod cli;
+mod doctor;
 mod error;
 mod jobfile;
 mod logs;

@@ -57,6 +57,18 @@ impl ZooKeeper {
         self.link.0.pongs()
     }
 
+    /// Who may do something with a node, each as `scheme:user` without what proves it; `None` if there is no such node. Processes that do not agree
+    /// about it shut each other out.
+    pub async fn access(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        let answer = self.ask(|| self.link.0.acl(path.as_str())).await;
+        let Some((list, _)) = self.found(path, answer)? else { return Ok(None) };
+        let who = list.into_iter().map(|entry| {
+            let user = entry.id.id.split(':').next().unwrap_or_default().to_owned();
+            format!("{}:{user}", entry.id.scheme)
+        });
+        Ok(Some(who.collect()))
+    }
+
     /// Asks once there is a connection. What never left this process is asked again while the connection is repaired.
     async fn ask<T, F>(&self, mut ask: impl FnMut() -> F + Send) -> Result<T, client::Error>
     where
