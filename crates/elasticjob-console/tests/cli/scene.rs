@@ -1,17 +1,13 @@
 //! A registry in this process, and what happens in it.
 
-use std::{
-    fs,
-    net::Ipv4Addr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{fs, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use elasticjob::{
     Node,
     job::{Job, Shard},
     node::Running,
     registry::{self, Expected, Registry, plant},
+    runtime::{Clock, SystemClock},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -112,13 +108,13 @@ impl Scene {
 
     /// Asks until the answer is so.
     pub(crate) fn until(&self, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = SystemClock.monotonic() + PATIENCE;
         loop {
             let data = self.data(arguments);
             if is_so(&data) {
                 return data;
             }
-            assert!(Instant::now() < deadline, "{arguments:?} still says {data:#}");
+            assert!(SystemClock.monotonic() < deadline, "{arguments:?} still says {data:#}");
         }
     }
 }

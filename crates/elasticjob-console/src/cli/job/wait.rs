@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    pin::pin,
     time::Duration,
 };
 
@@ -13,9 +14,9 @@ use elasticjob::{
     coordination::tree::JobTree,
     job::{Failover, JobName},
     registry::{Error as RegistryError, Watch},
+    runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
 
 use crate::{
     cli::site::{Site, or_dash, value, word},
@@ -74,16 +75,17 @@ impl<'s> Vigil<'s> {
         asked: &Asked,
         patience: Duration,
     ) -> Result<Vec<Awaited>, Error> {
-        let deadline = Instant::now() + patience;
+        let mut patience = pin!(SystemClock.sleep_until(SystemClock.monotonic() + patience));
         let run = asked.run.to_string();
         let shards = site.admin.shards(self.job).await?;
         let mut awaited = self.meant(&shards, asked)?;
         note(&mut awaited, &shards, &run, self.goes_on);
         while awaited.values().any(|end| matches!(end, End::Pending | End::Started(_))) {
-            match timeout_at(deadline, self.watch.next()).await {
-                Err(_) => break,
-                Ok(None) => return Err(RegistryError::SessionExpired.into()),
-                Ok(Some(_)) => {}
+            tokio::select! {
+                () = &mut patience => break,
+                change = self.watch.next() => {
+                    change.ok_or(RegistryError::SessionExpired)?;
+                }
             }
             while self.watch.try_next().is_some() {}
             note(&mut awaited, &site.admin.shards(self.job).await?, &run, self.goes_on);
