@@ -1,8 +1,14 @@
 //! `job apply`, `job import`
 
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::{process::binary, scene::Scene};
 
 const HELLO: &str =
     "    hello: {cron: '0 0 2 * * ?', shardingTotalCount: 2, props: {script.command.line: echo}}\n";
@@ -49,6 +55,36 @@ async fn what_would_change_is_shown_and_stored_only_when_somebody_says_so() {
     let applied: Value = serde_json::from_str(&applied.stdout).unwrap();
     assert_eq!((&applied[0]["change"], &applied[0]["version"]), (&json!("changed"), &json!(1)));
     assert!(scene.get("hello/config").await.unwrap().contains("shardingTotalCount: 5"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_sits_at_a_terminal_is_asked() {
+    let scene = Scene::with(HELLO).await;
+
+    for (typed, code, is_stored) in [("\n", 7, false), ("n\n", 7, false), ("y\n", 0, true)] {
+        let (mut master, slave) = terminal();
+        master.write_all(typed.as_bytes()).unwrap();
+        let output = binary()
+            .args(["job", "apply", "-f", &scene.file(), "--registry", &scene.url])
+            .stdin(slave)
+            .output()
+            .unwrap();
+
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{typed:?}: {stderr}");
+        assert!(stderr.starts_with("Store hello? [y/N] "), "{stderr}");
+        assert_eq!(scene.get("hello/config").await.is_some(), is_stored, "{typed:?}");
+    }
+}
+
+/// Both ends of a terminal.
+fn terminal() -> (File, File) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(master), slave)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,19 +67,23 @@ impl Apply {
             for entry in &jobs.entries {
                 plans.push(site.admin.plan(edit(entry)).await?);
             }
-            let changes = plans.iter().filter(|plan| plan.change != Change::Same).count();
-            if self.dry_run || changes == 0 {
+            let changing: Vec<&str> = plans
+                .iter()
+                .filter(|plan| plan.change != Change::Same)
+                .map(|plan| plan.job.name.as_str())
+                .collect();
+            if self.dry_run || changing.is_empty() {
                 show(global.output, &plans, &[])?;
-                if changes == 0 && global.output == Format::Table {
+                if changing.is_empty() && global.output == Format::Table {
                     output::say("nothing changes");
                 }
-                return if changes == 0 { Ok(()) } else { Err(Error::only(Code::Found)) };
+                return if changing.is_empty() { Ok(()) } else { Err(Error::only(Code::Found)) };
             }
             if global.output == Format::Table {
                 show(global.output, &plans, &[])?;
             }
             if !self.yes {
-                agreed(changes)?;
+                agreed(&changing)?;
             }
             let mut applied = Vec::new();
             for plan in &plans {
@@ -110,7 +114,7 @@ fn edit(entry: &Entry) -> Edit {
 }
 
 /// Asks whoever sits there.
-fn agreed(changes: usize) -> Result<(), Error> {
+fn agreed(changing: &[&str]) -> Result<(), Error> {
     let refused = |text: &str| Err(Error::new(Code::Refused, text));
     if !io::stdin().is_terminal() {
         return refused(
@@ -118,7 +122,7 @@ fn agreed(changes: usize) -> Result<(), Error> {
         );
     }
     let mut stderr = io::stderr().lock();
-    let _ = write!(stderr, "Change {changes} of the jobs? [y/N] ");
+    let _ = write!(stderr, "Store {}? [y/N] ", changing.join(", "));
     let _ = stderr.flush();
     let mut answer = String::new();
     let _ = io::stdin().lock().read_line(&mut answer);

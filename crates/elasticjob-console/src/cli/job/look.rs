@@ -109,6 +109,8 @@ fn configuration(details: &JobDetails) -> Result<Table, Error> {
     for (key, value) in properties {
         match value {
             Value::Null => {}
+            // That is above.
+            _ if key == "jobName" => {}
             Value::String(text) if text.is_empty() => {}
             Value::Array(items) if items.is_empty() => {}
             Value::Object(entries) => {
