@@ -115,3 +115,22 @@ async fn a_server_that_does_not_answer_is_found_although_another_does() {
     assert_eq!(servers[0]["about"], format!("127.0.0.1:{port}"));
     assert_eq!(crate::process::elasticjob(&["doctor", "--registry", "memory:"]).code, Some(2));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_real_ensemble_is_examined_whole() {
+    let server = testbed::ZooKeeper::start();
+    let scene = Scene::at(server.address());
+    let _node = scene.node(settle()).await;
+
+    let waited = scene.ask(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
+    let well = scene.data(&["doctor"]);
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
+    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    let mixed = examined(&scene);
+
+    assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+    assert!(well[0]["message"].as_str().unwrap().starts_with("ZooKeeper 3."), "{well:#}");
+    assert_eq!(found(&mixed, "access").len(), 1, "{mixed:#}");
+}

@@ -1,6 +1,11 @@
 //! A registry in this process, and what happens in it.
 
-use std::{fs, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use elasticjob::{
     Node,
@@ -22,7 +27,7 @@ pub(crate) const ADDRESS: &str = "10.0.0.7";
 pub(crate) struct Scene {
     pub(crate) url: String,
     pub(crate) folder: TempDir,
-    _registry: Server,
+    _registry: Option<Server>,
 }
 
 impl Scene {
@@ -31,11 +36,16 @@ impl Scene {
         let mut config = Config::ephemeral();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
-        let folder = TempDir::new().unwrap();
-        let url = format!("zookeeper://{}/shop?sessionTimeout=4s", registry.address());
-        let scene = Self { url, folder, _registry: registry };
+        let scene = Self::at(registry.address());
+        let scene = Self { _registry: Some(registry), ..scene };
         scene.describe(jobs);
         scene
+    }
+
+    /// In a registry that is somewhere else.
+    pub(crate) fn at(registry: SocketAddr) -> Self {
+        let url = format!("zookeeper://{registry}/shop?sessionTimeout=4s");
+        Self { url, folder: TempDir::new().unwrap(), _registry: None }
     }
 
     /// The jobs file says something else now.
