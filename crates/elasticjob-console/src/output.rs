@@ -41,7 +41,7 @@ impl Table {
 
     /// One more row.
     pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>) {
-        self.rows.push(cells.into());
+        self.rows.push(cells.into().iter().map(|cell| harmless(cell)).collect());
     }
 
     fn text(&self) -> String {
@@ -74,6 +74,11 @@ impl Table {
         }
         text
     }
+}
+
+/// What others stored may hold anything, also what moves a terminal's cursor or breaks a row.
+fn harmless(text: &str) -> String {
+    text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 
 /// A text that begins in this column, in lines that end in time; a word is never broken.
@@ -139,7 +144,7 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Error> {
 /// Says something that is not data, on standard error.
 pub(crate) fn say(text: &str) {
     // Nobody is left to be told that this did not work.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
 }
 
 fn yaml(value: &Value) -> String {
@@ -225,6 +230,14 @@ mod tests {
         table.row(["1000000".to_owned(), "b".to_owned()]);
 
         assert_eq!(table.text(), "SHARD    INSTANCE\n0        a\n1000000  b\n");
+    }
+
+    #[test]
+    fn what_others_stored_does_not_move_the_cursor() {
+        let mut table = Table::new(["PARAMETER"]);
+        table.row(["a\nb\x1b[2Jc".to_owned()]);
+
+        assert_eq!(table.text(), "PARAMETER\na b [2Jc\n");
     }
 
     #[test]

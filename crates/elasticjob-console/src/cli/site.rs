@@ -32,7 +32,7 @@ impl Site {
     ) -> Result<T, Error> {
         let url: RegistryUrl = global.registry(filed).parse()?;
         asynchronously(async {
-            let registry = registry::connect(&url).await?;
+            let registry = registry::visit(&url).await?;
             let site = Self { admin: Admin::on(Arc::clone(&registry)), registry };
             let answer = work(&site).await;
             site.registry.close().await;

@@ -68,13 +68,25 @@ impl Finding {
 
 /// Looks at everything.
 pub(crate) async fn examine(settings: &ZooKeeperSettings) -> Result<Vec<Finding>, Error> {
-    let registry = Arc::new(ZooKeeper::connect(settings).await?);
+    let registry = Arc::new(ZooKeeper::visit(settings).await?);
     let admin = Admin::on(Arc::clone(&registry) as Arc<dyn Registry>);
     let jobs = admin.jobs().await?;
     let mut findings = servers::look(settings).await;
+    let namespace = registry.namespace();
+    if registry.exists(namespace.path()).await?.is_none() {
+        let says = format!("there is no namespace {namespace}");
+        let hint = "is it another one? the first instance creates it";
+        findings.push(Finding::problem(Check::Job, None, says, hint));
+        registry.close().await;
+        return Ok(findings);
+    }
     findings.extend(access::look(&registry, &jobs).await?);
     findings.extend(clock::look(&*registry, &jobs).await);
     findings.extend(stale::look(&*registry, &admin, &jobs).await?);
+    if jobs.is_empty() {
+        let says = format!("there is none in {namespace}");
+        findings.push(Finding::fact(Check::Job, None, says));
+    }
     for job in &jobs {
         findings.extend(jobs::look(&admin, job).await?);
     }

@@ -1,5 +1,6 @@
 //! Looking at what there is: `job list`, `job show`, `job dump`, `job explain`, `shard list`, `server list`, `server show`.
 
+use elasticjob::registry;
 use serde_json::{Value, json};
 use testbed::free_port;
 
@@ -90,6 +91,27 @@ async fn an_empty_registry_is_an_empty_list_and_no_mistake() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_only_looks_leaves_no_trace() {
+    let scene = Scene::with("").await;
+    let slip = scene.url.replace("/shop", "/shpo");
+
+    for (command, code) in [
+        (&["job", "list"][..], 0),
+        (&["job", "show", "settle"], 5),
+        (&["job", "trigger", "settle", "--wait"], 5),
+        (&["server", "list"], 0),
+        (&["doctor"], 10),
+    ] {
+        let ended = elasticjob(&[command, &["--registry", &slip]].concat());
+
+        assert_eq!(ended.code, Some(code), "{command:?}: {}", ended.stderr);
+    }
+
+    let registry = scene.line().await;
+    assert!(registry.exists(&"/shpo".parse().unwrap()).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_cannot_be_read_is_listed_with_the_reason() {
     let scene = Scene::with("").await;
     scene.put("broken/config", "jobName: [").await;
@@ -161,6 +183,21 @@ fn a_registry_that_is_not_there_is_unreachable() {
         );
         assert!(ended.stderr.contains("\nhint: "), "{}", ended.stderr);
         assert!(!ended.stderr.contains("hunter2"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_somebody_elses_is_not_opened() {
+    let scene = Scene::with("").await;
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
+    registry::plant(&*jane, &"/shop/settle/config".parse().unwrap()).await.unwrap();
+
+    for command in [&["job", "list"][..], &["job", "show", "settle"], &["server", "list"]] {
+        let ended = scene.ask(command);
+
+        assert_eq!((ended.code, &*ended.stdout), (Some(4), ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains("hint: check user and password"), "{}", ended.stderr);
     }
 }
 

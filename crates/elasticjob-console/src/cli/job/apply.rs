@@ -9,6 +9,7 @@ use std::{
 use elasticjob::{
     admin::{Applied, Change, Edit, Plan},
     job::Handler,
+    registry::plant,
 };
 use serde_json::{Value, json};
 
@@ -85,6 +86,7 @@ impl Apply {
             if !self.yes {
                 agreed(&changing)?;
             }
+            plant(&*site.registry, site.registry.namespace().path()).await?;
             let mut applied = Vec::new();
             for plan in &plans {
                 let done = site.admin.apply(plan).await?;

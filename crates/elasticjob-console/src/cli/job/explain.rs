@@ -1,9 +1,6 @@
 //! `elasticjob job explain`
 
-use elasticjob::{
-    admin::{AdminError, Topic},
-    job::JobName,
-};
+use elasticjob::{admin::Topic, job::JobName};
 
 use crate::{
     cli::{
@@ -35,11 +32,7 @@ impl Explain {
         Site::visit(global, None, async |site| {
             let explanation = site.admin.explain(job, self.shard, at).await?;
             if explanation.has(Topic::Missing, None) {
-                let missing = AdminError::NotFound {
-                    what: format!("there is no job {job} in {}", site.registry.namespace()),
-                    hint: "list the jobs; is it another namespace?".to_owned(),
-                };
-                return site.about(job, Err(missing)).await;
+                site.about(job, site.admin.job(job).await).await?;
             }
             if global.output == Format::Table {
                 let (due, next) = (instant(explanation.due_at), instant(explanation.next_fire));

@@ -210,3 +210,67 @@ impl Awaited {
         Err(Error { code: Code::RunFailed, problems })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use elasticjob::admin::ShardStatus;
+
+    use super::*;
+
+    /// A shard whose page speaks of this run.
+    fn shard(run: &str, state: RunState) -> Shard {
+        Shard {
+            item: 0,
+            status: ShardStatus::Pending,
+            owner: None,
+            server: None,
+            is_owner_online: true,
+            language: None,
+            parameter: None,
+            running: None,
+            is_taken_over: false,
+            taken_over_by: None,
+            waits_for_failover: false,
+            is_misfired: false,
+            is_disabled: false,
+            last_run: Some(LastRun {
+                run_id: Some(run.to_owned()),
+                due_at: None,
+                attempt: 1,
+                instance: None,
+                state,
+                since: None,
+            }),
+            problem: None,
+        }
+    }
+
+    /// What is known of a shard whose page said these things, one after the other.
+    fn after(pages: &[(&str, RunState)], goes_on: bool) -> (String, bool) {
+        let mut awaited = BTreeMap::from([(0, End::Pending)]);
+        for (run, state) in pages {
+            note(&mut awaited, &[shard(run, *state)], "ours", goes_on);
+        }
+        let ended: Vec<Awaited> =
+            awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect();
+        let job = "settle".parse().unwrap();
+        (ended[0].state(), Awaited::verdict(&job, &ended, Duration::from_secs(1)).is_ok())
+    }
+
+    #[test]
+    fn a_shard_has_ended_when_its_page_says_so_of_this_run() {
+        use RunState::{Done, Failed, Lost, Running};
+        for (pages, goes_on, state, is_well) in [
+            (&[("before", Done)][..], false, "PENDING", false),
+            (&[("before", Running), ("ours", Running)], false, "RUNNING", false),
+            (&[("ours", Running), ("ours", Done)], false, "DONE", true),
+            (&[("ours", Done), ("next", Failed)], false, "DONE", true),
+            (&[("ours", Failed), ("next", Done)], false, "FAILED", false),
+            (&[("ours", Running), ("next", Running)], false, "UNKNOWN", false),
+            (&[("ours", Lost), ("ours", Done)], false, "LOST", false),
+            (&[("ours", Lost), ("ours", Done)], true, "DONE", true),
+        ] {
+            assert_eq!(after(pages, goes_on), (state.to_owned(), is_well), "{pages:?} {goes_on}");
+        }
+    }
+}

@@ -40,16 +40,20 @@ struct Link(Client);
 impl ZooKeeper {
     /// Connects, and makes sure that the namespace exists.
     pub async fn connect(settings: &ZooKeeperSettings) -> Result<Self, Error> {
+        let registry = Self::visit(settings).await?;
+        plant(&registry, settings.namespace.path()).await?;
+        Ok(registry)
+    }
+
+    /// Connects and leaves everything as it is, also a namespace that is not there.
+    pub async fn visit(settings: &ZooKeeperSettings) -> Result<Self, Error> {
         let endpoint = settings.endpoints();
         let client = Client::connect(config(settings))
             .await
             .map_err(|error| no_connection(error, &endpoint))?;
         // The ancestor's rule: with a user everything is his, without one everything is everybody's.
         let acl = if settings.digest.is_some() { Acl::creator_all() } else { Acl::open() };
-        let registry =
-            Self { link: Arc::new(Link(client)), settings: settings.clone(), endpoint, acl };
-        plant(&registry, settings.namespace.path()).await?;
-        Ok(registry)
+        Ok(Self { link: Arc::new(Link(client)), settings: settings.clone(), endpoint, acl })
     }
 
     /// How many pings were answered: a sign that a server is there, and none that the session lives.
