@@ -68,6 +68,16 @@ async fn jobs_that_cannot_run_and_what_was_left_behind_are_found() {
     let table = scene.ask(&["doctor"]);
     assert_eq!((table.code, &*table.stderr), (Some(10), "6 things to do\n"), "{}", table.stdout);
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
+
+    // What the hints say helps.
+    for cure in
+        [&["job", "remove", "gone"][..], &["job", "remove", "broken"], &["job", "remove", "settle"]]
+    {
+        let ended = scene.ask(cure);
+        assert_eq!(ended.code, Some(0), "{cure:?}: {}", ended.stderr);
+    }
+    let cured = scene.ask(&["doctor"]);
+    assert_eq!((cured.code, &*cured.stderr), (Some(0), "nothing to do\n"), "{}", cured.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
