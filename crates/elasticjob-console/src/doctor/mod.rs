@@ -9,12 +9,13 @@ mod jobs;
 mod servers;
 mod stale;
 
+use std::sync::Arc;
+
 use elasticjob::{
     admin::Admin,
     registry::{Registry, ZooKeeperSettings, zookeeper::ZooKeeper},
 };
 use serde::Serialize;
-use std::sync::Arc;
 
 use crate::error::Error;
 
