@@ -7,6 +7,7 @@ use std::{
 };
 
 use elasticjob::{
+    admin::AdminError,
     coordination::member::JoinError,
     job::Invalid,
     node::NodeError,
@@ -31,6 +32,10 @@ pub(crate) enum Code {
     Conflict = 6,
     /// It could be done and is not, to be safe.
     Refused = 7,
+    /// Nothing went wrong: something was looked for, and found.
+    Found = 10,
+    /// The run that was waited for did not end well.
+    RunFailed = 20,
 }
 
 /// One thing that is wrong, and a way out if there is one.
@@ -84,6 +89,11 @@ impl Error {
         Self::new(Code::BadInput, text)
     }
 
+    /// Only the exit code: what there is to say was printed already.
+    pub(crate) fn only(code: Code) -> Self {
+        Self { code, problems: Vec::new() }
+    }
+
     pub(crate) fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
         Self { code, problems: vec![Problem::of(error)] }
     }
@@ -135,6 +145,21 @@ impl From<UrlError> for Error {
 impl From<registry::Error> for Error {
     fn from(error: registry::Error) -> Self {
         Self::of(code_of(&error), &error)
+    }
+}
+
+impl From<AdminError> for Error {
+    fn from(error: AdminError) -> Self {
+        let code = match &error {
+            AdminError::Invalid { .. } => Code::BadInput,
+            AdminError::Unreachable { .. } => Code::Unreachable,
+            AdminError::NotAuthorised { .. } => Code::NotAuthorised,
+            AdminError::NotFound { .. } => Code::NotFound,
+            AdminError::Conflict { .. } => Code::Conflict,
+            AdminError::Refused { .. } => Code::Refused,
+            _ => Code::Internal,
+        };
+        Self::of(code, &error)
     }
 }
 
@@ -203,6 +228,23 @@ mod tests {
             ("redis://h/x".parse::<registry::RegistryUrl>().unwrap_err().into(), Code::BadInput),
         ] {
             assert_eq!(error.code, code, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_door_and_the_command_line_agree_on_exit_codes() {
+        for error in [
+            AdminError::from(registry::Error::SessionExpired),
+            registry::Error::NotAuthorised { path: path() }.into(),
+            registry::Error::Absent { path: path() }.into(),
+            registry::Error::Exists { path: path() }.into(),
+            registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
+            "a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(),
+            AdminError::Refused { problem: String::new(), hint: String::new() },
+        ] {
+            let code = error.exit_code();
+
+            assert_eq!(Error::from(error).code as u8, code);
         }
     }
 

@@ -4,10 +4,12 @@
 //! * [`dev`] — `elasticjob dev`: a registry and, for a demonstration, workers in one place, with a running commentary.
 //! * [`jobfile`] — jobs as people write them down: Spring Boot's YAML and properties, JSON, TOML, Spring's XML.
 //! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
+//! * [`doctor`] — what is wrong in a registry, and what to do about it.
 //! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
 
 mod cli;
 mod dev;
+mod doctor;
 mod error;
 mod jobfile;
 mod logs;

@@ -21,7 +21,12 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// Rows under a head, in columns.
+/// How wide a terminal is taken to be where sentences are broken into lines.
+const WIDTH: usize = 100;
+/// A last column that begins further right than this is not broken: it would be a ribbon.
+const RIBBON: usize = 70;
+
+/// Rows under a head, in columns. What stands in the last one may be sentences: they are broken into lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     head: Vec<&'static str>,
@@ -36,7 +41,7 @@ impl Table {
 
     /// One more row.
     pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>) {
-        self.rows.push(cells.into());
+        self.rows.push(cells.into().iter().map(|cell| harmless(cell)).collect());
     }
 
     fn text(&self) -> String {
@@ -44,6 +49,7 @@ impl Table {
             return String::new();
         }
         let mut widths: Vec<usize> = self.head.iter().map(|cell| cell.chars().count()).collect();
+        widths.pop();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = cell.chars().count().max(*width);
@@ -56,21 +62,71 @@ impl Table {
             for (width, cell) in widths.iter().zip(row) {
                 let _ = write!(line, "{cell:width$}  ");
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
+            let start = line.chars().count();
+            for (number, part) in broken(row.last().map_or("", |last| last), start).enumerate() {
+                if number > 0 {
+                    line = " ".repeat(start);
+                }
+                line.push_str(&part);
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
         }
         text
     }
 }
 
+/// What others stored may hold anything, also what moves a terminal's cursor or breaks a row.
+fn harmless(text: &str) -> String {
+    text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect()
+}
+
+/// A text that begins in this column, in lines that end in time; a word is never broken.
+fn broken(text: &str, start: usize) -> impl Iterator<Item = String> {
+    let room = if start > RIBBON { usize::MAX } else { WIDTH - start };
+    let mut lines = vec![String::new()];
+    if text.chars().count() <= room {
+        lines = vec![text.to_owned()];
+    } else {
+        for word in text.split_whitespace() {
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => line.push_str(word),
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+    }
+    lines.into_iter()
+}
+
 /// Prints the same data in the form that was asked for.
 pub(crate) fn print(format: Format, table: &Table, value: &Value) -> Result<(), Error> {
+    print_all(format, std::slice::from_ref(table), value)
+}
+
+/// The same where one table does not do: they stand below each other, those without rows left out.
+pub(crate) fn print_all(format: Format, tables: &[Table], value: &Value) -> Result<(), Error> {
     let text = match format {
-        Format::Table => table.text(),
+        Format::Table => {
+            let texts = tables.iter().map(Table::text).filter(|text| !text.is_empty());
+            texts.collect::<Vec<_>>().join("\n")
+        }
         Format::Json => format!("{value:#}\n"),
         Format::Yaml => yaml(value),
     };
     write(text.as_bytes())
+}
+
+/// Tells what was done: a person in a sentence, a program as data.
+pub(crate) fn done(format: Format, sentence: &str, value: &Value) -> Result<(), Error> {
+    if format == Format::Table {
+        say(sentence);
+        return Ok(());
+    }
+    print_all(format, &[], value)
 }
 
 /// Writes to standard output. Whoever stops reading has read enough: that is no error.
@@ -88,7 +144,7 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Error> {
 /// Says something that is not data, on standard error.
 pub(crate) fn say(text: &str) {
     // Nobody is left to be told that this did not work.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
 }
 
 fn yaml(value: &Value) -> String {
@@ -174,5 +230,26 @@ mod tests {
         table.row(["1000000".to_owned(), "b".to_owned()]);
 
         assert_eq!(table.text(), "SHARD    INSTANCE\n0        a\n1000000  b\n");
+    }
+
+    #[test]
+    fn what_others_stored_does_not_move_the_cursor() {
+        let mut table = Table::new(["PARAMETER"]);
+        table.row(["a\nb\x1b[2Jc".to_owned()]);
+
+        assert_eq!(table.text(), "PARAMETER\na b [2Jc\n");
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words_and_stay_in_their_column() {
+        let mut table = Table::new(["SHARD", "MESSAGE"]);
+        let sentence = ["word"; 40].join(" ");
+        table.row(["0".to_owned(), sentence.clone()]);
+
+        let text = table.text();
+
+        assert!(text.lines().count() > 2 && text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(text.lines().skip(2).all(|line| line.starts_with("       word")), "{text}");
+        assert_eq!(text.matches("word").count(), 40);
     }
 }

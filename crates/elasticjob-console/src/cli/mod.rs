@@ -3,8 +3,12 @@
 mod completions;
 mod cron;
 mod dev;
+mod doctor;
+mod job;
 mod run;
+mod server;
 mod shard;
+mod site;
 
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
@@ -27,7 +31,8 @@ struct Options {
 }
 
 const EXIT_CODES: &str = "Data is printed on standard output, everything else on standard error.\n\
-    Exit codes: 0 ok, 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused";
+    Exit codes: 0 ok, 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused,\n\
+    10 something was found (apply --dry-run, doctor), 20 the run that was waited for failed";
 
 /// What every command understands.
 #[derive(Debug, clap::Args)]
@@ -52,6 +57,14 @@ pub(crate) struct Global {
     no_color: bool,
 }
 
+impl Global {
+    /// Which registry is meant: what was said, else what a file says, else the usual one.
+    fn registry(&self, filed: Option<&str>) -> String {
+        let given = self.registry.as_deref().filter(|url| !url.is_empty());
+        given.or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs the jobs of files: scripts and HTTP requests
@@ -61,9 +74,17 @@ enum Command {
     /// One worker of the demonstration
     #[command(hide = true)]
     DemoWorker(dev::DemoWorker),
-    /// Says who would get which shard
+    /// Shows and steers jobs
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Shows and steers the shards of a job
     #[command(subcommand)]
     Shard(shard::Shard),
+    /// Shows and steers the machines that jobs run on
+    #[command(subcommand)]
+    Server(server::Server),
+    /// Looks for what is wrong in a registry, and says what to do about it
+    Doctor(doctor::Doctor),
     /// Reads cron expressions as Quartz does
     #[command(subcommand)]
     Cron(cron::Cron),
@@ -78,7 +99,10 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Run(run) => run.run(&global, supervisor),
         Command::Dev(dev) => dev.run(&global, supervisor),
         Command::DemoWorker(worker) => worker.run(&global, supervisor),
+        Command::Job(job) => job.run(&global),
         Command::Shard(shard) => shard.run(&global),
+        Command::Server(server) => server.run(&global),
+        Command::Doctor(doctor) => doctor.run(&global),
         Command::Cron(cron) => cron.run(&global),
         Command::Completions(completions) => completions.run(),
     }

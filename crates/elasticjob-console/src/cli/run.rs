@@ -11,7 +11,7 @@ use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedul
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{DEFAULT_REGISTRY, Global};
+use super::Global;
 use crate::{
     error::{Code, Error, Problem},
     jobfile::{self, Entry, Jobs, Kind},
@@ -51,12 +51,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
         let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
-        let given = global.registry.as_ref().filter(|url| !url.is_empty());
-        let registry = match (given, &jobs.registry) {
-            (Some(given), _) => given.clone(),
-            (None, Some((_, filed))) => filed.clone(),
-            (None, None) => DEFAULT_REGISTRY.to_owned(),
-        };
+        let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
         labels(self.labels.as_deref())?;
@@ -196,7 +191,7 @@ fn labels(text: Option<&str>) -> Result<(), Error> {
 }
 
 /// A number and `ms`, `s`, `m` or `h`.
-fn span(text: &str) -> Result<Duration, String> {
+pub(super) fn span(text: &str) -> Result<Duration, String> {
     let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| span.try_into().ok());
     span.filter(|span: &Duration| !span.is_zero())
         .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())

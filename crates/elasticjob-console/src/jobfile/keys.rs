@@ -14,15 +14,23 @@ pub(super) fn known<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
 /// What to do about an unknown name: the nearest one that is known, or all of them.
 pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
     let wanted = relaxed(name);
-    let near = names
-        .iter()
-        .map(|known| (strsim::osa_distance(&wanted, &relaxed(known)), *known))
-        .filter(|(distance, _)| *distance <= wanted.chars().count().max(3) / 3)
-        .min();
-    match near {
-        Some((_, known)) => format!("did you mean {known}?"),
+    match nearest(&wanted, names.iter().map(|known| (relaxed(known), *known))) {
+        Some(known) => format!("did you mean {known}?"),
         None => format!("known are {}", names.join(", ")),
     }
+}
+
+/// What is spelled most nearly like this, if anything is near enough to be meant.
+pub(crate) fn nearest<T: Ord>(
+    wanted: &str,
+    names: impl IntoIterator<Item = (String, T)>,
+) -> Option<T> {
+    names
+        .into_iter()
+        .map(|(spelled, name)| (strsim::osa_distance(wanted, &spelled), name))
+        .filter(|(distance, _)| *distance <= wanted.chars().count().max(3) / 3)
+        .min()
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

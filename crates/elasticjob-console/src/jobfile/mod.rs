@@ -31,6 +31,7 @@ use elasticjob::{
     job::{Job, JobName},
 };
 
+pub(crate) use self::keys::nearest;
 use self::{
     placeholder::Resolver,
     tree::{Node, Roots, Value},

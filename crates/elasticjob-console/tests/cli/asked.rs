@@ -9,10 +9,24 @@ fn help_goes_to_standard_output_and_names_only_what_works() {
     let help = elasticjob(&["--help"]);
 
     assert_eq!((help.code, &*help.stderr), (Some(0), ""));
-    for command in ["run", "dev", "shard", "cron", "completions"] {
-        assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
+    for command in ["run", "dev", "job", "shard", "server", "doctor", "cron", "completions"] {
+        assert!(
+            help.stdout.contains(&format!(
+                "
+  {command} "
+            )),
+            "{}",
+            help.stdout
+        );
     }
-    for later in ["console", "doctor", "history", "demo-worker"] {
+    for later in [
+        "
+  console",
+        "
+  history",
+        "
+  demo-worker",
+    ] {
         assert!(!help.stdout.contains(later), "{}", help.stdout);
     }
     assert!(help.stdout.contains("ELASTICJOB_REGISTRY"), "{}", help.stdout);

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{
     process::{PATIENCE, Process},
-    run::{Scene, get},
+    run::get,
+    scene::Scene,
 };
 
 /// One job that does well and one that fails, every second.
@@ -88,7 +89,7 @@ async fn what_jobs_do_moves_the_numbers() {
     assert!(since("well") < since("badly"), "{now:?}");
     assert_eq!((count("elasticjob_registry_connected"), count("elasticjob_ready")), (1, 1));
 
-    scene.registry.shutdown().await.unwrap();
+    scene.registry.unwrap().shutdown().await.unwrap();
     let limit = SystemClock.monotonic() + PATIENCE;
     while metrics(&address)["elasticjob_registry_connected"] > 0.0 {
         assert!(SystemClock.monotonic() < limit, "it never noticed that the registry is gone");

@@ -4,7 +4,6 @@ use std::{
     fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    time::Duration,
 };
 
 use elasticjob::{
@@ -16,38 +15,10 @@ use tempfile::TempDir;
 use testbed::free_port;
 use tinykeeper::server::{Config, Server};
 
-use crate::process::{PATIENCE, Process, binary, elasticjob};
-
-/// A registry, a folder, and the jobs file in it.
-pub(crate) struct Scene {
-    pub(crate) url: String,
-    folder: TempDir,
-    pub(crate) registry: Server,
-}
-
-impl Scene {
-    pub(crate) async fn with(jobs: &str) -> Self {
-        let mut config = Config::ephemeral();
-        config.min_session_timeout = Duration::from_secs(1);
-        let registry = Server::start(config).await.unwrap();
-        let folder = TempDir::new().unwrap();
-        let place = folder.path().to_str().unwrap();
-        let jobs = jobs.replace("FOLDER", place);
-        fs::write(folder.path().join("jobs.yml"), format!("elasticjob:\n  jobs:\n{jobs}")).unwrap();
-        let url = format!("zookeeper://{}/shop?sessionTimeout=4s", registry.address());
-        Self { url, folder, registry }
-    }
-
-    fn file(&self) -> String {
-        self.folder.path().join("jobs.yml").to_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn run(&self, more: &[&str]) -> Process {
-        let file = self.file();
-        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
-        Process::start(&[&what[..], more].concat())
-    }
-}
+use crate::{
+    process::{PATIENCE, Process, binary, elasticjob},
+    scene::Scene,
+};
 
 async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()

@@ -37,6 +37,26 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
     }
 }
 
+/// Connects to the registry at `url` and leaves everything as it is, also a namespace that is not there. For those who look: a slip in a
+/// URL must not become a namespace. Whoever then stores something [plants](plant) it first.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use elasticjob::{admin::Admin, registry};
+///
+/// let admin = Admin::on(registry::visit(&"memory:".parse()?).await?);
+/// assert!(admin.jobs().await?.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub async fn visit(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
+    match url {
+        RegistryUrl::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::visit(settings).await?)),
+        // Nobody else sees it.
+        RegistryUrl::Memory => connect(url).await,
+    }
+}
+
 /// Creates `path` and what is missing above it, as plain persistent nodes.
 ///
 /// Curator makes its namespace a container, which the server removes when the last job goes, under whoever is about to add the

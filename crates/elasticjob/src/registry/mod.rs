@@ -33,7 +33,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::{
-    connect::{connect, plant},
+    connect::{connect, plant, visit},
     error::Error,
     operation::{Committed, Create, Done, Expected, Kind, Op},
     path::{Namespace, Path, PathError},

@@ -40,21 +40,37 @@ struct Link(Client);
 impl ZooKeeper {
     /// Connects, and makes sure that the namespace exists.
     pub async fn connect(settings: &ZooKeeperSettings) -> Result<Self, Error> {
+        let registry = Self::visit(settings).await?;
+        plant(&registry, settings.namespace.path()).await?;
+        Ok(registry)
+    }
+
+    /// Connects and leaves everything as it is, also a namespace that is not there.
+    pub async fn visit(settings: &ZooKeeperSettings) -> Result<Self, Error> {
         let endpoint = settings.endpoints();
         let client = Client::connect(config(settings))
             .await
             .map_err(|error| no_connection(error, &endpoint))?;
         // The ancestor's rule: with a user everything is his, without one everything is everybody's.
         let acl = if settings.digest.is_some() { Acl::creator_all() } else { Acl::open() };
-        let registry =
-            Self { link: Arc::new(Link(client)), settings: settings.clone(), endpoint, acl };
-        plant(&registry, settings.namespace.path()).await?;
-        Ok(registry)
+        Ok(Self { link: Arc::new(Link(client)), settings: settings.clone(), endpoint, acl })
     }
 
     /// How many pings were answered: a sign that a server is there, and none that the session lives.
     pub fn pongs(&self) -> u64 {
         self.link.0.pongs()
+    }
+
+    /// Who may do something with a node, each as `scheme:user` without what proves it; `None` if there is no such node. Processes that do not agree
+    /// about it shut each other out.
+    pub async fn access(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        let answer = self.ask(|| self.link.0.acl(path.as_str())).await;
+        let Some((list, _)) = self.found(path, answer)? else { return Ok(None) };
+        let who = list.into_iter().map(|entry| {
+            let user = entry.id.id.split(':').next().unwrap_or_default().to_owned();
+            format!("{}:{user}", entry.id.scheme)
+        });
+        Ok(Some(who.collect()))
     }
 
     /// Asks once there is a connection. What never left this process is asked again while the connection is repaired.

@@ -1,0 +1,153 @@
+//! Looking at jobs: `list`, `show`, `dump`.
+
+use elasticjob::{
+    admin::{Instance, JobDetails, JobSummary, RunsWith},
+    job::JobName,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Global,
+        site::{Site, instant, list as names, or_dash, value, word},
+    },
+    error::Error,
+    output::{self, Format, Table},
+};
+
+pub(super) fn list(global: &Global) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let jobs = site.admin.jobs().await?;
+        let mut table = Table::new(["JOB", "STATUS", "SHARDS", "INSTANCES", "CRON", "NEXT FIRE"]);
+        for job in &jobs {
+            if global.output == Format::Table
+                && let Some(problem) = &job.problem
+            {
+                output::say(&format!("note: job {}: {problem}", job.name));
+            }
+            table.row([
+                job.name.clone(),
+                word(&job.status),
+                count(job),
+                job.instances.to_string(),
+                or_dash(job.cron.as_deref()),
+                instant(job.next_fire),
+            ]);
+        }
+        if jobs.is_empty() && global.output == Format::Table {
+            output::say(&format!("there is no job in {}", site.registry.namespace()));
+        }
+        output::print(global.output, &table, &value(&jobs)?)
+    })
+}
+
+pub(super) fn show(global: &Global, job: &JobName) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let details = site.about(job, site.admin.job(job).await).await?;
+        let mut servers = Table::new(["SERVER", "STATUS", "INSTANCES"]);
+        for server in &details.servers {
+            servers.row([
+                server.address.clone(),
+                word(&server.status),
+                server.instances.to_string(),
+            ]);
+        }
+        let mut instances = Table::new(["INSTANCE", "LANGUAGE", "SINCE", "LABELS"]);
+        for instance in &details.instances {
+            instances.row([
+                instance.id.clone(),
+                word(&instance.language),
+                instant(instance.since),
+                labels(instance),
+            ]);
+        }
+        let tables = [facts(&details), configuration(&details)?, servers, instances];
+        output::print_all(global.output, &tables, &value(&details)?)
+    })
+}
+
+pub(super) fn dump(global: &Global, job: &JobName) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let dump = site.about(job, site.admin.dump(job).await).await?;
+        if global.output == Format::Table {
+            return output::write(dump.as_bytes());
+        }
+        output::print_all(global.output, &[], &json!({ "jobName": job.as_str(), "dump": dump }))
+    })
+}
+
+fn facts(details: &JobDetails) -> Table {
+    let summary = &details.summary;
+    let mut table = Table::new(["FACT", "VALUE"]);
+    let mut fact = |name: &str, value: String| table.row([name.to_owned(), value]);
+    fact("name", summary.name.clone());
+    fact("status", word(&summary.status));
+    fact("run by", runs_with(&summary.runs_with));
+    fact("next fire", instant(summary.next_fire));
+    fact("leader", or_dash(details.leader.as_deref()));
+    if let Some(problem) = &summary.problem {
+        fact("problem", problem.clone());
+    }
+    if let Some(since) = details.resharding_since {
+        fact("dealt anew since", instant(Some(since)));
+    }
+    if !details.failover_items.is_empty() {
+        let items: Vec<String> = details.failover_items.iter().map(ToString::to_string).collect();
+        fact("waiting for failover", names(&items));
+    }
+    if !details.triggers.is_empty() {
+        fact("asked to run", names(&details.triggers));
+    }
+    table
+}
+
+/// What is set: a key that says nothing is left out.
+fn configuration(details: &JobDetails) -> Result<Table, Error> {
+    let mut table = Table::new(["KEY", "VALUE"]);
+    let properties = value(&details.configuration)?;
+    let Value::Object(properties) = &properties["properties"] else { return Ok(table) };
+    for (key, value) in properties {
+        match value {
+            Value::Null => {}
+            // That is above.
+            _ if key == "jobName" => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::Array(items) if items.is_empty() => {}
+            Value::Object(entries) => {
+                for (name, value) in entries {
+                    table.row([format!("{key}.{name}"), text(value)]);
+                }
+            }
+            value => table.row([key.clone(), text(value)]),
+        }
+    }
+    Ok(table)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+fn count(job: &JobSummary) -> String {
+    job.shards.map_or("-".to_owned(), |shards| shards.to_string())
+}
+
+fn runs_with(handler: &RunsWith) -> String {
+    match handler {
+        RunsWith::Script => "SCRIPT".to_owned(),
+        RunsWith::Http => "HTTP".to_owned(),
+        RunsWith::Class { class } => class.clone(),
+        RunsWith::Rust { handler: None } => "a Rust program".to_owned(),
+        RunsWith::Rust { handler: Some(handler) } => format!("a Rust program, {handler}"),
+    }
+}
+
+fn labels(instance: &Instance) -> String {
+    let labels: Vec<String> =
+        instance.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels = or_dash(Some(&labels.join(",")));
+    match &instance.problem {
+        None => labels,
+        Some(problem) => format!("{labels} ({problem})"),
+    }
+}

@@ -1,0 +1,85 @@
+//! Steering a job as a whole: `enable`, `disable`, `shutdown`, `remove`.
+
+use elasticjob::{
+    admin::{Stored, Switched},
+    job::JobName,
+};
+use serde_json::json;
+
+use crate::{
+    cli::{
+        Global,
+        site::{Site, list, value},
+    },
+    error::Error,
+    output,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Remove {
+    /// Which job
+    #[arg(value_name = "JOB")]
+    job: JobName,
+    /// Also while instances are members; they lose it
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn enable(global: &Global, job: &JobName) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let switched = site.about(job, site.admin.enable(job).await).await?;
+        told(global, job, "enabled", &switched)
+    })
+}
+
+pub(super) fn disable(global: &Global, job: &JobName) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let switched = site.about(job, site.admin.disable(job).await).await?;
+        told(global, job, "disabled", &switched)
+    })
+}
+
+pub(super) fn shutdown(global: &Global, job: &JobName) -> Result<(), Error> {
+    Site::visit(global, None, async |site| {
+        let instances = site.about(job, site.admin.shutdown(job).await).await?;
+        let sentence = if instances.is_empty() {
+            format!("job {job} has no instance: there was nothing to shut down")
+        } else {
+            format!("told to leave job {job}: {}; what runs comes to its end", list(&instances))
+        };
+        output::done(
+            global.output,
+            &sentence,
+            &json!({ "jobName": job.as_str(), "instances": instances }),
+        )
+    })
+}
+
+impl Remove {
+    pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
+        let job = &self.job;
+        Site::visit(global, None, async |site| {
+            let removed = site.admin.remove(job, self.force).await;
+            let removed = site.about(job, removed).await?;
+            let mut sentence = format!("removed job {job}: {} nodes", removed.nodes);
+            if !removed.instances.is_empty() {
+                let instances = list(&removed.instances);
+                sentence = format!("{sentence}; these lost it: {instances}");
+            }
+            output::done(global.output, &sentence, &value(&removed)?)
+        })
+    }
+}
+
+fn told(global: &Global, job: &JobName, became: &str, switched: &Switched) -> Result<(), Error> {
+    let stored = match &switched.stored {
+        Stored::Written => "its configuration says so for servers that come".to_owned(),
+        Stored::Same => "its configuration said so before".to_owned(),
+        Stored::Unreadable { problem } => {
+            format!("its configuration was left as it is, for it cannot be read: {problem}")
+        }
+    };
+    let servers = list(&switched.servers);
+    let sentence = format!("job {job} is {became}; servers that were not: {servers}; {stored}");
+    output::done(global.output, &sentence, &value(switched)?)
+}

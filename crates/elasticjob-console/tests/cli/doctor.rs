@@ -1,0 +1,146 @@
+//! `elasticjob doctor`
+
+use elasticjob::registry::{self, plant};
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, settle};
+
+/// What was found, of one kind.
+fn found<'a>(findings: &'a Value, check: &str) -> Vec<&'a Value> {
+    let findings = findings.as_array().unwrap().iter();
+    findings.filter(|one| one["check"] == check && one["isProblem"] == true).collect()
+}
+
+fn examined(scene: &Scene) -> Value {
+    let ended = scene.ask(&["doctor", "-o", "json"]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(10), ""), "{}", ended.stdout);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_is_well_there_is_nothing_to_do() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+
+    let ended = scene.ask(&["doctor"]);
+
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), "nothing to do\n"), "{}", ended.stdout);
+    for part in [
+        "server  ok ",
+        " ZooKeeper 3.9.0",
+        ", standalone\n",
+        "access  ok ",
+        "are for world:anyone\n",
+        "clock   ok ",
+    ] {
+        assert!(ended.stdout.contains(part), "{part:?}: {}", ended.stdout);
+    }
+    assert!(found(&scene.data(&["doctor"]), "server").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_cannot_run_and_what_was_left_behind_are_found() {
+    let scene = Scene::with("").await;
+    let over = settle().cron("0 0 2 1 1 ? 2020").unwrap();
+    scene.put("settle/config", &over.to_yaml()).await;
+    scene.put("settle/servers/10.0.0.9", "ENABLED").await;
+    scene.put("settle/trigger/10.0.0.9@-@4711", "").await;
+    scene.put("broken/config", "jobName: [").await;
+    let registry = scene.line().await;
+    plant(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
+
+    let findings = examined(&scene);
+
+    let told = |check: &str, about: Value, message: &str| {
+        let is_told = found(&findings, check).iter().any(|one| {
+            one["about"] == about
+                && one["message"].as_str().unwrap().contains(message)
+                && !one["hint"].as_str().unwrap().is_empty()
+        });
+        assert!(is_told, "{check} {about} {message}: {findings:#}");
+    };
+    told("job", json!("settle"), "nobody is a member");
+    told("job", json!("settle"), "its schedule is over");
+    told("job", json!("broken"), "cannot be read");
+    told("stale", Value::Null, "servers without an instance: 10.0.0.9");
+    told("stale", json!("settle"), "asked to run, and gone: 10.0.0.9@-@4711");
+    told("stale", Value::Null, "pages of jobs that are gone: gone");
+    let table = scene.ask(&["doctor"]);
+    assert_eq!((table.code, &*table.stderr), (Some(10), "6 things to do\n"), "{}", table.stdout);
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
+
+    // What the hints say helps.
+    for cure in
+        [&["job", "remove", "gone"][..], &["job", "remove", "broken"], &["job", "remove", "settle"]]
+    {
+        let ended = scene.ask(cure);
+        assert_eq!(ended.code, Some(0), "{cure:?}: {}", ended.stderr);
+    }
+    let cured = scene.ask(&["doctor"]);
+    assert_eq!((cured.code, &*cured.stderr), (Some(0), "nothing to do\n"), "{}", cured.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_disabled_on_purpose_is_nothing_to_do() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    scene.ask(&["job", "disable", "settle"]);
+
+    let ended = scene.ask(&["doctor"]);
+
+    assert_eq!(ended.code, Some(0), "{}", ended.stdout);
+    assert!(ended.stdout.contains("settle is disabled in its configuration"), "{}", ended.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_of_several_users_are_found() {
+    let scene = Scene::with("").await;
+    scene.put("settle/config", &settle().to_yaml()).await;
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
+    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+
+    let findings = examined(&scene);
+
+    let [mix] = &found(&findings, "access")[..] else { panic!("{findings:#}") };
+    let message = mix["message"].as_str().unwrap();
+    assert!(message.contains("3 for world:anyone (/shop, /shop/settle"), "{message}");
+    assert!(message.contains("/shop/backup"), "{message}");
+    assert!(!findings.to_string().contains("secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_is_found_although_another_does() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let port = testbed::free_port();
+    let both = scene.url.replace("/shop", &format!(",127.0.0.1:{port}/shop"));
+
+    let ended = crate::process::elasticjob(&["doctor", "-o", "json", "--registry", &both]);
+
+    assert_eq!(ended.code, Some(10), "{}", ended.stderr);
+    let findings: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let servers = found(&findings, "server");
+    assert_eq!(servers.len(), 1, "{findings:#}");
+    assert_eq!(servers[0]["about"], format!("127.0.0.1:{port}"));
+    assert_eq!(crate::process::elasticjob(&["doctor", "--registry", "memory:"]).code, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn a_real_ensemble_is_examined_whole() {
+    let server = testbed::ZooKeeper::start();
+    let scene = Scene::at(server.address());
+    let _node = scene.node(settle()).await;
+
+    let waited = scene.ask(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
+    let well = scene.data(&["doctor"]);
+    let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
+    let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
+    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    let mixed = examined(&scene);
+
+    assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+    assert!(well[0]["message"].as_str().unwrap().starts_with("ZooKeeper 3."), "{well:#}");
+    assert_eq!(found(&mixed, "access").len(), 1, "{mixed:#}");
+}

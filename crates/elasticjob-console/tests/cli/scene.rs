@@ -1,0 +1,147 @@
+//! A registry in this process, and what happens in it.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use elasticjob::{
+    Node,
+    job::{Job, Shard},
+    node::Running,
+    registry::{self, Expected, Registry, plant},
+    runtime::{Clock, SystemClock},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tinykeeper::server::{Config, Server};
+
+use crate::process::{Ended, PATIENCE, Process, elasticjob};
+
+/// The address of the nodes that run in this process.
+pub(crate) const ADDRESS: &str = "10.0.0.7";
+
+/// A registry, a folder, and the jobs file in it.
+pub(crate) struct Scene {
+    pub(crate) url: String,
+    pub(crate) folder: TempDir,
+    pub(crate) registry: Option<Server>,
+}
+
+impl Scene {
+    /// With this in the jobs file, below `jobs`.
+    pub(crate) async fn with(jobs: &str) -> Self {
+        let mut config = Config::ephemeral();
+        config.min_session_timeout = Duration::from_secs(1);
+        let registry = Server::start(config).await.unwrap();
+        let scene = Self::at(registry.address());
+        let scene = Self { registry: Some(registry), ..scene };
+        scene.describe(jobs);
+        scene
+    }
+
+    /// In a registry that is somewhere else.
+    pub(crate) fn at(registry: SocketAddr) -> Self {
+        let url = format!("zookeeper://{registry}/shop?sessionTimeout=4s");
+        Self { url, folder: TempDir::new().unwrap(), registry: None }
+    }
+
+    /// The jobs file says something else now.
+    pub(crate) fn describe(&self, jobs: &str) {
+        let jobs = jobs.replace("FOLDER", self.folder.path().to_str().unwrap());
+        self.write("jobs.yml", &format!("elasticjob:\n  jobs:\n{jobs}"));
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn file(&self) -> String {
+        self.folder.path().join("jobs.yml").to_str().unwrap().to_owned()
+    }
+
+    /// `elasticjob run` with the jobs file.
+    pub(crate) fn run(&self, more: &[&str]) -> Process {
+        let file = self.file();
+        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
+        Process::start(&[&what[..], more].concat())
+    }
+
+    /// A command to its end, in this registry.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Ended {
+        elasticjob(&[arguments, &["--registry", &self.url]].concat())
+    }
+
+    /// A command that succeeds, and the data it prints.
+    pub(crate) fn data(&self, arguments: &[&str]) -> Value {
+        let ended = self.ask(&[arguments, &["-o", "json"]].concat());
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+
+    pub(crate) async fn line(&self) -> Arc<dyn Registry> {
+        registry::connect(&self.url.parse().unwrap()).await.unwrap()
+    }
+
+    /// Writes a node of the namespace, as anybody could.
+    pub(crate) async fn put(&self, path: &str, data: &str) {
+        let registry = self.line().await;
+        let path = registry.namespace().path().join(path).unwrap();
+        plant(&*registry, &path).await.unwrap();
+        registry.set(&path, data.to_owned().into(), Expected::Any).await.unwrap();
+    }
+
+    /// What stands in a node of the namespace.
+    pub(crate) async fn get(&self, path: &str) -> Option<String> {
+        let registry = self.line().await;
+        let path = registry.namespace().path().join(path).unwrap();
+        let node = registry.get(&path).await.unwrap()?;
+        Some(String::from_utf8(node.data.to_vec()).unwrap())
+    }
+
+    /// A node in this process that runs `job`, whose shards are dealt. What a shard does, its job parameter says.
+    pub(crate) async fn node(&self, job: Job) -> Running {
+        let name = job.name.to_string();
+        let node = Node::join(&self.url).address(ADDRESS.parse::<Ipv4Addr>().unwrap());
+        let running = node.job(job, handle).start().await.unwrap();
+        self.until(&["shard", "list", &name], |shards| {
+            shards
+                .as_array()
+                .is_some_and(|shards| shards.iter().all(|shard| shard["status"] != "SHARDING_FLAG"))
+        });
+        running
+    }
+
+    /// Asks until the answer is so.
+    pub(crate) fn until(&self, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
+        let deadline = SystemClock.monotonic() + PATIENCE;
+        loop {
+            let data = self.data(arguments);
+            if is_so(&data) {
+                return data;
+            }
+            assert!(SystemClock.monotonic() < deadline, "{arguments:?} still says {data:#}");
+        }
+    }
+}
+
+/// `fail=1` fails shard 1; `hang` goes on until it is cancelled.
+async fn handle(shard: Shard) -> Result<(), String> {
+    if shard.job_parameter == format!("fail={}", shard.item) {
+        return Err("as asked".to_owned());
+    }
+    if shard.job_parameter == "hang" {
+        shard.cancel().cancelled().await;
+    }
+    Ok(())
+}
+
+/// A job that runs only when it is asked.
+pub(crate) fn settle() -> Job {
+    let job = Job::named("settle").unwrap().shards(3).description("settles orders");
+    job.items("0=Beijing,1=Shanghai,2=Guangzhou").unwrap()
+}

@@ -1,0 +1,94 @@
+//! Enabling, disabling, shutting down and removing: jobs, shards, servers.
+
+use serde_json::json;
+
+use crate::scene::{ADDRESS, Scene, settle};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_disabled_and_enabled_and_says_so() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+
+    let off = scene.ask(&["job", "disable", "settle"]);
+    let status = scene.data(&["job", "list"])[0]["status"].clone();
+    let again = scene.data(&["job", "disable", "settle"]);
+    let on = scene.ask(&["job", "enable", "settle"]);
+
+    assert_eq!((off.code, &*off.stdout), (Some(0), ""));
+    assert_eq!(
+        off.stderr,
+        "job settle is disabled; servers that were not: 10.0.0.7; its configuration says so for servers that come\n"
+    );
+    assert_eq!(status, "DISABLED");
+    assert_eq!(again, json!({ "servers": [], "config": { "outcome": "same" } }));
+    assert!(on.stderr.starts_with("job settle is enabled; "), "{}", on.stderr);
+    assert!(scene.get("settle/config").await.unwrap().contains("disabled: false"));
+    assert_eq!(scene.get("settle/servers/10.0.0.7").await.unwrap(), "ENABLED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_is_disabled_and_enabled_and_says_so() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+
+    let off = scene.ask(&["shard", "disable", "settle", "1"]);
+    let again = scene.data(&["shard", "disable", "settle", "1"]);
+    let status = scene.data(&["shard", "list", "settle"])[1]["status"].clone();
+    let on = scene.ask(&["shard", "enable", "settle", "1"]);
+
+    assert_eq!((off.code, &*off.stderr), (Some(0), "shard 1 of job settle is disabled\n"));
+    assert_eq!(
+        again,
+        json!({ "jobName": "settle", "item": 1, "disabled": true, "isChanged": false })
+    );
+    assert_eq!(status, "DISABLED");
+    assert_eq!((on.code, &*on.stderr), (Some(0), "shard 1 of job settle is enabled\n"));
+    let waited = scene.ask(&["job", "trigger", "settle", "--wait"]);
+    assert_eq!(waited.code, Some(0), "{}", waited.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_steered_and_forgotten_once_it_is_empty() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+
+    let off = scene.ask(&["server", "disable", ADDRESS]);
+    let again = scene.ask(&["server", "disable", ADDRESS, "--job", "settle"]);
+    let on = scene.data(&["server", "enable", ADDRESS]);
+    let busy = scene.ask(&["server", "remove", ADDRESS]);
+    let ended = scene.ask(&["server", "shutdown", ADDRESS]);
+    let gone = scene.ask(&["server", "remove", ADDRESS]);
+
+    assert_eq!(off.stderr, "server 10.0.0.7 is disabled in settle\n");
+    assert_eq!(again.stderr, "server 10.0.0.7 was disabled before: nothing changed\n");
+    assert_eq!(on, json!({ "serverIp": ADDRESS, "jobNames": ["settle"] }));
+    assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
+    assert!(busy.stderr.ends_with("\nhint: shut it down first\n"), "{}", busy.stderr);
+    assert!(ended.stderr.starts_with("told to leave on server 10.0.0.7: job settle: 10.0.0.7@-@"));
+    assert_eq!((gone.code, &*gone.stderr), (Some(0), "server 10.0.0.7 is forgotten in settle\n"));
+    assert_eq!(scene.data(&["server", "list"]), json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_removed_once_nobody_runs_it_or_by_force() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+
+    let busy = scene.ask(&["job", "remove", "settle"]);
+    let ended = scene.data(&["job", "shutdown", "settle"]);
+    let again = scene.ask(&["job", "shutdown", "settle"]);
+    let removed = scene.ask(&["job", "remove", "settle"]);
+
+    assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
+    assert!(busy.stderr.ends_with("\nhint: shut it down first, or force it\n"), "{}", busy.stderr);
+    assert_eq!(ended["instances"].as_array().unwrap().len(), 1);
+    assert!(again.stderr.contains("there was nothing to shut down"), "{}", again.stderr);
+    assert_eq!(removed.code, Some(0));
+    assert!(removed.stderr.starts_with("removed job settle: "), "{}", removed.stderr);
+    assert_eq!(scene.data(&["job", "list"]), json!([]));
+
+    let _node = scene.node(settle()).await;
+    let forced = scene.data(&["job", "remove", "settle", "--force"]);
+    assert_eq!(forced["instances"].as_array().unwrap().len(), 1, "{forced:#}");
+    assert_eq!(scene.ask(&["job", "show", "settle"]).code, Some(5));
+}
