@@ -12,7 +12,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use super::voice::tell;
-use crate::error::{Code, Error};
+use crate::{
+    error::{Code, Error},
+    output::say,
+};
 
 const NAMES: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 /// How long one may take to leave.
@@ -64,7 +67,8 @@ async fn watch(name: &str, mut child: Child, again: String, stop: Cancel) {
     tokio::select! {
         ended = child.wait() => {
             let how = ended.map_or_else(|error| error.to_string(), how);
-            tell(&format!("{name} (pid {pid}) {how}. Start it again with\n          {again}"));
+            tell(&format!("{name} (pid {pid}) {how}. Start it again with"));
+            say(&format!("          {again}"));
             return;
         }
         _ = stop.cancelled() => {}

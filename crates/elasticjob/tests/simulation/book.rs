@@ -417,6 +417,10 @@ impl Inner {
         let node = line.node;
         let place = (shard.job.to_string(), shard.item);
         let mut wrong = Vec::new();
+        // A task that was on its way when its process died at this very instant: on a real machine it is gone.
+        if line.process.life() == Life::Gone {
+            return wrong;
+        }
         let mut say = |what: String| wrong.push(format!("n{node} begins {name}: {what}"));
         let is_believed = line.believes_in(session);
         let is_retry = shard.attempt.reason == Reason::Retry;
