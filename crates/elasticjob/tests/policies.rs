@@ -372,3 +372,45 @@ async fn a_job_without_a_schedule_runs_when_asked_and_once_more_if_asked_while_i
     cluster.advance(Duration::from_hours(1)).await;
     assert!(book.take().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_orphan_is_taken_over_one_after_the_other_also_if_nothing_is_made_up_for() {
+    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+    let job =
+        every("0 0 * * * ?").shards(4).if_node_dies(Failover::TakeOver).if_late(Misfire::Skip);
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        nodes.push(node(&mut cluster, job.clone(), &book, Duration::from_mins(10)).await);
+    }
+    cluster.advance_to("2026-11-15T13:00:01Z").await;
+    assert_eq!(book.take().len(), 4);
+
+    // Two of them die with what they ran; the third takes it over when it is idle, share by share.
+    drop(nodes.pop());
+    drop(nodes.pop());
+    cluster.advance_to("2026-11-15T13:55:00Z").await;
+
+    let again = book.take();
+    assert!(
+        again.iter().all(|(_, server, _, why)| server == "10.0.0.1" && *why == Reason::Failover)
+    );
+    let mut shards: Vec<u32> = again.into_iter().map(|(_, _, shard, _)| shard).collect();
+    shards.sort_unstable();
+    shards.dedup();
+    assert!(shards.len() >= 2, "{shards:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_wandering_shard_missed_is_made_up_for_by_whose_turn_it_is() {
+    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+    let job = || every("0 0/10 * * * ?").strategy(&Strategy::SingleShardingBalance);
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        nodes.push(node(&mut cluster, job(), &book, Duration::from_mins(11)).await);
+    }
+
+    cluster.advance_to("2026-11-15T12:22:00Z").await;
+
+    let dues: Vec<(String, Reason)> = book.dues();
+    assert_eq!(dues, [("12:10:00".into(), Reason::Due), ("12:20:00".into(), Reason::Misfire)]);
+}

@@ -188,8 +188,8 @@ impl Worker {
         let mut pause = None;
         life.active = None;
         loop {
-            // Runs of one job on one instance are sequential.
-            if life.active.is_none()
+            // Runs of one job on one instance are sequential. A task may come to nothing: then it is the next one's turn.
+            while life.active.is_none()
                 && pause.is_none()
                 && let Some(task) = todo.next()
             {

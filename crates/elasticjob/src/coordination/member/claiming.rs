@@ -687,8 +687,11 @@ impl Actor {
             && !self.memory.leftover_marks.contains(&shard)
     }
 
-    /// Shards that were dealt to us, whether they may run or not.
+    /// Shards that were dealt to us, or whose turn it is with us, whether they may run or not.
     pub(super) fn dealt_to_me(&self) -> BTreeSet<u32> {
+        if let Some(whose_turn) = self.whose_turn() {
+            return (whose_turn == self.me.as_str()).then_some(0).into_iter().collect();
+        }
         let shards = self.view.shards.range(..self.job.shards.get());
         let mine = shards.filter(|(_, shard)| {
             shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
