@@ -156,11 +156,11 @@ impl Actor {
         let was_running =
             seen.page.state == State::Running && seen.page.owner.as_ref() == Some(dead);
         let is_lost = was_running || dead.is_java() || self.flaws.has(Flaw::BuryUnseen);
-        // A disabled shard is flagged, too, and taken over when it is enabled.
         let flag = is_lost
             && self.job.failover == Failover::TakeOver
             && self.job.monitor == Monitor::Executions
             && shard < self.job.shards.get()
+            && !view.disabled
             && !self.view.failover_items.contains(&shard);
         let Some(claimant) = self.claimant() else { return Ok(()) };
         let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
