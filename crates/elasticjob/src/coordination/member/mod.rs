@@ -26,6 +26,7 @@ mod handle;
 mod hold;
 mod janitor;
 mod join;
+mod ownership;
 mod presence;
 
 pub use self::{
