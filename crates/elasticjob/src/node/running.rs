@@ -13,11 +13,11 @@ use super::{
     error::NodeError,
     fresh,
     job::NodeJob,
-    worker::{Shared, Worker},
+    worker::{Said, Shared, Worker},
 };
 use crate::{
-    job::JobName,
-    registry::Session,
+    job::{Job, JobName},
+    registry::{Registry, Session},
     runtime::{Cancel, CancelReason, Tasks},
 };
 
@@ -46,6 +46,7 @@ enum Place {
     Reserved,
     Taken {
         worker: Tasks,
+        said: Arc<Said>,
         stop: Cancel,
         ready: watch::Receiver<bool>,
     },
@@ -89,9 +90,10 @@ impl Running {
         let (tell_ready, ready) = watch::channel(false);
         let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone(), tell_ready);
         let member = worker.join().await?;
+        let said = Arc::clone(worker.said());
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(worker).run(member));
-        reservation.take(Place::Taken { worker: tasks, stop, ready });
+        reservation.take(Place::Taken { worker: tasks, said, stop, ready });
         Ok(())
     }
 
@@ -114,6 +116,37 @@ impl Running {
         true
     }
 
+    /// Says something else about a job that this node runs. What counts is settled as when it was joined: what is stored, and the difference is
+    /// logged, or what is said now, if the job [overwrites](crate::job::Overwrite); then it takes effect at once, everywhere. `false` if
+    /// the node does not run it.
+    ///
+    /// ```no_run
+    /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// use elasticjob::job::{Job, Overwrite};
+    ///
+    /// let job = Job::named("clean-up")?.cron("0 0 4 * * ?")?.if_stored_differs(Overwrite::LocalWins);
+    /// assert!(running.revise(job).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn revise(&self, job: Job) -> Result<bool, NodeError> {
+        let said = match self.lock().get(&job.name) {
+            Some(Place::Taken { said, ready, .. }) if ready.has_changed().is_ok() => {
+                Arc::clone(said)
+            }
+            _ => return Ok(false),
+        };
+        said.revise(&*self.shared.registry, job).await?;
+        Ok(true)
+    }
+
+    /// Whether a job of this node has ended without its doing: somebody shut the instance down, or removed the job. It keeps its place until
+    /// it is [removed](Running::remove).
+    pub fn has_ended(&self, job: &JobName) -> bool {
+        // Whoever runs it holds the other end.
+        matches!(self.lock().get(job), Some(Place::Taken { ready, .. }) if ready.has_changed().is_err())
+    }
+
     /// The jobs this node takes part in.
     pub fn jobs(&self) -> Vec<JobName> {
         let workers = self.lock();
@@ -134,9 +167,20 @@ impl Running {
         self.shared.registry.session()
     }
 
+    /// Where it meets the others, for whoever has more to ask there.
+    pub fn registry(&self) -> &Arc<dyn Registry> {
+        &self.shared.registry
+    }
+
+    /// Tells every job to start nothing new; each leaves when what it runs has finished. [`Running::stop`] waits for that. For those who
+    /// have something else to finish first.
+    pub fn wind_down(&self) {
+        self.shared.stop.cancel(CancelReason::ShuttingDown);
+    }
+
     /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.
     pub async fn stop(self) {
-        self.shared.stop.cancel(CancelReason::ShuttingDown);
+        self.wind_down();
         let patience = self.patience();
         let places = std::mem::take(&mut *self.lock());
         let all = places.into_iter().filter_map(|(job, place)| match place {
