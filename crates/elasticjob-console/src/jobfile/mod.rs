@@ -18,6 +18,7 @@ mod legacy;
 mod placeholder;
 mod properties;
 mod registry;
+mod runnable;
 mod section;
 mod toml;
 mod tree;
@@ -31,7 +32,7 @@ use elasticjob::{
     job::{Job, JobName},
 };
 
-pub(crate) use self::keys::nearest;
+pub(crate) use self::{keys::nearest, runnable::runnable};
 use self::{
     placeholder::Resolver,
     tree::{Node, Roots, Value},
@@ -89,11 +90,19 @@ impl fmt::Display for Place {
     }
 }
 
+/// Files as they are: what each is called, and what stands in it.
+pub(crate) type Texts = Vec<(String, String)>;
+
 /// Reads these files. `variable` is how the environment answers.
 pub(crate) fn read(
     files: &[PathBuf],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Jobs, Error> {
+    understand(&load(files)?, variable)
+}
+
+/// What stands in these files.
+pub(crate) fn load(files: &[PathBuf]) -> Result<Texts, Error> {
     let mut texts = Vec::new();
     for file in files {
         let text = fs::read_to_string(file).map_err(|error| {
@@ -101,7 +110,15 @@ pub(crate) fn read(
         })?;
         texts.push((file.display().to_string(), text));
     }
-    parse(&texts, variable).map_err(|problems| Error { code: Code::BadInput, problems })
+    Ok(texts)
+}
+
+/// What it means.
+pub(crate) fn understand(
+    texts: &Texts,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Jobs, Error> {
+    parse(texts, variable).map_err(|problems| Error { code: Code::BadInput, problems })
 }
 
 /// What one file is, before anything in it is believed.
