@@ -245,10 +245,12 @@ impl Crew {
             match (self.places.get(&name), wanted) {
                 (Some(Place::Busy), _) | (None, None) => {}
                 (None, Some(wanted)) => self.join(name, wanted),
-                (Some(Place::Runs { wanted: old, .. }), None) => {
-                    let prune = self.terms.prune && matches!(old, Wanted::Filed(_));
-                    self.leave(name, prune);
+                (Some(Place::Runs { wanted: Wanted::Filed(_), .. }), new)
+                    if self.terms.prune && !matches!(new, Some(Wanted::Filed(_))) =>
+                {
+                    self.leave(name, true);
                 }
+                (Some(Place::Runs { .. }), None) => self.leave(name, false),
                 (Some(Place::Runs { wanted: old, again }), Some(new)) => {
                     match old.change_to(&new) {
                         Change::Same if again.is_none_or(|again| again > now) => {}

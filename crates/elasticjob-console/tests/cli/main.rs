@@ -2,12 +2,15 @@
 
 mod asked;
 mod cron;
+mod defined;
 mod deploy;
 mod dev;
 mod doctor;
+mod dump;
 mod files;
 mod look;
 mod metrics;
+mod observe;
 mod pages;
 mod process;
 mod run;
@@ -16,3 +19,4 @@ mod shard;
 mod steer;
 mod store;
 mod trigger;
+mod watched;
