@@ -20,6 +20,7 @@ use crate::{
     worker::{Files, Rights, Worker},
 };
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
     /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml

@@ -30,7 +30,9 @@ use std::{collections::BTreeMap, fmt, fs, path::PathBuf, sync::Arc};
 use elasticjob::{
     execution::{Http, Script},
     job::{Job, JobName},
+    schedule::Zone,
 };
+use jiff::{Timestamp, tz::TimeZone};
 
 pub(crate) use self::{keys::nearest, runnable::runnable};
 use self::{
@@ -225,7 +227,7 @@ fn is_active(tree: &Node, variable: &dyn Fn(&str) -> Option<String>) -> bool {
     wanted.split(',').any(|wanted| active.split(',').any(|active| active.trim() == wanted.trim()))
 }
 
-/// What can be said about a script or a request without running it.
+/// What can be said about a job without running it.
 fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
     for Entry { job, kind, place } in &jobs.entries {
         let checked = match kind {
@@ -235,6 +237,14 @@ fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
         };
         if let Err(failure) = checked {
             problems.push(Problem::new(format!("{place}: job {}: {failure}", job.name)));
+        }
+        let schedule = job.schedule(&Zone::from(TimeZone::UTC));
+        if schedule.is_some_and(|schedule| schedule.next_after(Timestamp::UNIX_EPOCH).is_none()) {
+            let cron = job.cron.as_ref().map(ToString::to_string).unwrap_or_default();
+            problems.push(Problem::new(format!(
+                "{place}: job {}: cron {cron:?} never fires; hint: a job without cron runs when somebody asks for it",
+                job.name
+            )));
         }
     }
 }

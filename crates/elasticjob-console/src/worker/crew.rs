@@ -78,8 +78,8 @@ impl Terms {
 /// A job as it should run.
 #[derive(Debug, Clone)]
 enum Wanted {
-    Filed(Entry),
-    Defined(Defined),
+    Filed(Arc<Entry>),
+    Defined(Arc<Defined>),
 }
 
 /// How one wanted job is to another that runs.
@@ -152,7 +152,7 @@ pub(super) struct Crew {
     files: Option<Files>,
     /// Whether it was said that the files are wrong.
     is_wrong: bool,
-    filed: BTreeMap<JobName, Entry>,
+    described: BTreeMap<JobName, Arc<Entry>>,
     registered: Registered,
     /// Jobs that this worker wanted to be gone, and others still run: it does not join them again.
     pruned: BTreeMap<JobName, Zxid>,
@@ -170,12 +170,12 @@ impl Crew {
         files: Option<Files>,
         entries: Vec<Entry>,
     ) -> Self {
-        let filed: BTreeMap<JobName, Entry> =
-            entries.into_iter().map(|entry| (entry.job.name.clone(), entry)).collect();
-        let places = filed
+        let described: BTreeMap<JobName, Arc<Entry>> =
+            entries.into_iter().map(|entry| (entry.job.name.clone(), Arc::new(entry))).collect();
+        let places = described
             .iter()
             .map(|(name, entry)| {
-                let wanted = Wanted::Filed(entry.clone());
+                let wanted = Wanted::Filed(Arc::clone(entry));
                 (name.clone(), Place::Runs { wanted, again: None })
             })
             .collect();
@@ -184,7 +184,7 @@ impl Crew {
             terms,
             files,
             is_wrong: false,
-            filed,
+            described,
             registered: Registered::default(),
             pruned: BTreeMap::new(),
             places,
@@ -210,12 +210,12 @@ impl Crew {
                 // Nothing is lost when it is dropped half way: everything is looked at again.
                 () = async {
                     ticks.tick().await;
-                    look(&mut self.files, &mut self.is_wrong, &mut self.filed, &self.terms.rights).await;
-                    let (running, filed) = (&self.running, &self.filed);
+                    look(&mut self.files, &mut self.is_wrong, &mut self.described, &self.terms.rights).await;
+                    let (running, described) = (&self.running, &self.described);
                     let looked = self.registered.look(
                         running.registry(),
                         &self.terms.rights,
-                        |name| filed.contains_key(name),
+                        |name| described.contains_key(name),
                         |name| running.has_ended(name),
                     );
                     // An outage is told by those who have something to do.
@@ -237,7 +237,7 @@ impl Crew {
     fn compare(&mut self) {
         self.terms.metrics.refuses(self.registered.refused());
         let now = SystemClock.monotonic();
-        let names = self.filed.keys().chain(self.places.keys());
+        let names = self.described.keys().chain(self.places.keys());
         let names = names.chain(self.registered.ours().map(|(name, _)| name));
         let names: BTreeSet<JobName> = names.cloned().collect();
         for name in names {
@@ -274,12 +274,12 @@ impl Crew {
     }
 
     fn wanted(&self, name: &JobName) -> Option<Wanted> {
-        if let Some(entry) = self.filed.get(name) {
-            return Some(Wanted::Filed(entry.clone()));
+        if let Some(entry) = self.described.get(name) {
+            return Some(Wanted::Filed(Arc::clone(entry)));
         }
         let defined = self.registered.get(name)?;
         let is_pruned = self.pruned.get(name).is_some_and(|created| *created == defined.created);
-        (!is_pruned).then(|| Wanted::Defined(defined.clone()))
+        (!is_pruned).then(|| Wanted::Defined(Arc::clone(defined)))
     }
 
     fn join(&mut self, name: JobName, wanted: Wanted) {
@@ -385,7 +385,7 @@ impl Crew {
 async fn look(
     files: &mut Option<Files>,
     is_wrong: &mut bool,
-    filed: &mut BTreeMap<JobName, Entry>,
+    described: &mut BTreeMap<JobName, Arc<Entry>>,
     rights: &Rights,
 ) {
     let Some(files) = files else { return };
@@ -398,7 +398,10 @@ async fn look(
             *is_wrong = false;
             tracing::info!(jobs = entries.len(), "the files have changed");
             rights.files_say(&entries);
-            *filed = entries.into_iter().map(|entry| (entry.job.name.clone(), entry)).collect();
+            *described = entries
+                .into_iter()
+                .map(|entry| (entry.job.name.clone(), Arc::new(entry)))
+                .collect();
         }
         Some(Err(error)) => {
             *is_wrong = true;
@@ -413,12 +416,10 @@ async fn look(
 fn is_gone(error: &NodeError) -> bool {
     match error {
         NodeError::Join(JoinError::Gone { .. }) => true,
-        NodeError::Join(JoinError::Registry { source, .. }) => match source {
-            registry::Error::Member { cause, .. } => {
-                matches!(**cause, registry::Error::Absent { .. })
-            }
-            _ => false,
-        },
+        NodeError::Join(JoinError::Registry {
+            source: registry::Error::Member { cause, .. },
+            ..
+        }) => matches!(**cause, registry::Error::Absent { .. }),
         _ => false,
     }
 }
@@ -426,7 +427,7 @@ fn is_gone(error: &NodeError) -> bool {
 /// Removes a job that this worker has left, unless others are members. If they are: which one it is that stays.
 async fn prune_away(running: &Running, name: &JobName) -> Option<Zxid> {
     let registry = running.registry();
-    let config = registry.namespace().path().join(&format!("{name}/config")).ok()?;
+    let config = registry.namespace().path().join(format!("{name}/config")).ok()?;
     let created = registry.exists(&config).await.ok().flatten().map(|stat| stat.created);
     match Admin::on(Arc::clone(registry)).remove(name, false).await {
         Ok(removed) => {

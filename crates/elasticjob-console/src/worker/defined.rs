@@ -34,7 +34,7 @@ pub(super) struct Defined {
 /// What is known of one name in the namespace.
 enum Known {
     /// It may run here.
-    Ours(Defined),
+    Ours(Arc<Defined>),
     /// It may not, and that was said.
     Refused { why: String, again: Monotonic },
     /// It is a Java class, a Rust program's, or no job.
@@ -90,7 +90,7 @@ impl Registered {
     }
 
     /// Those that may run here.
-    pub(super) fn ours(&self) -> impl Iterator<Item = (&JobName, &Defined)> {
+    pub(super) fn ours(&self) -> impl Iterator<Item = (&JobName, &Arc<Defined>)> {
         self.known.iter().filter_map(|(name, known)| match known {
             Known::Ours(defined) => Some((name, defined)),
             Known::Refused { .. } | Known::Foreign { .. } => None,
@@ -98,7 +98,7 @@ impl Registered {
     }
 
     /// This one.
-    pub(super) fn get(&self, name: &JobName) -> Option<&Defined> {
+    pub(super) fn get(&self, name: &JobName) -> Option<&Arc<Defined>> {
         match self.known.get(name) {
             Some(Known::Ours(defined)) => Some(defined),
             _ => None,
@@ -116,11 +116,11 @@ impl Registered {
             Found::Job { kind, read, created } => (kind, read, created),
         };
         let judged = read.and_then(|job| match rights.may(&kind, &job) {
-            Ok(()) => Ok(job),
+            Ok(()) => Ok(*job),
             Err(refusal) => Err(refusal.to_string()),
         });
         let why = match judged {
-            Ok(job) => return Known::Ours(Defined { job, kind, created }),
+            Ok(job) => return Known::Ours(Arc::new(Defined { job, kind, created })),
             Err(why) => why,
         };
         let is_told =
@@ -135,7 +135,7 @@ impl Registered {
 /// What stands under a name.
 enum Found {
     Foreign,
-    Job { kind: Kind, read: Result<Job, String>, created: Zxid },
+    Job { kind: Kind, read: Result<Box<Job>, String>, created: Zxid },
 }
 
 async fn read(registry: Arc<dyn Registry>, name: JobName) -> (JobName, Result<Found, Error>) {
@@ -156,6 +156,6 @@ async fn look_at(registry: &dyn Registry, name: &JobName) -> Result<Found, Error
     };
     // Without a configuration it is what is left of one that is being removed.
     let Some(node) = registry.get(&config).await? else { return Ok(Found::Foreign) };
-    let read = Job::read(name, &node.data).map_err(|error| error.to_string());
+    let read = Job::read(name, &node.data).map(Box::new).map_err(|error| error.to_string());
     Ok(Found::Job { kind, read, created: node.stat.created })
 }

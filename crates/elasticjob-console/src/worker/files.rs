@@ -46,7 +46,7 @@ impl Files {
         if now != before || now == self.heeded {
             return None;
         }
-        self.heeded = now.clone();
+        self.heeded.clone_from(&now);
         Some(now.and_then(|texts| self.entries(&texts)))
     }
 

@@ -10,6 +10,7 @@ mod dump;
 mod files;
 mod look;
 mod metrics;
+mod mistakes;
 mod observe;
 mod pages;
 mod process;
