@@ -73,6 +73,7 @@ async fn a_job_that_was_removed_is_not_brought_back_by_saying_something_else() {
 
     Admin::on(Arc::clone(&look)).remove(&name(), true).await.unwrap();
     until(|| node.has_ended(&name())).await;
+    assert!(node.is_ready(), "somebody wanted it so");
 
     let loud = script("echo b").if_stored_differs(Overwrite::LocalWins);
     assert!(!node.revise(loud).await.unwrap());

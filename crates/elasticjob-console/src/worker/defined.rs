@@ -3,7 +3,11 @@
 //! The namespace is looked at about once a second; a job that is new is read, one that is known is not. What this worker may not run, and
 //! what is nothing for it, is looked at again now and then: it may have become something else.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use elasticjob::{
     job::{Job, JobName},
@@ -15,9 +19,9 @@ use tokio::task::JoinSet;
 use super::rights::Rights;
 use crate::jobfile::Kind;
 
-/// When something that does not run here is looked at again.
-const REFUSED_AGAIN: Duration = Duration::from_secs(5);
-/// The same for what is nobody's to run from here: a Java class, a Rust handler.
+/// When something that may not run here is looked at again: it may have become something that may.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
+/// The same for what never may as it is: a Java class, a Rust handler, a kind that this worker has no right to.
 const FOREIGN_AGAIN: Duration = Duration::from_mins(1);
 /// How many jobs are read at once.
 const AT_ONCE: usize = 64;
@@ -57,7 +61,7 @@ impl Registered {
         has_ended: impl Fn(&JobName) -> bool,
     ) -> Result<(), Error> {
         let names = registry.children(registry.namespace().path()).await?.unwrap_or_default();
-        let names: Vec<JobName> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        let names: BTreeSet<JobName> = names.iter().filter_map(|name| name.parse().ok()).collect();
         self.known.retain(|name, _| names.contains(name) && !is_filed(name));
         let now = SystemClock.monotonic();
         let due = names.into_iter().filter(|name| {
@@ -128,7 +132,8 @@ impl Registered {
         if !is_told {
             tracing::warn!(job = %name, why, "a job of the registry is not run here");
         }
-        Known::Refused { why, again: now + REFUSED_AGAIN }
+        let again = now + if rights.has(&kind) { REFUSED_AGAIN } else { FOREIGN_AGAIN };
+        Known::Refused { why, again }
     }
 }
 

@@ -47,6 +47,15 @@ impl Rights {
         Ok(Self { folders, hosts: hosts.to_vec(), filed: Arc::default() })
     }
 
+    /// Whether anything of this kind may run that no file says.
+    pub(super) fn has(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Script => !self.folders.is_empty(),
+            Kind::Http => !self.hosts.is_empty(),
+            Kind::Java(_) => false,
+        }
+    }
+
     /// The files say this from now on.
     pub(super) fn files_say<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) {
         let jobs = entries.into_iter().map(|entry| (entry.job.name.clone(), entry.job.clone()));

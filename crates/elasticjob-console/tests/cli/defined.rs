@@ -22,11 +22,11 @@ fn script(scene: &Scene, name: &str) -> String {
 
 /// Stores jobs that are due every second.
 fn apply(scene: &Scene, jobs: &[(&str, String)]) {
-    let jobs: String = jobs
-        .iter()
-        .map(|(name, props)| format!("    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}\n"))
-        .collect();
-    let file = scene.write("apply.yml", &format!("elasticjob:\n  jobs:\n{jobs}"));
+    let mut text = "elasticjob:\n  jobs:\n".to_owned();
+    for (name, props) in jobs {
+        text += &format!("    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}\n");
+    }
+    let file = scene.write("apply.yml", &text);
     let ended = scene.ask(&["job", "apply", "-f", &file, "--yes"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }

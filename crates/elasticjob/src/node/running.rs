@@ -50,6 +50,8 @@ enum Place {
         stop: Cancel,
         ready: watch::Receiver<bool>,
     },
+    /// What runs of it may finish; nothing more is due.
+    Leaving,
 }
 
 impl Running {
@@ -103,8 +105,8 @@ impl Running {
         let place = {
             let mut workers = self.lock();
             match workers.get(job) {
-                Some(Place::Taken { .. }) => workers.insert(job.clone(), Place::Reserved),
-                Some(Place::Reserved) | None => None,
+                Some(Place::Taken { .. }) => workers.insert(job.clone(), Place::Leaving),
+                Some(Place::Reserved | Place::Leaving) | None => None,
             }
         };
         let Some(Place::Taken { worker, stop, .. }) = place else { return false };
@@ -154,10 +156,12 @@ impl Running {
         taken.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether every job of this node can run what is due: its registry answers, and it is known who owns which shard.
+    /// Whether every job of this node can run what is due: its registry answers, and it is known who owns which shard. What [has
+    /// ended](Running::has_ended) because somebody wanted it so is no reason not to be ready.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|place| match place {
-            Place::Taken { ready, .. } => *ready.borrow(),
+            Place::Taken { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
+            Place::Leaving => true,
             Place::Reserved => false,
         })
     }
@@ -189,7 +193,7 @@ impl Running {
                     tracing::error!(%job, "the job did not end in time and was dropped");
                 }
             }),
-            Place::Reserved => None,
+            Place::Reserved | Place::Leaving => None,
         });
         futures_util::future::join_all(all).await;
         let registry = Arc::clone(&self.shared.registry);
@@ -237,7 +241,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut workers = self.running.lock();
-        if matches!(workers.get(self.job), Some(Place::Reserved)) {
+        if matches!(workers.get(self.job), Some(Place::Reserved | Place::Leaving)) {
             workers.remove(self.job);
         }
     }
