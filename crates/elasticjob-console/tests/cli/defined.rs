@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
+use testbed::ZooKeeper;
 
 use crate::{
     metrics::metrics,
@@ -159,4 +160,30 @@ async fn what_is_pruned_is_not_joined_again_by_those_who_may_run_everything() {
     }
 
     settled(|| scene.ask(&["job", "show", "hello"]).code == Some(5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real ZooKeeper: make test"]
+async fn on_a_real_zookeeper_what_is_applied_runs_and_whoever_looks_on_sees_it() {
+    let server = ZooKeeper::start();
+    let scene = Scene::at(server.address());
+    let path = script(&scene, "hello");
+    let mut process = worker(&scene, &["--dump-listen", "0"]);
+    process.logged("the node runs");
+    let mut observer =
+        Process::start(&["run", "--observe", "--registry", &scene.url, "--log-format", "json"]);
+    observer.logged("looking on");
+
+    apply(&scene, &[("hello", command(&path))]);
+
+    process.logged("hello-said");
+    observer.logged("the shards are dealt");
+    observer.logged("the job is due");
+    observer.logged("the shard runs");
+    observer.logged("the shard has ended");
+    let removed = scene.ask(&["job", "remove", "hello", "--force"]);
+    assert_eq!(removed.code, Some(0), "{}", removed.stderr);
+    process.logged("the job has been left");
+    observer.logged("the job is removed");
+    assert_eq!(scene.get("hello").await, None, "nobody brought it back");
 }

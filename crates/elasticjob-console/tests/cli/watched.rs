@@ -156,3 +156,24 @@ async fn a_new_job_that_is_somebody_elses_is_said_once_and_the_others_go_on() {
     let log = process.log();
     assert_eq!(log.matches("what is wanted of the job does not work").count(), 1, "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_of_a_job_that_is_being_left_may_finish_when_the_process_is_told_to_stop() {
+    let slow = "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n";
+    let scene = Scene::with(&format!("{slow}{}", job("hello"))).await;
+    let place = scene.folder.path().display().to_string();
+    let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\ntouch FOLDER/done\n";
+    scene.write("slow.sh", &script.replace("FOLDER", &place));
+    let mut process = scene.run(&[]);
+    process.logged("begun");
+
+    scene.describe(&job("hello"));
+    of_job(&mut process, "slow", "the job is left");
+    process.terminate();
+    process.logged("the node stops");
+    scene.write("go", "");
+
+    let (status, _) = process.ended();
+    assert_eq!(status.code(), Some(0), "{}", process.log());
+    assert!(scene.folder.path().join("done").exists());
+}
