@@ -87,4 +87,6 @@ everywhere! {
     a_takeover_that_ends_after_a_gap_leaves_nothing_behind
     a_claim_that_was_taken_away_does_not_stay_in_the_ledger
     what_java_flagged_is_no_second_try_of_what_has_ended
+    what_was_lost_while_it_was_disabled_is_taken_over_when_it_is_enabled
+    a_flagged_shard_that_somebody_has_in_hand_is_settled_unless_they_die_with_it
 }
