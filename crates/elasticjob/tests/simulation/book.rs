@@ -311,6 +311,10 @@ impl Book {
         let now = self.time.elapsed();
         let inner = self.lock();
         let execution = &inner.executions[number];
+        // As with a beginning: whoever died at this very instant does nothing more on a real machine.
+        if execution.line.process.life() == Life::Gone {
+            return;
+        }
         let name = format!(
             "{}/{} {}",
             execution.place.0,
