@@ -105,6 +105,28 @@ async fn a_job_of_the_registry_is_what_is_stored_and_nothing_if_nothing_is() {
     node.stop().await;
 }
 
+#[tokio::test]
+async fn a_job_of_the_registry_that_is_removed_while_its_session_ends_is_not_brought_back() {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let look = registry(&server).await;
+    let admin = Admin::on(Arc::clone(&look));
+    let edit = || Edit::of(script("echo a")).handler(Handler::Script);
+    admin.apply(&admin.plan(edit()).await.unwrap()).await.unwrap();
+    let theirs = server.join("shop".parse().unwrap()).await.unwrap();
+    let link = theirs.link();
+    let node = Node::on(Arc::new(theirs)).start().await.unwrap();
+    node.add(NodeJob::script(script("echo a")).from_registry()).await.unwrap();
+
+    link.cut();
+    link.expire();
+    admin.remove(&name(), true).await.unwrap();
+    link.heal();
+
+    until(|| node.has_ended(&name())).await;
+    assert_eq!(stored(&*look).await, None);
+    node.stop().await;
+}
+
 struct Counting(mpsc::UnboundedSender<(String, usize)>);
 
 #[async_trait]
