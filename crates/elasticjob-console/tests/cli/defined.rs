@@ -1,6 +1,6 @@
 //! Jobs that stand in the registry and in no file.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fmt::Write, fs, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
 use testbed::ZooKeeper;
@@ -25,7 +25,7 @@ fn script(scene: &Scene, name: &str) -> String {
 fn apply(scene: &Scene, jobs: &[(&str, String)]) {
     let mut text = "elasticjob:\n  jobs:\n".to_owned();
     for (name, props) in jobs {
-        text += &format!("    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}\n");
+        writeln!(text, "    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}").unwrap();
     }
     let file = scene.write("apply.yml", &text);
     let ended = scene.ask(&["job", "apply", "-f", &file, "--yes"]);
