@@ -10,6 +10,7 @@ mod scenarios;
 everywhere! {
     scenarios:
         nine_shards_over_three_instances_are_three_each_and_every_fire_runs_every_shard_once
+        more_shards_than_fit_into_one_request_are_dealt
         one_that_joins_gets_its_share_and_one_that_leaves_gives_its_share_back
         a_fire_is_not_run_twice_however_often_it_is_claimed
         a_mark_that_a_run_was_missed_runs_nothing_once_the_last_fire_has_run

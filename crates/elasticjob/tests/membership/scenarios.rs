@@ -204,6 +204,20 @@ pub(crate) async fn nine_shards_over_three_instances_are_three_each_and_every_fi
     }
 }
 
+pub(crate) async fn more_shards_than_fit_into_one_request_are_dealt(ground: &dyn Ground) {
+    let cluster = Cluster::new(ground, "more-shards").await;
+
+    let one = cluster.join(1, job(9_000)).await;
+
+    let last = cluster.tree.shard(8_999, Part::Owner);
+    there(&cluster, &last, true).await;
+    there(&cluster, &cluster.tree.necessary(), false).await;
+    let owner = cluster.registry().get(&last).await.unwrap().unwrap();
+    assert_eq!(owner.data, one.member.id().to_string());
+    let shards = cluster.registry().children(&cluster.tree.sharding()).await.unwrap();
+    assert_eq!(shards.unwrap().len(), 9_000);
+}
+
 pub(crate) async fn one_that_joins_gets_its_share_and_one_that_leaves_gives_its_share_back(
     ground: &dyn Ground,
 ) {
