@@ -1,10 +1,10 @@
 //! What is remembered.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::job::{Attempt, FencingToken, JobName, RunId, Shard, ShardCount, TaskId};
+use crate::job::{Attempt, FencingToken, Invalid, JobName, RunId, Shard, ShardCount, TaskId};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,23 @@ impl fmt::Display for AttemptId {
         let hex = format!("{:032x}", self.0);
         let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
         f.write_str(&parts.join("-"))
+    }
+}
+
+impl FromStr for AttemptId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let hex = text.replace('-', "");
+        let wrong = || Invalid {
+            what: "attempt id".into(),
+            text: text.to_owned(),
+            problem: "it looks like a UUID".to_owned(),
+        };
+        if hex.len() != 32 || text.len() != 36 || hex.starts_with('+') {
+            return Err(wrong());
+        }
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| wrong())
     }
 }
 

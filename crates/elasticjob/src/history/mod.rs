@@ -8,12 +8,18 @@
 //! about what it tells of, so that a sink can keep it without having seen what came before, twice as well as once, and in any order.
 
 mod event;
+mod output;
+mod recorder;
 mod sink;
 
+#[cfg(feature = "log-capture")]
+pub use self::output::{Layer, layer};
+pub(crate) use self::output::{Notebook, Notebooks};
 pub use self::{
     event::{
         AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
         StatusState, Why,
     },
+    recorder::{Counts, Recorder, Recording, Worth},
     sink::{Sink, SinkError},
 };
