@@ -10,6 +10,7 @@ use tokio::{
 
 use super::{
     busy::Busy,
+    chronicle::Chronicle,
     identity::Identity,
     job::NodeJob,
     once::Once,
@@ -25,7 +26,7 @@ use crate::{
         sharding::Dealers,
     },
     execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
-    job::{Fire, Handler, Instance, Job, LeaseLoss, Misfire, RunId, ThreadPool},
+    job::{Fire, Handler, Instance, Job, LeaseLoss, Misfire, RunId, TaskId, ThreadPool},
     registry::Registry,
     runtime::{Cancel, CancelReason, Clock, Randomness},
     schedule::Zone,
@@ -54,6 +55,7 @@ pub(super) struct Shared {
     pub(super) alerts: Alerts,
     /// Who keeps what scripts print.
     pub(super) output: Arc<dyn Output>,
+    pub(super) chronicle: Chronicle,
     pub(super) supervision: Supervision,
     /// Precautions left out, in a simulation.
     pub(super) flaws: Flaws,
@@ -242,8 +244,14 @@ impl Worker {
                         todo.due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it runs right after");
+                        self.shared.chronicle.misfired(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
+                            job: job.name.clone(),
+                            items: life.busy.shards().into_iter().collect(),
+                            instance: member.id().clone(),
+                        });
                     } else {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it is left out");
+                        self.shared.chronicle.skipped(&job.name, due_at);
                     }
                 }
                 Some(ended) = life.runs.join_next_with_id() => {
@@ -287,7 +295,7 @@ impl Worker {
             Task::Ask(ask) => {
                 let at = ask.at.unwrap_or_else(|| self.shared.clock.now());
                 let id = ask.run.unwrap_or_else(|| RunId::triggered(self.shared.randomness.bits()));
-                let fire = Fire::triggered(job.name.clone(), at, id);
+                let fire = Fire::triggered(job.name.clone(), at, id).by(ask.by);
                 let run = match ask.parameter {
                     Some(parameter) => {
                         let job = Job::clone(&run.job).parameter(parameter);
@@ -341,7 +349,7 @@ impl Worker {
         let around = Surroundings {
             clock: Arc::clone(&self.shared.clock),
             dice: Arc::new(move || randomness.fraction()),
-            observer: Arc::new(()),
+            observer: self.shared.chronicle.observer(),
         };
         Arc::new(Runner::new(around, ThreadPool::of(job).limit(self.shared.processors)))
     }
@@ -366,6 +374,7 @@ impl Worker {
             once: self.once.clone(),
             alerts: self.shared.alerts.clone(),
             output: Arc::clone(&self.shared.output),
+            chronicle: self.shared.chronicle.clone(),
             busy: life.busy.clone(),
             cancel: cancel.clone(),
             flaws: self.shared.flaws,
