@@ -39,7 +39,11 @@ impl AttemptId {
 
     /// The attempt with this number of a shard of a run, under the claim with this token.
     pub fn new(run: &RunId, item: u32, attempt: Attempt, token: FencingToken) -> Self {
-        let name = format!("{run}#{item}#{}#{token}", attempt.number);
+        Self::named(&format!("{run}#{item}#{}#{token}", attempt.number))
+    }
+
+    /// What else has a name of this kind: the same text, the same name.
+    pub(super) fn named(name: &str) -> Self {
         // FNV-1a: nobody chooses these names to collide, and it has to stay the same for ever.
         let hash =
             name.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {

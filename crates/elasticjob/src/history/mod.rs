@@ -11,10 +11,18 @@ mod event;
 mod output;
 mod recorder;
 mod sink;
+#[cfg(feature = "history")]
+mod store;
 
 #[cfg(feature = "log-capture")]
 pub use self::output::{Layer, layer};
 pub(crate) use self::output::{Notebook, Notebooks};
+#[cfg(feature = "history")]
+pub use self::store::{
+    Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
+    Output, OutputLine, OutputPosition, Page, Percentiles, Pruned, Retention, Run, RunDetails,
+    RunFilter, RunState, Span, Store, StoreError, Trace, TraceFilter, default_path,
+};
 pub use self::{
     event::{
         AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
