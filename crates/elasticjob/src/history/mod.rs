@@ -7,6 +7,8 @@
 //! A run is one fire as the cluster executes it; it has shards; a shard has attempts. Every [`Event`] stands for itself: it says all there is to say
 //! about what it tells of, so that a sink can keep it without having seen what came before, twice as well as once, and in any order.
 
+#[cfg(feature = "history")]
+mod archive;
 mod event;
 mod output;
 mod recorder;

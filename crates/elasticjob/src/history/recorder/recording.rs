@@ -42,6 +42,17 @@ impl Recording {
         tasks: &mut Tasks,
     ) -> Self {
         let closing = watch::Sender::new(None);
+        #[cfg(feature = "history")]
+        for (archive, retention) in settings.archives {
+            let tidy = archive.tidy(retention, Arc::clone(clock), Arc::clone(randomness));
+            let mut closing = closing.subscribe();
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = tidy => {}
+                    _ = closing.changed() => {}
+                }
+            });
+        }
         let mut lines = Vec::new();
         for (name, sink) in settings.sinks {
             let queue = Arc::new(Queue::new(settings.room, settings.pace.batch));

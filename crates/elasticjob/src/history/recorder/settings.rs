@@ -3,6 +3,8 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{queue::Room, recording::Recording, writer::Pace};
+#[cfg(feature = "history")]
+use crate::history::{HistoryUrl, Retention, archive::Archive};
 use crate::{
     history::Sink,
     runtime::{Clock, Randomness, Tasks},
@@ -36,6 +38,8 @@ pub struct Recorder {
     pub(super) room: Room,
     pub(super) pace: Pace,
     output_limit: usize,
+    #[cfg(feature = "history")]
+    pub(super) archives: Vec<(Arc<Archive>, Retention)>,
 }
 
 impl Recorder {
@@ -52,6 +56,8 @@ impl Recorder {
                 answer: Duration::from_secs(30),
             },
             output_limit: 256 * 1024,
+            #[cfg(feature = "history")]
+            archives: Vec::new(),
         }
     }
 
@@ -59,6 +65,24 @@ impl Recorder {
     pub fn sink(mut self, name: impl Into<String>, sink: Arc<dyn Sink>) -> Self {
         self.sinks.push((name.into(), sink));
         self
+    }
+
+    /// Every event goes to this database, and what is older than this is forgotten there now and then. The database need not be there yet: until it is, events
+    /// wait. The sink is called `history`.
+    ///
+    /// ```
+    /// use elasticjob::history::{HistoryUrl, Recorder, Retention};
+    ///
+    /// let url: HistoryUrl = "sqlite:/var/lib/shop/history.db".parse()?;
+    /// let recorder = Recorder::new().database(url, Retention::default()).spill("/var/lib/shop/history");
+    /// # drop(recorder);
+    /// # Ok::<(), elasticjob::history::StoreError>(())
+    /// ```
+    #[cfg(feature = "history")]
+    pub fn database(mut self, url: HistoryUrl, retention: Retention) -> Self {
+        let archive = Arc::new(Archive::new(url));
+        self.archives.push((Arc::clone(&archive), retention));
+        self.sink("history", archive)
     }
 
     /// Where events wait while their sink cannot keep them, for this process or the next. Several processes may share the folder. Without, they
