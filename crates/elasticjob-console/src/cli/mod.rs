@@ -5,6 +5,7 @@ mod cron;
 mod dev;
 mod doctor;
 mod job;
+mod kept;
 mod run;
 mod server;
 mod shard;

@@ -11,7 +11,7 @@ use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedul
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::Global;
+use super::{Global, kept::Kept};
 use crate::{
     error::{Code, Error, Problem},
     jobfile::{self, Entry, Jobs, Kind},
@@ -46,6 +46,8 @@ pub(super) struct Run {
     /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl Run {
@@ -53,6 +55,7 @@ impl Run {
         let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
+        let history = self.kept.history(jobs.history.as_ref().map(|(_, url)| url.as_str()))?;
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
         labels(self.labels.as_deref())?;
         if !self.check {
@@ -65,7 +68,8 @@ impl Run {
         if self.check {
             return check(global.output, &entries);
         }
-        tracing::info!(registry = %url, jobs = entries.len(), "the node starts");
+        let place = history.as_ref().map_or("nowhere", |history| &history.place);
+        tracing::info!(registry = %url, history = place, jobs = entries.len(), "the node starts");
         block_on(async {
             let health = match self.health_listen {
                 Some(address) => Some(listen(address).await?),
@@ -77,6 +81,7 @@ impl Run {
                 rights,
                 labels: self.labels,
                 supervisor,
+                history: history.map(|history| history.recorder),
                 patience: self.connect_timeout,
                 health,
             };

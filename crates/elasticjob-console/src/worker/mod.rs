@@ -17,6 +17,7 @@ use std::{
 
 use elasticjob::{
     execution::{Listener, Supervisor},
+    history::Recorder,
     node::{Node, NodeError, NodeJob, Running},
     registry::RegistryUrl,
     runtime::{SystemClock, Tasks},
@@ -46,6 +47,8 @@ pub(crate) struct Worker {
     pub(crate) rights: Rights,
     pub(crate) labels: Option<String>,
     pub(crate) supervisor: Supervisor,
+    /// What happens is recorded by this.
+    pub(crate) history: Option<Recorder>,
     /// How long the registry may be away at the start.
     pub(crate) patience: Duration,
     /// Where to tell how it goes.
@@ -118,6 +121,9 @@ impl Worker {
         let mut node = Node::join(&self.registry).supervisor(self.supervisor.clone());
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
+        }
+        if let Some(history) = &self.history {
+            node = node.history(history.clone());
         }
         for Entry { job, kind, .. } in &self.entries {
             let permit = self.rights.of(job, kind);

@@ -27,6 +27,8 @@ pub(crate) fn binary() -> Command {
     for variable in ["ELASTICJOB_REGISTRY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"] {
         command.env_remove(variable);
     }
+    // What tests run is no history of this machine's.
+    command.env("ELASTICJOB_HISTORY", "none");
     command
 }
 

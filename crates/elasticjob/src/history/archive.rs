@@ -57,7 +57,7 @@ impl Archive {
                 Ok(_) => {}
                 // That it cannot be kept is said elsewhere.
                 Err(error) => {
-                    tracing::debug!(%error, "old history could not be forgotten this time")
+                    tracing::debug!(%error, "old history could not be forgotten this time");
                 }
             }
         }

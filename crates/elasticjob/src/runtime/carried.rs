@@ -22,7 +22,10 @@ impl Carried {
     }
 
     /// The thing that is carried here, if it is one of these.
-    #[cfg(feature = "log-capture")]
+    #[cfg_attr(
+        not(feature = "log-capture"),
+        expect(dead_code, reason = "only who captures the log asks")
+    )]
     pub(crate) fn get<T: Any + Send + Sync>() -> Option<Arc<T>> {
         CARRIED.try_with(|carried| carried.0.clone()).ok()??.downcast().ok()
     }
