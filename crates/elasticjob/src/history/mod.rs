@@ -10,15 +10,19 @@
 #[cfg(feature = "history")]
 mod archive;
 mod event;
+#[cfg(feature = "otel")]
+mod otel;
 mod output;
 mod recorder;
 mod sink;
 #[cfg(feature = "history")]
 mod store;
+mod trace;
 
+#[cfg(feature = "otel")]
+pub use self::otel::Spans;
 #[cfg(feature = "log-capture")]
 pub use self::output::{Layer, layer};
-pub(crate) use self::output::{Notebook, Notebooks};
 #[cfg(feature = "history")]
 pub use self::store::{
     Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
@@ -32,4 +36,8 @@ pub use self::{
     },
     recorder::{Counts, Recorder, Recording, Worth},
     sink::{Sink, SinkError},
+};
+pub(crate) use self::{
+    output::{Notebook, Notebooks},
+    trace::trace,
 };

@@ -268,9 +268,9 @@ impl Node {
         let mut recording = None;
         let mut chronicle = Chronicle::default();
         if let Some(recorder) = self.history {
-            let max_output = recorder.max_output();
+            let (max_output, is_traced) = (recorder.max_output(), recorder.is_traced());
             let started = recorder.start(&self.clock, &self.randomness, &mut scribes);
-            chronicle = Chronicle::new(started.clone(), max_output, &self.clock);
+            chronicle = Chronicle::new(started.clone(), max_output, is_traced, &self.clock);
             recording = Some(started);
         }
         let shared = Arc::new(Shared {

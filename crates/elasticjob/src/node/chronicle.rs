@@ -19,8 +19,8 @@ use tracing::Instrument;
 use crate::{
     execution::{Failure, Handler, Observer, Outcome, Output, Ran, Stream},
     history::{
-        AttemptId, Ended, Ending, Event, Missed, Notebook, Notebooks, Recording, Source, Started,
-        Status, StatusState, Why,
+        self, AttemptId, Ended, Ending, Event, Missed, Notebook, Notebooks, Recording, Source,
+        Started, Status, StatusState, Why,
     },
     job::{JobName, RunId, Shard, TaskId},
     runtime::Clock,
@@ -34,6 +34,7 @@ struct Book {
     recording: Recording,
     clock: Arc<dyn Clock>,
     host: Arc<str>,
+    is_traced: bool,
     notebooks: Arc<Notebooks>,
     /// Attempts that have begun and not ended.
     open: Mutex<HashMap<AttemptId, Open>>,
@@ -46,12 +47,17 @@ struct Open {
 }
 
 impl Chronicle {
-    /// Tells this recording, with at most so many bytes of what an attempt prints.
-    pub(super) fn new(recording: Recording, max_output: usize, clock: &Arc<dyn Clock>) -> Self {
+    /// Tells this recording, with at most so many bytes of what an attempt prints, and the trace it is in if somebody else knows that, too.
+    pub(super) fn new(
+        recording: Recording,
+        max_output: usize,
+        is_traced: bool,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
         let notebooks = Notebooks::new(recording.clone(), Arc::clone(clock), max_output);
         let host = rustix::system::uname().nodename().to_string_lossy().into();
         let (clock, open) = (Arc::clone(clock), Mutex::default());
-        Self(Some(Arc::new(Book { recording, clock, host, notebooks, open })))
+        Self(Some(Arc::new(Book { recording, clock, host, is_traced, notebooks, open })))
     }
 
     /// Tells what is printed while it is printed. For ever, if there is a history.
@@ -197,7 +203,8 @@ impl Observer for Book {
         } else {
             Source::Trigger { by: shard.triggered_by.clone() }
         };
-        let started = Started::of(shard, source, Arc::clone(&self.host), self.clock.now());
+        let mut started = Started::of(shard, source, Arc::clone(&self.host), self.clock.now());
+        started.trace = self.is_traced.then(|| history::trace(&shard.run));
         let (id, started) = (started.id, Arc::new(started));
         let open = Open { started: Arc::clone(&started), notebook: self.notebooks.open(shard) };
         self.lock().insert(id, open);

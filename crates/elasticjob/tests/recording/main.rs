@@ -5,3 +5,5 @@ mod capture;
 mod node;
 mod recorder;
 mod shelf;
+#[cfg(feature = "otel")]
+mod spans;

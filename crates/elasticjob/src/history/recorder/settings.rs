@@ -38,6 +38,7 @@ pub struct Recorder {
     pub(super) room: Room,
     pub(super) pace: Pace,
     output_limit: usize,
+    is_traced: bool,
     #[cfg(feature = "history")]
     pub(super) archives: Vec<(Arc<Archive>, Retention)>,
 }
@@ -56,6 +57,7 @@ impl Recorder {
                 answer: Duration::from_secs(30),
             },
             output_limit: 256 * 1024,
+            is_traced: false,
             #[cfg(feature = "history")]
             archives: Vec::new(),
         }
@@ -83,6 +85,13 @@ impl Recorder {
         let archive = Arc::new(Archive::new(url));
         self.archives.push((Arc::clone(&archive), retention));
         self.sink("history", archive)
+    }
+
+    /// Every run and every attempt of a shard is a span for a collector, too, and attempts say which trace they are in. The sink is called `spans`.
+    #[cfg(feature = "otel")]
+    pub fn spans(mut self, spans: crate::history::Spans) -> Self {
+        self.is_traced = true;
+        self.sink("spans", Arc::new(spans))
     }
 
     /// Where events wait while their sink cannot keep them, for this process or the next. Several processes may share the folder. Without, they
@@ -122,6 +131,11 @@ impl Recorder {
     /// How many bytes of what an attempt of a shard prints are kept.
     pub fn max_output(&self) -> usize {
         self.output_limit
+    }
+
+    /// Whether attempts say which trace they are in.
+    pub fn is_traced(&self) -> bool {
+        self.is_traced
     }
 
     /// Starts a writer for each sink, among `tasks`. A node does this by itself.
