@@ -12,9 +12,9 @@ async fn what_a_worker_runs_is_kept_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("deep/history.db").display());
     let mut process = scene.run(&["--health-listen", "0", "--history", &url]);
+    assert!(process.logged("the node starts").contains(&url));
     let line: serde_json::Value = serde_json::from_str(&process.logged("health is told")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
-    assert!(process.logged("the node starts").contains(&url));
     for _ in 0..3 {
         process.logged("shard ended");
     }
