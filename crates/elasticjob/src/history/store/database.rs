@@ -1,10 +1,10 @@
 //! The three kinds of pools behind one face.
 
-use std::{fs, time::Duration};
+use std::{borrow::Cow, fs, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, Column, Executor, MySqlPool, PgPool, Row, SqlitePool, TypeInfo,
+    AssertSqlSafe, Column, Executor, MySqlPool, PgPool, Row, SqlSafeStr, SqlitePool, TypeInfo,
     mysql::{MySqlPoolOptions, MySqlRow},
     postgres::{PgPoolOptions, PgRow},
     sqlite::{SqlitePoolOptions, SqliteRow},
@@ -15,6 +15,7 @@ use super::{
     error::{self, StoreError},
     select::{Select, Value},
     url::{HistoryUrl, Options},
+    write::Write,
 };
 
 /// How many connections a process has: history is written by one and asked by few.
@@ -170,21 +171,35 @@ impl Database {
     }
 
     /// All of these in one transaction; how many rows each changed.
-    pub(super) async fn transaction(
-        &self,
-        statements: &[(&'static str, String)],
-    ) -> Result<Vec<u64>, sqlx::Error> {
+    pub(super) async fn transaction(&self, writes: &[Write]) -> Result<Vec<u64>, sqlx::Error> {
         bounded(async {
-            let mut changed = Vec::with_capacity(statements.len());
+            let mut changed = Vec::with_capacity(writes.len());
             each!(&self.pool, pool => {
                 let mut transaction = match self.dialect() {
                     // Whoever asks first and writes then may be refused in the middle.
                     Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await?,
                     Dialect::Postgres | Dialect::Mysql => pool.begin().await?,
                 };
-                for (sql, rows) in statements {
-                    let done = sqlx::query(*sql).bind(rows.as_str()).execute(&mut *transaction).await?;
-                    changed.push(done.rows_affected());
+                for write in writes {
+                    let mut rows = 0;
+                    for (sql, values) in write.statements() {
+                        // A text that is another one for every number of rows is not worth remembering.
+                        let is_fixed = matches!(sql, Cow::Borrowed(_));
+                        let sql = match sql {
+                            Cow::Borrowed(sql) => sql.into_sql_str(),
+                            Cow::Owned(sql) => AssertSqlSafe(sql).into_sql_str(),
+                        };
+                        let mut query = sqlx::query(sql).persistent(is_fixed);
+                        for value in values {
+                            query = match value {
+                                Value::Int(number) => query.bind(number),
+                                Value::Text(text) => query.bind(text),
+                                Value::Null => query.bind(None::<String>),
+                            };
+                        }
+                        rows += query.execute(&mut *transaction).await?.rows_affected();
+                    }
+                    changed.push(rows);
                 }
                 transaction.commit().await?;
             });
@@ -202,6 +217,7 @@ impl Database {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
                     };
                 }
                 Ok(query.execute(pool).await?.rows_affected())
@@ -224,6 +240,7 @@ impl Database {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
                     };
                 }
                 let mut rows = query.fetch(pool);

@@ -2,7 +2,7 @@
 --
 -- `-- :table`, `-- :column` and `-- :index` are made where they are missing, in this order. The first two tables are the ancestor's, as it
 -- makes them; what we add to them may be null, so that it can go on writing. But for
--- `-- :look` each other statement takes one parameter: rows, as JSON.
+-- `-- :look` each other statement takes rows, as JSON: as one parameter, or by name, where it has `VALUES (…)` for one of them.
 
 -- :table JOB_EXECUTION_LOG
 CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
@@ -242,6 +242,9 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
 ORDER BY r.run_id
 ON DUPLICATE KEY UPDATE changes = ELASTICJOB_RUN.changes + 1
 
+-- Into a table that counts its rows, rows are put one by one: `VALUES (…)` is repeated for each of them. From a JSON_TABLE they would be
+-- put under a lock on the whole table, and two that do so wait for each other without an end.
+--
 -- Whether told first or last, an end is an end; a beginning never takes it back.
 -- :keep attempts
 INSERT INTO JOB_EXECUTION_LOG (
@@ -249,26 +252,12 @@ INSERT INTO JOB_EXECUTION_LOG (
     start_time, complete_time, run_id, due_ms, attempt, reason, token, source, triggered_by, outcome,
     started_ms, ended_ms, duration_ms, lateness_ms, total, instance, trace_id, failure_group
 )
-SELECT
-    r.id, r.job_name, r.task_id, r.hostname, r.ip, r.sharding_item, r.execution_source, r.failure_cause,
-    r.is_success, FROM_UNIXTIME(r.started_ms DIV 1000), FROM_UNIXTIME(r.ended_ms DIV 1000), r.run_id,
-    r.due_ms, r.attempt, r.reason, r.token, r.source, r.triggered_by, r.outcome, r.started_ms, r.ended_ms,
-    r.duration_ms, r.lateness_ms, r.total, r.instance, r.trace_id, r.failure_group
-FROM JSON_TABLE(?, '$[*]' COLUMNS (
-    id VARCHAR(40) PATH '$.id', job_name VARCHAR(100) PATH '$.job_name',
-    task_id VARCHAR(255) PATH '$.task_id', hostname VARCHAR(255) PATH '$.hostname',
-    ip VARCHAR(50) PATH '$.ip', sharding_item INT PATH '$.sharding_item',
-    execution_source VARCHAR(20) PATH '$.execution_source',
-    failure_cause VARCHAR(4000) PATH '$.failure_cause', is_success INT PATH '$.is_success',
-    run_id VARCHAR(150) PATH '$.run_id', due_ms BIGINT PATH '$.due_ms', attempt INT PATH '$.attempt',
-    reason VARCHAR(20) PATH '$.reason', token BIGINT PATH '$.token', source VARCHAR(20) PATH '$.source',
-    triggered_by VARCHAR(100) PATH '$.triggered_by', outcome VARCHAR(20) PATH '$.outcome',
-    started_ms BIGINT PATH '$.started_ms', ended_ms BIGINT PATH '$.ended_ms',
-    duration_ms BIGINT PATH '$.duration_ms', lateness_ms BIGINT PATH '$.lateness_ms',
-    total INT PATH '$.total', instance VARCHAR(100) PATH '$.instance',
-    trace_id VARCHAR(32) PATH '$.trace_id', failure_group VARCHAR(200) PATH '$.failure_group'
-)) AS r
-ORDER BY r.id
+VALUES (
+    :id, :job_name, :task_id, :hostname, :ip, :sharding_item, :execution_source, :failure_cause,
+    :is_success, FROM_UNIXTIME(:started_ms DIV 1000), FROM_UNIXTIME(:ended_ms DIV 1000), :run_id,
+    :due_ms, :attempt, :reason, :token, :source, :triggered_by, :outcome, :started_ms, :ended_ms,
+    :duration_ms, :lateness_ms, :total, :instance, :trace_id, :failure_group
+)
 ON DUPLICATE KEY UPDATE
     failure_cause = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_cause, VALUES(failure_cause)),
     is_success = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.is_success, VALUES(is_success)),
@@ -325,15 +314,10 @@ INSERT INTO JOB_STATUS_TRACE_LOG (
     id, job_name, original_task_id, task_id, slave_id, source, execution_type, sharding_item, state, message,
     creation_time, run_id
 )
-SELECT
-    r.id, r.job_name, '', r.task_id, r.slave_id, 'LITE_EXECUTOR', 'READY', r.sharding_item, r.state,
-    r.message, FROM_UNIXTIME(r.at_ms DIV 1000), r.run_id
-FROM JSON_TABLE(?, '$[*]' COLUMNS (
-    id VARCHAR(40) PATH '$.id', job_name VARCHAR(100) PATH '$.job_name',
-    task_id VARCHAR(255) PATH '$.task_id', slave_id VARCHAR(50) PATH '$.slave_id',
-    sharding_item VARCHAR(100) PATH '$.sharding_item', state VARCHAR(20) PATH '$.state',
-    message VARCHAR(4000) PATH '$.message', at_ms BIGINT PATH '$.at_ms', run_id VARCHAR(150) PATH '$.run_id'
-)) AS r
+VALUES (
+    :id, :job_name, '', :task_id, :slave_id, 'LITE_EXECUTOR', 'READY', :sharding_item, :state,
+    :message, FROM_UNIXTIME(:at_ms DIV 1000), :run_id
+)
 ON DUPLICATE KEY UPDATE id = JOB_STATUS_TRACE_LOG.id
 
 -- :keep missed
