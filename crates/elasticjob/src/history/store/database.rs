@@ -130,13 +130,16 @@ impl Database {
                 }
                 Options::Mysql(options) => {
                     let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
-                    // What others have committed since we began is to be seen once a row is ours.
+                    // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
                     let pool = pool.after_connect(|connection, _| {
                         Box::pin(async move {
-                            connection
-                                .execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                                .await
-                                .map(|_| ())
+                            for setting in [
+                                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                                "SET SESSION group_concat_max_len = 67108864",
+                            ] {
+                                connection.execute(setting).await?;
+                            }
+                            Ok(())
                         })
                     });
                     Pool::Mysql(

@@ -54,6 +54,7 @@ impl Store {
             Write::new(dialect, "lock runs", rows.runs.values())?,
             Write::new(dialect, "keep attempts", rows.attempts.values())?,
             Write::new(dialect, "settle runs", rows.runs.keys())?,
+            Write::after(dialect, "settle runs as found"),
             Write::new(dialect, "keep traces", rows.traces.values())?,
             Write::new(dialect, "keep missed", rows.missed.values())?,
             Write::new(dialect, "keep output", rows.output.values())?,

@@ -21,6 +21,7 @@ pub(super) struct Write {
 
 #[derive(Debug, Clone)]
 enum Rows {
+    None,
     /// All as one parameter.
     Json(String),
     /// One after the other, with the values by name.
@@ -47,9 +48,16 @@ impl Write {
         Ok(Some(Self { sql, rows }))
     }
 
+    /// The statement of this name, which goes on from the one before; nothing in a dialect that needs none.
+    pub(super) fn after(dialect: Dialect, name: &str) -> Option<Self> {
+        let sql = dialect.statement(name);
+        (!sql.is_empty()).then_some(Self { sql, rows: Rows::None })
+    }
+
     /// The same with a question mark for every character that is not ASCII.
     pub(super) fn only_ascii(&mut self) {
         match &mut self.rows {
+            Rows::None => {}
             Rows::Json(rows) => *rows = only_ascii(rows),
             Rows::Named(rows) => {
                 for value in rows.iter_mut().flat_map(Map::values_mut) {
@@ -64,6 +72,7 @@ impl Write {
     /// What is sent: statements with their parameters.
     pub(super) fn statements(&self) -> Vec<(Cow<'static, str>, Vec<Value>)> {
         match &self.rows {
+            Rows::None => vec![(Cow::Borrowed(self.sql), Vec::new())],
             Rows::Json(rows) => vec![(Cow::Borrowed(self.sql), vec![Value::Text(rows.clone())])],
             Rows::Named(rows) => rows.chunks(ROWS).map(|rows| self.with_values(rows)).collect(),
         }

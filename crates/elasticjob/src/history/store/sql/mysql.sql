@@ -267,47 +267,80 @@ ON DUPLICATE KEY UPDATE
     failure_group = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_group, VALUES(failure_group)),
     outcome = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.outcome, VALUES(outcome))
 
--- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number.
+-- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number. Found by a
+-- plain SELECT, which waits for nobody: an UPDATE that reads would lock what it reads.
 -- :settle runs
-UPDATE ELASTICJOB_RUN t
-JOIN (
-        SELECT
-            run_id,
-            COUNT(*) AS attempts,
-            SUM(CASE WHEN place = 1 THEN 1 ELSE 0 END) AS shards,
-            SUM(CASE WHEN place = 1 AND outcome = 'done' THEN 1 ELSE 0 END) AS done,
-            SUM(CASE WHEN place = 1 AND outcome IS NULL THEN 1 ELSE 0 END) AS running,
-            SUM(CASE WHEN place = 1 AND outcome = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
-            SUM(CASE WHEN place = 1 AND outcome NOT IN ('done', 'cancelled') THEN 1 ELSE 0 END) AS failed,
-            MIN(started_ms) AS started_ms,
-            MAX(ended_ms) AS ended_ms,
-            MIN(CASE WHEN place = 1 THEN failure END) AS failure,
-            MIN(trace_id) AS trace_id
-        FROM (
-            SELECT
-                e.run_id, e.outcome, e.started_ms, e.ended_ms, e.trace_id, SUBSTR(e.failure_cause, 1, 1000) AS failure,
-                ROW_NUMBER() OVER (
-                    PARTITION BY e.run_id, e.sharding_item ORDER BY e.token DESC, e.attempt DESC
-                ) AS place
-            FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS touched
-            JOIN JOB_EXECUTION_LOG e ON e.run_id = touched.run_id COLLATE utf8mb4_bin
-        ) a
-        GROUP BY run_id
-) s ON s.run_id = t.run_id
-SET
-    t.state = CASE
+SELECT JSON_ARRAYAGG(JSON_OBJECT(
+    'run_id', s.run_id,
+    'state', CASE
         WHEN s.running > 0 THEN 'running' WHEN s.failed > 0 THEN 'failed' WHEN s.cancelled > 0 THEN 'cancelled' ELSE 'done'
     END,
-    t.started_ms = s.started_ms,
-    t.ended_ms = CASE WHEN s.running = 0 THEN s.ended_ms END,
-    t.duration_ms = CASE WHEN s.running = 0 THEN s.ended_ms - s.started_ms END,
-    t.lateness_ms = CASE WHEN t.source = 'schedule' THEN GREATEST(0, s.started_ms - t.due_ms) END,
-    t.shards = s.shards,
-    t.done = s.done,
-    t.failed = s.failed,
-    t.attempts = s.attempts,
-    t.failure = s.failure,
-    t.trace_id = s.trace_id
+    'started_ms', s.started_ms,
+    'ended_ms', CASE WHEN s.running = 0 THEN s.ended_ms END,
+    'duration_ms', CASE WHEN s.running = 0 THEN s.ended_ms - s.started_ms END,
+    'shards', s.shards,
+    'done', s.done,
+    'failed', s.failed,
+    'attempts', s.attempts,
+    'failure', s.failure,
+    'trace_id', s.trace_id
+))
+FROM (
+    SELECT
+        run_id,
+        COUNT(*) AS attempts,
+        SUM(CASE WHEN place = 1 THEN 1 ELSE 0 END) AS shards,
+        SUM(CASE WHEN place = 1 AND outcome = 'done' THEN 1 ELSE 0 END) AS done,
+        SUM(CASE WHEN place = 1 AND outcome IS NULL THEN 1 ELSE 0 END) AS running,
+        SUM(CASE WHEN place = 1 AND outcome = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
+        SUM(CASE WHEN place = 1 AND outcome NOT IN ('done', 'cancelled') THEN 1 ELSE 0 END) AS failed,
+        MIN(started_ms) AS started_ms,
+        MAX(ended_ms) AS ended_ms,
+        MIN(CASE WHEN place = 1 THEN failure END) AS failure,
+        MIN(trace_id) AS trace_id
+    FROM (
+        SELECT STRAIGHT_JOIN
+            e.run_id, e.outcome, e.started_ms, e.ended_ms, e.trace_id, SUBSTR(e.failure_cause, 1, 1000) AS failure,
+            ROW_NUMBER() OVER (
+                PARTITION BY e.run_id, e.sharding_item ORDER BY e.token DESC, e.attempt DESC
+            ) AS place
+        FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS touched
+        JOIN JOB_EXECUTION_LOG e FORCE INDEX (ELASTICJOB_LOG_RUN) ON e.run_id = touched.run_id COLLATE utf8mb4_bin
+    ) a
+    GROUP BY run_id
+) s
+INTO @settled
+
+-- The rows are there, and ours: only what follows ON DUPLICATE KEY counts.
+-- :settle runs as found
+INSERT INTO ELASTICJOB_RUN (
+    run_id, job_name, due_ms, source, total, changes, state, started_ms, ended_ms, duration_ms, shards, done, failed,
+    attempts, failure, trace_id
+)
+SELECT
+    r.run_id, '', 0, '', 0, 0, r.state, r.started_ms, r.ended_ms, r.duration_ms, r.shards, r.done, r.failed, r.attempts,
+    r.failure, r.trace_id
+FROM JSON_TABLE(@settled, '$[*]' COLUMNS (
+    run_id VARCHAR(150) PATH '$.run_id', state VARCHAR(20) PATH '$.state', started_ms BIGINT PATH '$.started_ms',
+    ended_ms BIGINT PATH '$.ended_ms', duration_ms BIGINT PATH '$.duration_ms', shards INT PATH '$.shards',
+    done INT PATH '$.done', failed INT PATH '$.failed', attempts INT PATH '$.attempts',
+    failure VARCHAR(1000) PATH '$.failure', trace_id VARCHAR(32) PATH '$.trace_id'
+)) AS r
+ORDER BY r.run_id
+ON DUPLICATE KEY UPDATE
+    lateness_ms = IF(
+        ELASTICJOB_RUN.source = 'schedule', GREATEST(0, VALUES(started_ms) - ELASTICJOB_RUN.due_ms), NULL
+    ),
+    state = VALUES(state),
+    started_ms = VALUES(started_ms),
+    ended_ms = VALUES(ended_ms),
+    duration_ms = VALUES(duration_ms),
+    shards = VALUES(shards),
+    done = VALUES(done),
+    failed = VALUES(failed),
+    attempts = VALUES(attempts),
+    failure = VALUES(failure),
+    trace_id = VALUES(trace_id)
 
 -- :keep traces
 INSERT INTO JOB_STATUS_TRACE_LOG (
@@ -357,27 +390,26 @@ ON DUPLICATE KEY UPDATE
 
 -- What was cut goes, also where it is told again later.
 -- :drop cut
-DELETE o FROM ELASTICJOB_OUTPUT o
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (attempt_id VARCHAR(40) PATH '$')) AS touched
-    ON o.attempt_id = touched.attempt_id COLLATE utf8mb4_bin
-JOIN ELASTICJOB_OUTPUT_CUT c ON c.attempt_id = o.attempt_id AND o.part >= c.from_part AND o.part < c.to_part
+DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS (attempt_id VARCHAR(40) PATH '$')) AS touched
+STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT c ON c.attempt_id = touched.attempt_id COLLATE utf8mb4_bin
+STRAIGHT_JOIN ELASTICJOB_OUTPUT o ON o.attempt_id = c.attempt_id AND o.part >= c.from_part AND o.part < c.to_part
 
 -- :forget output
-DELETE t FROM ELASTICJOB_OUTPUT t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_OUTPUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget cuts
-DELETE t FROM ELASTICJOB_OUTPUT_CUT t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget traces
-DELETE t FROM JOB_STATUS_TRACE_LOG t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN JOB_STATUS_TRACE_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget attempts
-DELETE t FROM JOB_EXECUTION_LOG t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN JOB_EXECUTION_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget runs
-DELETE t FROM ELASTICJOB_RUN t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_RUN t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
