@@ -6,6 +6,7 @@ mod deploy;
 mod dev;
 mod doctor;
 mod files;
+mod history;
 mod look;
 mod metrics;
 mod pages;

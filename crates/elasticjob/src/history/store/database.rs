@@ -4,7 +4,8 @@ use std::{borrow::Cow, fs, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, Column, Executor, MySqlPool, PgPool, Row, SqlSafeStr, SqlitePool, TypeInfo,
+    AssertSqlSafe, Column, ConnectOptions, Connection, Executor, MySqlPool, PgPool, Row,
+    SqlSafeStr, SqlitePool, TypeInfo,
     mysql::{MySqlPoolOptions, MySqlRow},
     postgres::{PgPoolOptions, PgRow},
     sqlite::{SqlitePoolOptions, SqliteRow},
@@ -103,7 +104,7 @@ impl Columns for MySqlRow {
 }
 
 impl Database {
-    /// Connects once, so that what is wrong with the URL is said now.
+    /// Connects, so that what is wrong with the URL is said now.
     pub(super) async fn connect(url: &HistoryUrl) -> Result<Self, StoreError> {
         let shown = url.to_string();
         if let Some(folder) = url.file().and_then(|file| file.parent()) {
@@ -113,42 +114,40 @@ impl Database {
                 hint: "name a file in a folder that the process may write to".to_owned(),
             })?;
         }
-        let pool = async {
-            Ok(match &url.options {
-                Options::Sqlite(options) => {
-                    // A database in memory is its connection's own.
-                    let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
-                    let pool = SqlitePoolOptions::new().max_connections(connections);
-                    let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
-                    Pool::Sqlite(pool.connect_with((**options).clone()).await?)
-                }
-                Options::Postgres(options) => {
-                    let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
-                    Pool::Postgres(
-                        pool.acquire_timeout(CONNECT).connect_with((**options).clone()).await?,
-                    )
-                }
-                Options::Mysql(options) => {
-                    let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
-                    // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
-                    let pool = pool.after_connect(|connection, _| {
-                        Box::pin(async move {
-                            for setting in [
-                                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                                "SET SESSION group_concat_max_len = 67108864",
-                            ] {
-                                connection.execute(setting).await?;
-                            }
-                            Ok(())
-                        })
-                    });
-                    Pool::Mysql(
-                        pool.acquire_timeout(CONNECT).connect_with((**options).clone()).await?,
-                    )
-                }
-            })
+        let pool = match &url.options {
+            Options::Sqlite(options) => {
+                reached(&shown, &**options).await?;
+                // A database in memory is its connection's own.
+                let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
+                let pool = SqlitePoolOptions::new().max_connections(connections);
+                let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
+                Pool::Sqlite(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Postgres(options) => {
+                reached(&shown, &**options).await?;
+                let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Postgres(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Mysql(options) => {
+                reached(&shown, &**options).await?;
+                let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
+                // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
+                let pool = pool.after_connect(|connection, _| {
+                    Box::pin(async move {
+                        for setting in [
+                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                            "SET SESSION group_concat_max_len = 67108864",
+                        ] {
+                            connection.execute(setting).await?;
+                        }
+                        Ok(())
+                    })
+                });
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Mysql(pool.connect_lazy_with((**options).clone()))
+            }
         };
-        let pool = bounded(pool).await.map_err(|error| error::told(&shown, &error))?;
         Ok(Self { pool, shown })
     }
 
@@ -301,6 +300,19 @@ impl Found {
     pub(super) fn read(row: &dyn Columns) -> Result<Self, sqlx::Error> {
         Ok(Self { kind: row.word(0)?, table: row.word(1)?, name: row.word(2)? })
     }
+}
+
+/// Connects, once: a pool would try again and again where nobody listens.
+async fn reached<O>(shown: &str, options: &O) -> Result<(), StoreError>
+where
+    O: ConnectOptions<Connection: Sized>,
+{
+    let connection = bounded(options.connect()).await;
+    let closed = match connection {
+        Ok(connection) => connection.close().await,
+        Err(error) => Err(error),
+    };
+    closed.map_err(|error| error::told(shown, &error))
 }
 
 /// Ends what takes longer than anything should.
