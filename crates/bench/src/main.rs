@@ -9,6 +9,7 @@ use tokio::{
 };
 
 mod files;
+mod history;
 mod jobs;
 mod process;
 mod registry;
@@ -31,6 +32,8 @@ enum Benchmark {
     Registry(registry::Options),
     /// a thousand jobs in one process, on ZooKeeper
     Jobs,
+    /// shard-events per second into each database
+    History,
 }
 
 #[tokio::main]
@@ -73,6 +76,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     match benchmark {
         Benchmark::Registry(options) => registry::run(options).await,
         Benchmark::Jobs => jobs::run().await,
+        Benchmark::History => history::run().await,
     }
 }
 
