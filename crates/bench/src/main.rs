@@ -10,6 +10,7 @@ use tokio::{
 
 mod files;
 mod fires;
+mod history;
 mod jobs;
 mod process;
 mod registry;
@@ -34,6 +35,8 @@ enum Benchmark {
     Jobs,
     /// what a fire costs, without a history and with one
     Fires,
+    /// shard-events per second into each database
+    History,
 }
 
 #[tokio::main]
@@ -77,6 +80,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Registry(options) => registry::run(options).await,
         Benchmark::Jobs => jobs::run().await,
         Benchmark::Fires => fires::run().await,
+        Benchmark::History => history::run().await,
     }
 }
 

@@ -19,9 +19,12 @@ use crate::user::{self, User};
 /// How long the server may take to serve, or to end, on a machine that has a lot else to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 const USER: User = User { name: "nobody", group: "nogroup" };
-/// The server lets anybody in who says to be `test`, with every right there is.
-const FIRST_WORDS: &str = "CREATE USER test@'%'; GRANT ALL ON *.* TO test@'%' WITH GRANT OPTION; \
-     CREATE DATABASE test CHARACTER SET utf8mb4;";
+/// The server lets anybody in who says to be `test`, with every right there is. One statement a line: it reads no other file.
+const FIRST_WORDS: &str = "\
+CREATE USER test@'%';
+GRANT ALL ON *.* TO test@'%' WITH GRANT OPTION;
+CREATE DATABASE test CHARACTER SET utf8mb4;
+";
 
 /// A real MariaDB server on loopback. It does not wait for the disk: it is for tests.
 ///

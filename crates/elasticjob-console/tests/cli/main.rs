@@ -11,6 +11,7 @@ mod look;
 mod metrics;
 mod pages;
 mod process;
+mod recorded;
 mod run;
 mod scene;
 mod shard;

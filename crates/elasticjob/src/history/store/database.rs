@@ -1,10 +1,11 @@
 //! The three kinds of pools behind one face.
 
-use std::{fs, time::Duration};
+use std::{borrow::Cow, fs, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, Column, Executor, MySqlPool, PgPool, Row, SqlitePool, TypeInfo,
+    AssertSqlSafe, Column, ConnectOptions, Connection, Executor, MySqlPool, PgPool, Row,
+    SqlSafeStr, SqlitePool, TypeInfo,
     mysql::{MySqlPoolOptions, MySqlRow},
     postgres::{PgPoolOptions, PgRow},
     sqlite::{SqlitePoolOptions, SqliteRow},
@@ -15,6 +16,7 @@ use super::{
     error::{self, StoreError},
     select::{Select, Value},
     url::{HistoryUrl, Options},
+    write::Write,
 };
 
 /// How many connections a process has: history is written by one and asked by few.
@@ -102,7 +104,7 @@ impl Columns for MySqlRow {
 }
 
 impl Database {
-    /// Connects once, so that what is wrong with the URL is said now.
+    /// Connects, so that what is wrong with the URL is said now.
     pub(super) async fn connect(url: &HistoryUrl) -> Result<Self, StoreError> {
         let shown = url.to_string();
         if let Some(folder) = url.file().and_then(|file| file.parent()) {
@@ -112,39 +114,40 @@ impl Database {
                 hint: "name a file in a folder that the process may write to".to_owned(),
             })?;
         }
-        let pool = async {
-            Ok(match &url.options {
-                Options::Sqlite(options) => {
-                    // A database in memory is its connection's own.
-                    let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
-                    let pool = SqlitePoolOptions::new().max_connections(connections);
-                    let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
-                    Pool::Sqlite(pool.connect_with((**options).clone()).await?)
-                }
-                Options::Postgres(options) => {
-                    let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
-                    Pool::Postgres(
-                        pool.acquire_timeout(CONNECT).connect_with((**options).clone()).await?,
-                    )
-                }
-                Options::Mysql(options) => {
-                    let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
-                    // What others have committed since we began is to be seen once a row is ours.
-                    let pool = pool.after_connect(|connection, _| {
-                        Box::pin(async move {
-                            connection
-                                .execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                                .await
-                                .map(|_| ())
-                        })
-                    });
-                    Pool::Mysql(
-                        pool.acquire_timeout(CONNECT).connect_with((**options).clone()).await?,
-                    )
-                }
-            })
+        let pool = match &url.options {
+            Options::Sqlite(options) => {
+                reached(&shown, &**options).await?;
+                // A database in memory is its connection's own.
+                let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
+                let pool = SqlitePoolOptions::new().max_connections(connections);
+                let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
+                Pool::Sqlite(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Postgres(options) => {
+                reached(&shown, &**options).await?;
+                let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Postgres(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Mysql(options) => {
+                reached(&shown, &**options).await?;
+                let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
+                // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
+                let pool = pool.after_connect(|connection, _| {
+                    Box::pin(async move {
+                        for setting in [
+                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                            "SET SESSION group_concat_max_len = 67108864",
+                        ] {
+                            connection.execute(setting).await?;
+                        }
+                        Ok(())
+                    })
+                });
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Mysql(pool.connect_lazy_with((**options).clone()))
+            }
         };
-        let pool = bounded(pool).await.map_err(|error| error::told(&shown, &error))?;
         Ok(Self { pool, shown })
     }
 
@@ -170,21 +173,35 @@ impl Database {
     }
 
     /// All of these in one transaction; how many rows each changed.
-    pub(super) async fn transaction(
-        &self,
-        statements: &[(&'static str, String)],
-    ) -> Result<Vec<u64>, sqlx::Error> {
+    pub(super) async fn transaction(&self, writes: &[Write]) -> Result<Vec<u64>, sqlx::Error> {
         bounded(async {
-            let mut changed = Vec::with_capacity(statements.len());
+            let mut changed = Vec::with_capacity(writes.len());
             each!(&self.pool, pool => {
                 let mut transaction = match self.dialect() {
                     // Whoever asks first and writes then may be refused in the middle.
                     Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await?,
                     Dialect::Postgres | Dialect::Mysql => pool.begin().await?,
                 };
-                for (sql, rows) in statements {
-                    let done = sqlx::query(*sql).bind(rows.as_str()).execute(&mut *transaction).await?;
-                    changed.push(done.rows_affected());
+                for write in writes {
+                    let mut rows = 0;
+                    for (sql, values) in write.statements() {
+                        // A text that is another one for every number of rows is not worth remembering.
+                        let is_fixed = matches!(sql, Cow::Borrowed(_));
+                        let sql = match sql {
+                            Cow::Borrowed(sql) => sql.into_sql_str(),
+                            Cow::Owned(sql) => AssertSqlSafe(sql).into_sql_str(),
+                        };
+                        let mut query = sqlx::query(sql).persistent(is_fixed);
+                        for value in values {
+                            query = match value {
+                                Value::Int(number) => query.bind(number),
+                                Value::Text(text) => query.bind(text),
+                                Value::Null => query.bind(None::<String>),
+                            };
+                        }
+                        rows += query.execute(&mut *transaction).await?.rows_affected();
+                    }
+                    changed.push(rows);
                 }
                 transaction.commit().await?;
             });
@@ -202,6 +219,7 @@ impl Database {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
                     };
                 }
                 Ok(query.execute(pool).await?.rows_affected())
@@ -224,6 +242,7 @@ impl Database {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
                     };
                 }
                 let mut rows = query.fetch(pool);
@@ -281,6 +300,19 @@ impl Found {
     pub(super) fn read(row: &dyn Columns) -> Result<Self, sqlx::Error> {
         Ok(Self { kind: row.word(0)?, table: row.word(1)?, name: row.word(2)? })
     }
+}
+
+/// Connects, once: a pool would try again and again where nobody listens.
+async fn reached<O>(shown: &str, options: &O) -> Result<(), StoreError>
+where
+    O: ConnectOptions<Connection: Sized>,
+{
+    let connection = bounded(options.connect()).await;
+    let closed = match connection {
+        Ok(connection) => connection.close().await,
+        Err(error) => Err(error),
+    };
+    closed.map_err(|error| error::told(shown, &error))
 }
 
 /// Ends what takes longer than anything should.

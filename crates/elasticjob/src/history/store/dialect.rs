@@ -34,7 +34,7 @@ impl Dialect {
         })
     }
 
-    /// The statement of this name. All names are in all files: a test looks.
+    /// The statement of this name. All names are in all files, but for a few of MySQL's: a test looks.
     pub(super) fn statement(self, name: &str) -> &'static str {
         self.sections().find(|section| section.name == name).map_or("", |section| section.sql)
     }
@@ -112,7 +112,9 @@ mod tests {
             dialect.sections().map(|section| section.name).collect()
         };
         let mut mysql = names(Dialect::Mysql);
-        assert!(mysql.remove("index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID"));
+        for only in ["index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID", "settle runs as found"] {
+            assert!(mysql.remove(only), "{only}");
+        }
 
         assert_eq!(names(Dialect::Sqlite), names(Dialect::Postgres));
         assert_eq!(names(Dialect::Sqlite), mysql);

@@ -158,7 +158,7 @@ fn postgres(state: &str) -> Class {
 
 fn mysql(number: u16) -> Class {
     match number {
-        1213 | 1020 => Class::Again,
+        1213 | 1020 | 1467 => Class::Again,
         1205 | 1040 | 1203 | 1226 => Class::Later(BUSY),
         1053 | 1077..=1080 | 1152..=1161 | 1927 | 2002..=2013 => Class::Later(DOWN),
         1290 | 1792 | 1836 => Class::Later(READ_ONLY),

@@ -230,7 +230,7 @@ impl Store {
         select.filter("failure_group IS NOT NULL", []);
         select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
         span.of_millis(&mut select, "started_ms");
-        select.with(" GROUP BY failure_group, job_name ORDER BY 3 DESC LIMIT ?", [bound(limit)]);
+        select.with(" GROUP BY job_name, failure_group ORDER BY 3 DESC LIMIT ?", [bound(limit)]);
         let own = self.ask(&select, |row| {
             let key = (row.word(0)?, row.word(1)?);
             Ok((key, (row.number(2)?, row.number(3)?, row.number(4)?)))

@@ -1,7 +1,6 @@
 //! A batch becomes rows.
 
 use async_trait::async_trait;
-use serde::Serialize;
 
 use super::{
     super::{
@@ -11,6 +10,7 @@ use super::{
     Store,
     error::{is_character, is_collision},
     rows::Rows,
+    write::Write,
 };
 
 /// How often to begin again when somebody else wrote the same rows in another order.
@@ -22,19 +22,20 @@ impl Sink for Store {
         if batch.is_empty() {
             return Ok(());
         }
-        let mut statements = self.statements(&Rows::of(batch))?;
+        let writes = self.writes(&Rows::of(batch));
+        let mut writes = writes.map_err(|error| {
+            SinkError::Refused(format!("history cannot be written as JSON: {error}"))
+        })?;
         let mut tries = 1;
         let mut readable = false;
         loop {
-            match self.database.transaction(&statements).await {
+            match self.database.transaction(&writes).await {
                 Ok(_) => return Ok(()),
                 Err(error) if is_collision(&error) && tries < TRIES => tries += 1,
                 // Better a message with holes than none, and than all that would wait behind it.
                 Err(error) if is_character(&error) && !readable => {
                     readable = true;
-                    for (_, rows) in &mut statements {
-                        *rows = only_ascii(rows);
-                    }
+                    writes.iter_mut().for_each(Write::only_ascii);
                 }
                 Err(error) => return Err(self.database.told(&error).into()),
             }
@@ -43,42 +44,23 @@ impl Sink for Store {
 }
 
 impl Store {
-    fn statements(&self, rows: &Rows) -> Result<Vec<(&'static str, String)>, SinkError> {
-        let mut statements = Vec::new();
-        let mut add = |name: &str, rows: Result<Option<String>, SinkError>| {
-            if let Some(rows) = rows? {
-                statements.push((self.dialect().statement(name), rows));
-            }
-            Ok::<_, SinkError>(())
-        };
-        add("lock runs", json(rows.runs.values()))?;
-        add("keep attempts", json(rows.attempts.values()))?;
-        add("settle runs", json(rows.runs.keys()))?;
-        add("keep traces", json(rows.traces.values()))?;
-        add("keep missed", json(rows.missed.values()))?;
-        add("keep output", json(rows.output.values()))?;
-        add("keep cuts", json(rows.cuts.values()))?;
+    fn writes(&self, rows: &Rows) -> Result<Vec<Write>, serde_json::Error> {
+        let dialect = self.dialect();
         let mut touched: Vec<&String> = rows.output.keys().map(|(attempt, _)| attempt).collect();
         touched.extend(rows.cuts.keys());
         touched.sort();
         touched.dedup();
-        add("drop cut", json(touched.into_iter()))?;
-        Ok(statements)
+        let writes = [
+            Write::new(dialect, "lock runs", rows.runs.values())?,
+            Write::new(dialect, "keep attempts", rows.attempts.values())?,
+            Write::new(dialect, "settle runs", rows.runs.keys())?,
+            Write::after(dialect, "settle runs as found"),
+            Write::new(dialect, "keep traces", rows.traces.values())?,
+            Write::new(dialect, "keep missed", rows.missed.values())?,
+            Write::new(dialect, "keep output", rows.output.values())?,
+            Write::new(dialect, "keep cuts", rows.cuts.values())?,
+            Write::new(dialect, "drop cut", touched.into_iter())?,
+        ];
+        Ok(writes.into_iter().flatten().collect())
     }
-}
-
-/// Rows as a list; nothing for none.
-fn json<T: Serialize>(rows: impl ExactSizeIterator<Item = T>) -> Result<Option<String>, SinkError> {
-    if rows.len() == 0 {
-        return Ok(None);
-    }
-    let rows: Vec<T> = rows.collect();
-    let text = serde_json::to_string(&rows);
-    text.map(Some)
-        .map_err(|error| SinkError::Refused(format!("history cannot be written as JSON: {error}")))
-}
-
-/// The same with a question mark for every character that is not ASCII.
-fn only_ascii(text: &str) -> String {
-    text.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }

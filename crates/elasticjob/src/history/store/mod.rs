@@ -28,6 +28,7 @@ mod rows;
 mod schema;
 mod select;
 mod url;
+mod write;
 
 use std::sync::Arc;
 

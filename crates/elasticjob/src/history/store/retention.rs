@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Store, asked::bound, error::StoreError, select::Select};
+use super::{Store, asked::bound, error::StoreError, select::Select, write::Write};
 
 /// How many runs one transaction forgets: few enough that nobody waits for it.
 const STEP: usize = 200;
@@ -125,10 +125,10 @@ impl Store {
     }
 
     async fn forget(&self, runs: &[String]) -> Result<u64, StoreError> {
-        let runs = serde_json::Value::from(runs.to_vec()).to_string();
-        let statements =
-            ["forget runs", "forget attempts", "forget traces", "forget output", "forget cuts"]
-                .map(|name| (self.dialect().statement(name), runs.clone()));
+        let names =
+            ["forget runs", "forget attempts", "forget traces", "forget output", "forget cuts"];
+        let write = |name| Write::new(self.dialect(), name, runs.iter()).ok().flatten();
+        let statements: Vec<Write> = names.into_iter().filter_map(write).collect();
         let changed = self.database.transaction(&statements).await;
         let changed = changed.map_err(|error| self.database.told(&error))?;
         Ok(changed.first().copied().unwrap_or_default())

@@ -7,6 +7,7 @@ use super::dialect::Dialect;
 pub(super) enum Value {
     Int(i64),
     Text(String),
+    Null,
 }
 
 impl From<i64> for Value {

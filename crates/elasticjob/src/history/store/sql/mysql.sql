@@ -2,7 +2,7 @@
 --
 -- `-- :table`, `-- :column` and `-- :index` are made where they are missing, in this order. The first two tables are the ancestor's, as it
 -- makes them; what we add to them may be null, so that it can go on writing. But for
--- `-- :look` each other statement takes one parameter: rows, as JSON.
+-- `-- :look` each other statement takes rows, as JSON: as one parameter, or by name, where it has `VALUES (…)` for one of them.
 
 -- :table JOB_EXECUTION_LOG
 CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
@@ -181,10 +181,13 @@ CREATE INDEX ELASTICJOB_LOG_TIME ON JOB_EXECUTION_LOG (start_time, id)
 CREATE INDEX ELASTICJOB_LOG_INSTANCE ON JOB_EXECUTION_LOG (instance, start_time, run_id)
 
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FAILURE
-CREATE INDEX ELASTICJOB_LOG_FAILURE ON JOB_EXECUTION_LOG (failure_group, job_name, started_ms)
+CREATE INDEX ELASTICJOB_LOG_FAILURE ON JOB_EXECUTION_LOG (job_name, failure_group, started_ms)
 
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN
 CREATE INDEX ELASTICJOB_LOG_FOREIGN ON JOB_EXECUTION_LOG (run_id, start_time, id)
+
+-- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN_JOB
+CREATE INDEX ELASTICJOB_LOG_FOREIGN_JOB ON JOB_EXECUTION_LOG (run_id, job_name, start_time, id)
 
 -- :index ELASTICJOB_RUN ELASTICJOB_RUN_TIME
 CREATE INDEX ELASTICJOB_RUN_TIME ON ELASTICJOB_RUN (started_ms, run_id)
@@ -242,6 +245,9 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
 ORDER BY r.run_id
 ON DUPLICATE KEY UPDATE changes = ELASTICJOB_RUN.changes + 1
 
+-- Into a table that counts its rows, rows are put one by one: `VALUES (…)` is repeated for each of them. From a JSON_TABLE they would be
+-- put under a lock on the whole table, and two that do so wait for each other without an end.
+--
 -- Whether told first or last, an end is an end; a beginning never takes it back.
 -- :keep attempts
 INSERT INTO JOB_EXECUTION_LOG (
@@ -249,26 +255,12 @@ INSERT INTO JOB_EXECUTION_LOG (
     start_time, complete_time, run_id, due_ms, attempt, reason, token, source, triggered_by, outcome,
     started_ms, ended_ms, duration_ms, lateness_ms, total, instance, trace_id, failure_group
 )
-SELECT
-    r.id, r.job_name, r.task_id, r.hostname, r.ip, r.sharding_item, r.execution_source, r.failure_cause,
-    r.is_success, FROM_UNIXTIME(r.started_ms DIV 1000), FROM_UNIXTIME(r.ended_ms DIV 1000), r.run_id,
-    r.due_ms, r.attempt, r.reason, r.token, r.source, r.triggered_by, r.outcome, r.started_ms, r.ended_ms,
-    r.duration_ms, r.lateness_ms, r.total, r.instance, r.trace_id, r.failure_group
-FROM JSON_TABLE(?, '$[*]' COLUMNS (
-    id VARCHAR(40) PATH '$.id', job_name VARCHAR(100) PATH '$.job_name',
-    task_id VARCHAR(255) PATH '$.task_id', hostname VARCHAR(255) PATH '$.hostname',
-    ip VARCHAR(50) PATH '$.ip', sharding_item INT PATH '$.sharding_item',
-    execution_source VARCHAR(20) PATH '$.execution_source',
-    failure_cause VARCHAR(4000) PATH '$.failure_cause', is_success INT PATH '$.is_success',
-    run_id VARCHAR(150) PATH '$.run_id', due_ms BIGINT PATH '$.due_ms', attempt INT PATH '$.attempt',
-    reason VARCHAR(20) PATH '$.reason', token BIGINT PATH '$.token', source VARCHAR(20) PATH '$.source',
-    triggered_by VARCHAR(100) PATH '$.triggered_by', outcome VARCHAR(20) PATH '$.outcome',
-    started_ms BIGINT PATH '$.started_ms', ended_ms BIGINT PATH '$.ended_ms',
-    duration_ms BIGINT PATH '$.duration_ms', lateness_ms BIGINT PATH '$.lateness_ms',
-    total INT PATH '$.total', instance VARCHAR(100) PATH '$.instance',
-    trace_id VARCHAR(32) PATH '$.trace_id', failure_group VARCHAR(200) PATH '$.failure_group'
-)) AS r
-ORDER BY r.id
+VALUES (
+    :id, :job_name, :task_id, :hostname, :ip, :sharding_item, :execution_source, :failure_cause,
+    :is_success, FROM_UNIXTIME(:started_ms DIV 1000), FROM_UNIXTIME(:ended_ms DIV 1000), :run_id,
+    :due_ms, :attempt, :reason, :token, :source, :triggered_by, :outcome, :started_ms, :ended_ms,
+    :duration_ms, :lateness_ms, :total, :instance, :trace_id, :failure_group
+)
 ON DUPLICATE KEY UPDATE
     failure_cause = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_cause, VALUES(failure_cause)),
     is_success = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.is_success, VALUES(is_success)),
@@ -278,62 +270,90 @@ ON DUPLICATE KEY UPDATE
     failure_group = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_group, VALUES(failure_group)),
     outcome = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.outcome, VALUES(outcome))
 
--- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number.
+-- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number. Found by a
+-- plain SELECT, which waits for nobody: an UPDATE that reads would lock what it reads.
 -- :settle runs
-UPDATE ELASTICJOB_RUN t
-JOIN (
-        SELECT
-            run_id,
-            COUNT(*) AS attempts,
-            SUM(CASE WHEN place = 1 THEN 1 ELSE 0 END) AS shards,
-            SUM(CASE WHEN place = 1 AND outcome = 'done' THEN 1 ELSE 0 END) AS done,
-            SUM(CASE WHEN place = 1 AND outcome IS NULL THEN 1 ELSE 0 END) AS running,
-            SUM(CASE WHEN place = 1 AND outcome = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
-            SUM(CASE WHEN place = 1 AND outcome NOT IN ('done', 'cancelled') THEN 1 ELSE 0 END) AS failed,
-            MIN(started_ms) AS started_ms,
-            MAX(ended_ms) AS ended_ms,
-            MIN(CASE WHEN place = 1 THEN failure END) AS failure,
-            MIN(trace_id) AS trace_id
-        FROM (
-            SELECT
-                e.run_id, e.outcome, e.started_ms, e.ended_ms, e.trace_id, SUBSTR(e.failure_cause, 1, 1000) AS failure,
-                ROW_NUMBER() OVER (
-                    PARTITION BY e.run_id, e.sharding_item ORDER BY e.token DESC, e.attempt DESC
-                ) AS place
-            FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS touched
-            JOIN JOB_EXECUTION_LOG e ON e.run_id = touched.run_id COLLATE utf8mb4_bin
-        ) a
-        GROUP BY run_id
-) s ON s.run_id = t.run_id
-SET
-    t.state = CASE
+SELECT JSON_ARRAYAGG(JSON_OBJECT(
+    'run_id', s.run_id,
+    'state', CASE
         WHEN s.running > 0 THEN 'running' WHEN s.failed > 0 THEN 'failed' WHEN s.cancelled > 0 THEN 'cancelled' ELSE 'done'
     END,
-    t.started_ms = s.started_ms,
-    t.ended_ms = CASE WHEN s.running = 0 THEN s.ended_ms END,
-    t.duration_ms = CASE WHEN s.running = 0 THEN s.ended_ms - s.started_ms END,
-    t.lateness_ms = CASE WHEN t.source = 'schedule' THEN GREATEST(0, s.started_ms - t.due_ms) END,
-    t.shards = s.shards,
-    t.done = s.done,
-    t.failed = s.failed,
-    t.attempts = s.attempts,
-    t.failure = s.failure,
-    t.trace_id = s.trace_id
+    'started_ms', s.started_ms,
+    'ended_ms', CASE WHEN s.running = 0 THEN s.ended_ms END,
+    'duration_ms', CASE WHEN s.running = 0 THEN s.ended_ms - s.started_ms END,
+    'shards', s.shards,
+    'done', s.done,
+    'failed', s.failed,
+    'attempts', s.attempts,
+    'failure', s.failure,
+    'trace_id', s.trace_id
+))
+FROM (
+    SELECT
+        run_id,
+        COUNT(*) AS attempts,
+        SUM(CASE WHEN place = 1 THEN 1 ELSE 0 END) AS shards,
+        SUM(CASE WHEN place = 1 AND outcome = 'done' THEN 1 ELSE 0 END) AS done,
+        SUM(CASE WHEN place = 1 AND outcome IS NULL THEN 1 ELSE 0 END) AS running,
+        SUM(CASE WHEN place = 1 AND outcome = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
+        SUM(CASE WHEN place = 1 AND outcome NOT IN ('done', 'cancelled') THEN 1 ELSE 0 END) AS failed,
+        MIN(started_ms) AS started_ms,
+        MAX(ended_ms) AS ended_ms,
+        MIN(CASE WHEN place = 1 THEN failure END) AS failure,
+        MIN(trace_id) AS trace_id
+    FROM (
+        SELECT STRAIGHT_JOIN
+            e.run_id, e.outcome, e.started_ms, e.ended_ms, e.trace_id, SUBSTR(e.failure_cause, 1, 1000) AS failure,
+            ROW_NUMBER() OVER (
+                PARTITION BY e.run_id, e.sharding_item ORDER BY e.token DESC, e.attempt DESC
+            ) AS place
+        FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS touched
+        JOIN JOB_EXECUTION_LOG e FORCE INDEX (ELASTICJOB_LOG_RUN) ON e.run_id = touched.run_id COLLATE utf8mb4_bin
+    ) a
+    GROUP BY run_id
+) s
+INTO @settled
+
+-- The rows are there, and ours: only what follows ON DUPLICATE KEY counts.
+-- :settle runs as found
+INSERT INTO ELASTICJOB_RUN (
+    run_id, job_name, due_ms, source, total, changes, state, started_ms, ended_ms, duration_ms, shards, done, failed,
+    attempts, failure, trace_id
+)
+SELECT
+    r.run_id, '', 0, '', 0, 0, r.state, r.started_ms, r.ended_ms, r.duration_ms, r.shards, r.done, r.failed, r.attempts,
+    r.failure, r.trace_id
+FROM JSON_TABLE(@settled, '$[*]' COLUMNS (
+    run_id VARCHAR(150) PATH '$.run_id', state VARCHAR(20) PATH '$.state', started_ms BIGINT PATH '$.started_ms',
+    ended_ms BIGINT PATH '$.ended_ms', duration_ms BIGINT PATH '$.duration_ms', shards INT PATH '$.shards',
+    done INT PATH '$.done', failed INT PATH '$.failed', attempts INT PATH '$.attempts',
+    failure VARCHAR(1000) PATH '$.failure', trace_id VARCHAR(32) PATH '$.trace_id'
+)) AS r
+ORDER BY r.run_id
+ON DUPLICATE KEY UPDATE
+    lateness_ms = IF(
+        ELASTICJOB_RUN.source = 'schedule', GREATEST(0, VALUES(started_ms) - ELASTICJOB_RUN.due_ms), NULL
+    ),
+    state = VALUES(state),
+    started_ms = VALUES(started_ms),
+    ended_ms = VALUES(ended_ms),
+    duration_ms = VALUES(duration_ms),
+    shards = VALUES(shards),
+    done = VALUES(done),
+    failed = VALUES(failed),
+    attempts = VALUES(attempts),
+    failure = VALUES(failure),
+    trace_id = VALUES(trace_id)
 
 -- :keep traces
 INSERT INTO JOB_STATUS_TRACE_LOG (
     id, job_name, original_task_id, task_id, slave_id, source, execution_type, sharding_item, state, message,
     creation_time, run_id
 )
-SELECT
-    r.id, r.job_name, '', r.task_id, r.slave_id, 'LITE_EXECUTOR', 'READY', r.sharding_item, r.state,
-    r.message, FROM_UNIXTIME(r.at_ms DIV 1000), r.run_id
-FROM JSON_TABLE(?, '$[*]' COLUMNS (
-    id VARCHAR(40) PATH '$.id', job_name VARCHAR(100) PATH '$.job_name',
-    task_id VARCHAR(255) PATH '$.task_id', slave_id VARCHAR(50) PATH '$.slave_id',
-    sharding_item VARCHAR(100) PATH '$.sharding_item', state VARCHAR(20) PATH '$.state',
-    message VARCHAR(4000) PATH '$.message', at_ms BIGINT PATH '$.at_ms', run_id VARCHAR(150) PATH '$.run_id'
-)) AS r
+VALUES (
+    :id, :job_name, '', :task_id, :slave_id, 'LITE_EXECUTOR', 'READY', :sharding_item, :state,
+    :message, FROM_UNIXTIME(:at_ms DIV 1000), :run_id
+)
 ON DUPLICATE KEY UPDATE id = JOB_STATUS_TRACE_LOG.id
 
 -- :keep missed
@@ -373,27 +393,26 @@ ON DUPLICATE KEY UPDATE
 
 -- What was cut goes, also where it is told again later.
 -- :drop cut
-DELETE o FROM ELASTICJOB_OUTPUT o
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (attempt_id VARCHAR(40) PATH '$')) AS touched
-    ON o.attempt_id = touched.attempt_id COLLATE utf8mb4_bin
-JOIN ELASTICJOB_OUTPUT_CUT c ON c.attempt_id = o.attempt_id AND o.part >= c.from_part AND o.part < c.to_part
+DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS (attempt_id VARCHAR(40) PATH '$')) AS touched
+STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT c ON c.attempt_id = touched.attempt_id COLLATE utf8mb4_bin
+STRAIGHT_JOIN ELASTICJOB_OUTPUT o ON o.attempt_id = c.attempt_id AND o.part >= c.from_part AND o.part < c.to_part
 
 -- :forget output
-DELETE t FROM ELASTICJOB_OUTPUT t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_OUTPUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget cuts
-DELETE t FROM ELASTICJOB_OUTPUT_CUT t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget traces
-DELETE t FROM JOB_STATUS_TRACE_LOG t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN JOB_STATUS_TRACE_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget attempts
-DELETE t FROM JOB_EXECUTION_LOG t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN JOB_EXECUTION_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
 -- :forget runs
-DELETE t FROM ELASTICJOB_RUN t
-JOIN JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone ON t.run_id = gone.run_id COLLATE utf8mb4_bin
+DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
+STRAIGHT_JOIN ELASTICJOB_RUN t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
