@@ -1,6 +1,6 @@
 //! The three kinds of pools behind one face.
 
-use std::{borrow::Cow, fs, time::Duration};
+use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
@@ -24,7 +24,7 @@ const CONNECTIONS: u32 = 4;
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long one piece of work may take. A server that accepts and then says nothing would be waited for without an end.
-const WORK: Duration = Duration::from_secs(60);
+const WORK: Duration = Duration::from_mins(1);
 
 /// A database, connected when it is needed.
 #[derive(Debug)]
@@ -108,7 +108,9 @@ impl Database {
     pub(super) async fn connect(url: &HistoryUrl) -> Result<Self, StoreError> {
         let shown = url.to_string();
         if let Some(folder) = url.file().and_then(|file| file.parent()) {
-            fs::create_dir_all(folder).map_err(|error| StoreError::NotAuthorised {
+            // What jobs print may be nobody else's business.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| StoreError::NotAuthorised {
                 database: shown.clone(),
                 problem: format!("the folder {} cannot be made: {error}", folder.display()),
                 hint: "name a file in a folder that the process may write to".to_owned(),
@@ -174,7 +176,7 @@ impl Database {
 
     /// All of these in one transaction; how many rows each changed.
     pub(super) async fn transaction(&self, writes: &[Write]) -> Result<Vec<u64>, sqlx::Error> {
-        bounded(async {
+        bounded(Box::pin(async {
             let mut changed = Vec::with_capacity(writes.len());
             each!(&self.pool, pool => {
                 let mut transaction = match self.dialect() {
@@ -206,13 +208,13 @@ impl Database {
                 transaction.commit().await?;
             });
             Ok(changed)
-        })
+        }))
         .await
     }
 
     /// Does it, and says how many rows were changed.
     pub(super) async fn execute(&self, select: &Select) -> Result<u64, sqlx::Error> {
-        bounded(async {
+        bounded(Box::pin(async {
             each!(&self.pool, pool => {
                 let mut query = sqlx::query(AssertSqlSafe(select.text()));
                 for value in select.values() {
@@ -224,7 +226,7 @@ impl Database {
                 }
                 Ok(query.execute(pool).await?.rows_affected())
             })
-        })
+        }))
         .await
     }
 
@@ -234,7 +236,7 @@ impl Database {
         select: &Select,
         read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, sqlx::Error> {
-        bounded(async {
+        bounded(Box::pin(async {
             let mut found = Vec::new();
             each!(&self.pool, pool => {
                 let mut query = sqlx::query(AssertSqlSafe(select.text()));
@@ -251,7 +253,7 @@ impl Database {
                 }
             });
             Ok(found)
-        })
+        }))
         .await
     }
 
@@ -269,8 +271,8 @@ impl Database {
             .map_err(|error| self.told(&error))?;
             let done = async {
                 transaction.execute(lock).await.map_err(|error| self.told(&error))?;
-                let look = sqlx::query(self.dialect().statement("look"));
-                let rows = look.fetch_all(&mut *transaction).await;
+                let question = sqlx::query(self.dialect().statement("look"));
+                let rows = question.fetch_all(&mut *transaction).await;
                 let rows = rows.map_err(|error| self.told(&error))?;
                 let found: Result<Vec<Found>, _> = rows.iter().map(|row| Found::read(row)).collect();
                 for statement in plan(&found.map_err(|error| self.told(&error))?)? {

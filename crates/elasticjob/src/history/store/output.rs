@@ -52,7 +52,7 @@ pub struct OutputLine {
 
 struct Part {
     attempt: String,
-    part: i64,
+    number: i64,
     item: i64,
     content: String,
 }
@@ -88,7 +88,7 @@ impl Store {
         let parts = self.ask(&select, |row| {
             Ok(Part {
                 attempt: row.word(0)?,
-                part: row.number(1)?,
+                number: row.number(1)?,
                 item: row.number(2)?,
                 content: row.word(3)?,
             })
@@ -100,14 +100,14 @@ impl Store {
         for part in &parts {
             let next = output.position.next.entry(part.attempt.clone()).or_default();
             let left = cuts.get(&part.attempt);
-            if let Some(left) = left.filter(|left| *next < left.to && part.part >= left.to) {
+            if let Some(left) = left.filter(|left| *next < left.to && part.number >= left.to) {
                 output.lines.push(left.note(&part.attempt, first_time(&part.content)));
             }
-            let is_left_out = left.is_some_and(|left| (left.from..left.to).contains(&part.part));
+            let is_left_out = left.is_some_and(|left| (left.from..left.to).contains(&part.number));
             if !is_left_out {
                 output.lines.extend(part.lines());
             }
-            *next = part.part + 1;
+            *next = part.number + 1;
         }
         output.lines.sort_by_key(|line| line.at);
         Ok(output)
