@@ -126,6 +126,13 @@ impl Mirror {
             if event.is_none() {
                 return Ok(());
             }
+            // A snapshot is walked while it is waited for, and only then.
+            if !tree.is_current() || !pages.is_current() {
+                if !tree.is_current() {
+                    self.cut_off();
+                }
+                continue;
+            }
             let mut pause = GATHER;
             // Until all that is known to have changed was read.
             loop {
@@ -137,7 +144,6 @@ impl Mirror {
                     gathered.page(&event, ledger.path());
                 }
                 if !tree.is_current() {
-                    self.cut_off();
                     break;
                 }
                 match self.catch_up(&mut gathered, admin, clock).await {
