@@ -16,7 +16,7 @@ use elasticjob::{
     admin::{Admin, AdminError, Outline},
     coordination::tree::{JobTree, Part, Place},
     job::JobName,
-    registry::{Error, Event, Namespace, Path, Registry},
+    registry::{Error, Event, Namespace, Path, Registry, SessionState},
     runtime::Clock,
 };
 use futures_util::future::join_all;
@@ -117,9 +117,20 @@ impl Mirror {
         })?;
         let mut tree = registry.watch(namespace.path()).await?;
         let mut pages = registry.watch(ledger.path()).await?;
+        let mut states = registry.session().states();
         let mut gathered = Gathered::default();
         loop {
             let event = tokio::select! {
+                // A watch says nothing while it is cut off.
+                state = states.next() => {
+                    if matches!(state, Some(SessionState::Suspended(_) | SessionState::Lost(_))) {
+                        self.cut_off();
+                    }
+                    match state {
+                        Some(_) => continue,
+                        None => return Ok(()),
+                    }
+                }
                 event = tree.next() => event.map(|event| self.note(&event, namespace, &mut gathered)),
                 event = pages.next() => event.map(|event| gathered.page(&event, ledger.path())),
             };

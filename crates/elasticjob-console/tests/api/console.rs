@@ -43,7 +43,7 @@ impl Console {
         self.process.ended();
         let mut process = run(self.folder.path(), registries);
         let address = address(&mut process);
-        assert!(!process.log().contains("account"), "{}", process.log());
+        assert!(!process.log().contains("account   "), "{}", process.log());
         Self { address, process, ..self }
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     console::Console,
     http::request,
+    process::elasticjob,
     scene::{ADDRESS, Scene, settle},
 };
 
@@ -207,7 +208,9 @@ async fn crons_and_deals_need_no_registry() {
     assert_eq!((wrong.problem().0, wrong.json()["field"].clone()), (422, json!("expression")));
     let plan = json!({ "jobName": "j", "shardingTotalCount": 3, "instances": ["10.0.0.1@-@1", "10.0.0.2@-@2"] });
     let dealt = admin.send(request("POST", "/api/v1/plan").json(&plan)).json();
-    assert_eq!(dealt, json!(["10.0.0.1@-@1", "10.0.0.2@-@2", "10.0.0.1@-@1"]));
+    let arguments = ["--job", "j", "--total", "3", "--instance", "10.0.0.1@-@1", "10.0.0.2@-@2"];
+    let printed = elasticjob(&[&["shard", "plan", "-o", "json"], &arguments[..]].concat());
+    assert_eq!(dealt, serde_json::from_str::<Value>(&printed.stdout).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

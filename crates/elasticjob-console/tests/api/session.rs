@@ -128,7 +128,7 @@ async fn everybody_may_what_their_role_says_and_no_more() {
     let urls = [format!("shop={}", scene.url), format!("other={}", scene.url)];
     let console = Console::start(&[&urls[0], &urls[1]]);
     let [viewer, operator, admin] = ["viewer", "operator", "admin"]
-        .map(|role| console.somebody(role, &json!({ "shop": role })));
+        .map(|role| console.somebody(&format!("a-{role}"), &json!({ "shop": role })));
     let job = "/api/v1/r/shop/jobs/settle";
 
     for visitor in [&viewer, &operator, &admin] {
