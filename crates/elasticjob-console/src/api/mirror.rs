@@ -53,7 +53,7 @@ pub(crate) struct Mirror {
 }
 
 /// What the mirror shows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) jobs: BTreeMap<String, Arc<Outline>>,
     /// What comes and goes, by job.
@@ -261,7 +261,9 @@ impl Mirror {
         if std::mem::take(&mut gathered.is_whole) {
             self.say(Change::All);
         } else {
-            shards.into_iter().for_each(|job| self.say(Change::Shards(job)));
+            for job in shards {
+                self.say(Change::Shards(job));
+            }
         }
         Ok(())
     }
@@ -310,17 +312,13 @@ impl Gathered {
 impl Seen {
     /// Says whether that is news.
     fn put(&mut self, job: &str, outline: Option<Arc<Outline>>) -> bool {
-        match outline {
-            Some(outline) => {
-                let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
-                self.jobs.insert(job.to_owned(), outline);
-                is_news
-            }
-            None => {
-                self.bustle.remove(job);
-                self.jobs.remove(job).is_some()
-            }
-        }
+        let Some(outline) = outline else {
+            self.bustle.remove(job);
+            return self.jobs.remove(job).is_some();
+        };
+        let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
+        self.jobs.insert(job.to_owned(), outline);
+        is_news
     }
 
     fn bustle(&mut self, job: &str, is_there: bool, shard: u32, part: Part) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     console::Console,
-    http::{Answer, request},
+    http::{Answer, Request, request},
     scene::{ADDRESS, Scene, settle},
 };
 
@@ -29,7 +29,7 @@ async fn the_third_generation_logs_in_and_gets_envelopes() {
         login(&console.password).json()["model"]["accessToken"].as_str().unwrap().to_owned();
     let send = |method: &str, path: &str, body: Option<Value>| -> Answer {
         let request = request(method, path).header("access-token", &token);
-        console.send(&body.iter().fold(request, |request, body| request.json(body)))
+        console.send(&body.iter().fold(request, Request::json))
     };
     let model = |method: &str, path: &str| {
         let answer = send(method, path, None);

@@ -54,14 +54,16 @@ impl Request {
     pub(crate) fn open(&self, address: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", self.method, self.path);
-        if !self.headers.iter().any(|(name, _)| name == "host") {
-            head += &format!("host: {address}\r\n");
-        }
-        for (name, value) in &self.headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += &format!("content-length: {}\r\n\r\n", self.body.len());
+        let is_named = self.headers.iter().any(|(name, _)| name == "host");
+        let host = if is_named { String::new() } else { format!("host: {address}\r\n") };
+        let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let head = format!(
+            "{} {} HTTP/1.1\r\nconnection: close\r\n{host}{}content-length: {}\r\n\r\n",
+            self.method,
+            self.path,
+            headers.collect::<String>(),
+            self.body.len()
+        );
         stream.write_all(head.as_bytes()).unwrap();
         // Who refuses a body may do so before it was sent.
         let _ = stream.write_all(&self.body);

@@ -21,7 +21,7 @@ fn listen(
     let mut name = String::new();
     lines.filter_map(move |line| {
         if let Some(event) = line.strip_prefix("event: ") {
-            name = event.to_owned();
+            event.clone_into(&mut name);
         }
         let data = line.strip_prefix("data: ")?;
         Some((name.clone(), serde_json::from_str(data).unwrap()))
