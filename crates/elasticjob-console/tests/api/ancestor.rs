@@ -143,3 +143,26 @@ async fn a_get_that_changes_something_is_not_done_for_a_cookie() {
     assert_eq!(console.send(&sent).status, 204);
     assert_eq!(admin.data("/api/v1/audit?action=job.trigger")["items"][0]["via"], "token ci");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_and_password_with_every_request_are_good_until_the_password_changes() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    // "admin:correct horse"
+    let basic = "Basic YWRtaW46Y29ycmVjdCBob3JzZQ==";
+    let send = |method: &str, path: &str| {
+        console.send(&request(method, path).header("authorization", basic))
+    };
+    assert_eq!(send("GET", "/api/jobs/count").status, 401);
+    console.admin().put("/api/v1/accounts/admin", &json!({ "password": "correct horse" }));
+
+    for _ in 0..20 {
+        assert_eq!(send("GET", "/api/jobs/count").text, "1");
+    }
+    assert_eq!(send("GET", "/api/jobs/settle/trigger").status, 204);
+
+    let admin = console.login("admin", "correct horse");
+    admin.put("/api/v1/accounts/admin", &json!({ "password": "another horse" }));
+    assert_eq!(send("GET", "/api/jobs/count").status, 401, "not even for a moment");
+}

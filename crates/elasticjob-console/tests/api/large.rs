@@ -33,7 +33,7 @@ async fn ten_thousand_jobs_are_listed_without_asking_the_registry() {
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
     let began = SystemClock.monotonic();
-    assert_eq!(admin.data("/api/v1/r/shop/jobs")["total"], JOBS);
+    admin.until("/api/v1/r/shop/jobs", |page| page["total"] == JOBS);
     let first = SystemClock.monotonic().saturating_since(began);
 
     // The registry is gone: what is listed now was not asked for.
