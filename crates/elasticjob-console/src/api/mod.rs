@@ -7,7 +7,7 @@
 //!                                                                             lists, events ◀──┘
 //! ```
 //!
-//! * [`server`] — settings, listening, all routes put together; [`guard`] — what every request is held to; [`state`] — what all requests share.
+//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
 //! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
 //! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
@@ -36,10 +36,12 @@ mod servers;
 mod server;
 mod shards;
 mod state;
+mod tls;
 mod tools;
 mod trigger;
 
 pub(crate) use self::{
     registries::Adding,
     server::{Console, First, Listening},
+    tls::Identity,
 };

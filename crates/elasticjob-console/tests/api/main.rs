@@ -16,3 +16,4 @@ mod registries;
 #[path = "../cli/scene.rs"]
 mod scene;
 mod session;
+mod tls;

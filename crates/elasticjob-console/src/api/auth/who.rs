@@ -1,6 +1,6 @@
 //! The one who asks.
 
-use std::{marker::PhantomData, net::SocketAddr, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -17,6 +17,7 @@ use crate::api::{
     extract::part,
     problem::{Code, Problem},
     registries::{Place, unknown},
+    server::Peer,
     state::Shared,
 };
 
@@ -174,8 +175,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Where a request comes from.
 pub(crate) fn address(parts: &Parts) -> Option<String> {
-    let from = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-    from.map(|ConnectInfo(address)| address.ip().to_canonical().to_string())
+    let from = parts.extensions.get::<ConnectInfo<Peer>>();
+    from.map(|ConnectInfo(Peer(address))| address.ip().to_canonical().to_string())
 }
 
 impl Who {
