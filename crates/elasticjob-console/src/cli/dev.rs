@@ -28,6 +28,9 @@ pub(super) struct Dev {
     /// Where the registry listens: an address, or a port of this machine alone; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181", value_parser = address)]
     registry_listen: SocketAddr,
+    /// Where the console listens, on this machine alone [default: 127.0.0.1:8899, or a free port if that is taken]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<SocketAddr>,
     /// Jobs that this process runs, too, as `run` does
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
@@ -48,6 +51,7 @@ impl Dev {
             listen: self.registry_listen,
             data: self.data,
             demo: self.demo,
+            console: self.listen,
             worker,
             history: history.zip(self.kept.url(None)),
         };

@@ -1,6 +1,7 @@
 //! The words of the command line. One file for each noun; here are the words all of them share.
 
 mod completions;
+mod console;
 mod cron;
 mod dev;
 mod doctor;
@@ -16,6 +17,7 @@ mod site;
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
 
+pub(crate) use self::shard::deal;
 use crate::{error::Error, logs::LogFormat, output::Format};
 
 /// Where a registry is if nobody says anything.
@@ -77,6 +79,8 @@ enum Command {
     /// One worker of the demonstration
     #[command(hide = true)]
     DemoWorker(dev::DemoWorker),
+    /// Serves the console: an API and web pages to look at registries and steer what runs there
+    Console(console::Console),
     /// Shows and steers jobs
     #[command(subcommand)]
     Job(job::Job),
@@ -107,6 +111,7 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Run(run) => run.run(&global, supervisor),
         Command::Dev(dev) => dev.run(&global, supervisor),
         Command::DemoWorker(worker) => worker.run(&global, supervisor),
+        Command::Console(console) => console.run(&global),
         Command::Job(job) => job.run(&global),
         Command::Shard(shard) => shard.run(&global),
         Command::Server(server) => server.run(&global),

@@ -161,8 +161,12 @@ impl Sink for Spans {
 
 /// Whether shards ran and have ended: what never began has no span.
 fn is_end(status: &Status) -> bool {
-    !matches!(status.state, StatusState::Staging | StatusState::Running)
-        && !(status.state == StatusState::Finished && !status.message.is_empty())
+    match status.state {
+        StatusState::Staging | StatusState::Running => false,
+        // It says why nothing ran.
+        StatusState::Finished => status.message.is_empty(),
+        _ => true,
+    }
 }
 
 fn attempt(ended: &Ended) -> Value {
