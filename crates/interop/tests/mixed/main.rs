@@ -3,10 +3,13 @@
 //! Every instance is a process: JVMs with the driver of `interop/`, and Rust processes that are its twin (`src/main.rs`). Both take the same
 //! orders and say the same words, so a scenario can be told of either.
 
+mod configuration;
+mod console;
 mod deaths;
 mod membership;
 mod peer;
 mod record;
+mod runs;
 mod scene;
 
 use crate::scene::Ground;
@@ -48,4 +51,15 @@ on_both_grounds! {
     deaths::a_job_whose_whole_cluster_was_killed_goes_on_once_rust_joins
     deaths::a_cut_shorter_than_the_session_costs_rust_nothing
     deaths::rust_does_not_take_a_java_reconnect_for_a_death
+    console::the_java_console_manages_rust_instances
+    console::the_rust_console_manages_java_instances
+    console::a_dump_says_the_same_in_both_languages
+    configuration::a_configuration_is_the_same_document_on_both_sides
+    configuration::what_either_side_stores_the_other_reads_and_obeys
+    runs::rust_joins_during_a_long_run_of_java
+    runs::java_joins_during_a_long_run_of_rust
+    runs::what_was_missed_is_made_up_for_by_either_side
+    runs::a_once_listener_is_called_once_for_a_fire_of_both_sides
+    runs::a_script_is_given_the_same_arguments_to_the_byte
+    runs::a_request_is_the_same_to_the_byte
 }
