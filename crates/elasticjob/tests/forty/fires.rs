@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::job::{CatchUp, Job, Reason};
+use elasticjob::job::{CatchUp, Job, Misfire, Reason};
 
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
@@ -137,4 +137,26 @@ impl MakeWriter<'_> for Log {
     fn make_writer(&self) -> Self {
         self.clone()
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_fire_runs_right_after_our_own_run_beside_java_too() {
+    let stage = Stage::new().await;
+    let slow = Book::closed();
+    let every_two = job(2).cron("0/2 * * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let (_node, _line) = stage.node(1, every_two, &slow).await;
+    let java = stage.java("10.0.0.9@-@4711").await;
+    stage.pass_seconds(1).await;
+    assert_eq!(stage.owners(2).await[0], java.id);
+
+    // Begins at :02, ends at :07; :04 and :06 were due meanwhile, and nobody but us can have run it then.
+    stage.pass_seconds(6).await;
+    slow.let_end();
+    stage.settle().await;
+
+    let expected = [
+        (1, "2026-11-15T06:00:02Z".to_owned(), Reason::Due),
+        (1, "2026-11-15T06:00:06Z".to_owned(), Reason::Misfire),
+    ];
+    assert_eq!(due(&slow.tries()), expected);
 }

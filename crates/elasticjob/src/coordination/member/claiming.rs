@@ -44,6 +44,8 @@ pub(super) struct Releasing {
 pub(super) struct Held {
     /// The transaction of the claim.
     claimed_in: Zxid,
+    /// When it was claimed, by our clock.
+    since: Timestamp,
     /// The page the claim wrote, and in which version.
     page: Page,
     version: Version,
@@ -171,11 +173,11 @@ impl Actor {
             Why::CatchUp => !has_started && stake.seen.page.due_at.is_some(),
             Why::Late { since } => {
                 let (shard, due_at) = (stake.shard, request.fire.due_at);
-                // Java keeps no ledger: what it ran looks as if nobody had.
+                // Java keeps no ledger: what it ran looks as if nobody had. What was due while we ran it nobody else can have run.
                 let is_known_missed = request.fire.run.is_scheduled()
                     && due_at > *since
                     && self.presence.was_to_run(shard, due_at)
-                    && !self.has_java();
+                    && (!self.has_java() || self.memory.ran_at(shard, due_at));
                 // A mark does not say what was missed. Once the last fire has been started nothing before it is missed any more: whoever
                 // left the mark did not know of that run yet.
                 !has_started && (is_known_missed || self.is_missed(shard))
@@ -232,7 +234,7 @@ impl Actor {
         cancel: &Cancel,
     ) -> Vec<ClaimedShard> {
         let versions = steps.pages(committed);
-        let now_ms = self.clock.now().as_millisecond();
+        let now = self.clock.now();
         let created: BTreeSet<Path> = steps.created().cloned().collect();
         let mut shards = Vec::new();
         for stake in stakes {
@@ -249,7 +251,7 @@ impl Actor {
                     data: self.me.to_string().into(),
                     version: Version(0),
                     created: committed.zxid,
-                    written_at_ms: now_ms,
+                    written_at_ms: now.as_millisecond(),
                 };
                 let path = self.tree.shard(shard, part);
                 if created.contains(&path) {
@@ -264,6 +266,7 @@ impl Actor {
             });
             let claim = Held {
                 claimed_in: committed.zxid,
+                since: now,
                 page,
                 version,
                 stake: stake.clone(),
@@ -475,7 +478,12 @@ impl Actor {
         for (shard, version) in steps.pages(&committed) {
             let page = pages.iter().find(|(written, _)| *written == shard).map(|(_, page)| page);
             let page = page.cloned().unwrap_or_default();
-            self.held.remove(&shard);
+            if let Some(held) = self.held.remove(&shard)
+                && held.is_monitored
+                && !held.hold.is_lost()
+            {
+                self.memory.ran.insert(shard, held.since..=self.clock.now());
+            }
             self.pages.insert(shard, Seen { page, version: Some(version) });
         }
         Ok(())

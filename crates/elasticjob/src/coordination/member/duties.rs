@@ -2,8 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     time::Duration,
 };
+
+use jiff::Timestamp;
 
 use crate::{
     coordination::{
@@ -63,6 +66,8 @@ pub(super) struct Memory {
     pub(super) doubts: BTreeMap<String, Monotonic>,
     /// Shards that were seen running since they were flagged: what was lost has been made up for.
     pub(super) ran_since_flagged: BTreeSet<u32>,
+    /// From when to when we last ran each shard, by our clock, with a claim that everybody could see and nobody took away.
+    pub(super) ran: BTreeMap<u32, RangeInclusive<Timestamp>>,
     /// Marks that were there before anybody was: nobody waits for what they stand for.
     pub(super) leftover_marks: BTreeSet<u32>,
     /// Shards that were ours when the owner was last told that it may run them.
@@ -87,6 +92,11 @@ impl Memory {
         let tick = if self.undecided.is_empty() { TICK } else { SOON };
         self.next_tick = Some(now + tick.mul_f64(0.8 + 0.4 * randomness.fraction()));
         self.reconciled_at.get_or_insert(now);
+    }
+
+    /// Whether we ran this shard at that instant, and so nobody else did.
+    pub(super) fn ran_at(&self, shard: u32, when: Timestamp) -> bool {
+        self.ran.get(&shard).is_some_and(|span| span.contains(&when))
     }
 
     /// When the first of those in doubt counts as dead.
