@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::job::{CatchUp, Job, Misfire, Reason};
+use elasticjob::{
+    coordination::tree::Part,
+    job::{CatchUp, Job, Misfire, Reason},
+};
 
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
@@ -159,4 +162,28 @@ async fn a_late_fire_runs_right_after_our_own_run_beside_java_too() {
         (1, "2026-11-15T06:00:06Z".to_owned(), Reason::Misfire),
     ];
     assert_eq!(due(&slow.tries()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_does_not_wait_for_ever_for_one_who_began_to_deal_and_does_not_lead() {
+    let stage = Stage::new().await;
+    let book = Book::open();
+    let (_node, _line) = stage.node(1, job(2).cron("0/5 * * * * ?").unwrap(), &book).await;
+    let java = stage.java("10.0.0.9@-@4711").await;
+    stage.pass_seconds(1).await;
+    let owners = stage.owners(2).await;
+
+    // A Java leader whose job is shut down while it deals, in a process that lives on.
+    java.ephemeral(&stage.tree.processing(), "").await;
+    stage.remove(&stage.tree.shard(0, Part::Owner)).await;
+    stage.remove(&stage.tree.shard(1, Part::Owner)).await;
+    stage.pass_seconds(5).await;
+    assert!(stage.is_there(&stage.tree.processing()).await, "it may still come to an end");
+    stage.pass_seconds(6).await;
+
+    assert!(!stage.is_there(&stage.tree.processing()).await);
+    assert_eq!(stage.owners(2).await, owners);
+    book.clear();
+    stage.pass_seconds(5).await;
+    assert_eq!(book.what(), [(1, Reason::Due)]);
 }
