@@ -187,3 +187,27 @@ async fn a_leader_does_not_wait_for_ever_for_one_who_began_to_deal_and_does_not_
     stage.pass_seconds(5).await;
     assert_eq!(book.what(), [(1, Reason::Due)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_a_disabled_server_does_not_run_once_it_is_enabled() {
+    let stage = Stage::new().await;
+    let book = Book::open();
+    let (_node, _line) = stage.node(1, job(1).cron("0 0 * * * ?").unwrap(), &book).await;
+    stage.pass_seconds(1).await;
+    let id = stage.children(&stage.tree.instances()).await.remove(0);
+    let server = stage.tree.server("10.0.0.1");
+
+    // The leader has nobody to deal to, so that the flag stays.
+    stage.write(&server, "DISABLED").await;
+    stage.write(&stage.tree.necessary(), "").await;
+    stage.write(&stage.tree.trigger(&id), "").await;
+    stage.pass_seconds(2).await;
+    assert!(!stage.is_there(&stage.tree.trigger(&id)).await, "it was heard");
+    stage.write(&server, "ENABLED").await;
+    stage.pass_seconds(5).await;
+
+    assert!(book.tries().is_empty(), "{:?}", book.tries());
+    stage.write(&stage.tree.trigger(&id), "").await;
+    stage.pass_seconds(1).await;
+    assert_eq!(book.tries().len(), 1, "and what is asked now does");
+}

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
+    duties::is_enabled,
     handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
     hold::Hold,
 };
@@ -83,6 +84,10 @@ impl Actor {
 
     async fn try_claim(&mut self, request: &Request) -> Result<Attempt, Error> {
         self.catch_up().await?;
+        // Whoever is disabled is dealt nothing, however long that takes; what was to run then is not to run later.
+        if is_enabled(&self.view, &self.me, &self.job) == Some(false) {
+            return Ok(Attempt::Settled(Err(Refused::Nothing)));
+        }
         if !self.is_settled() || !self.uncertain.is_empty() {
             return Ok(Attempt::Wait);
         }
