@@ -54,17 +54,20 @@ impl Drop for Unfinished {
     }
 }
 
+/// How long one waits for the others: less than the interval of a job, so that what was spoilt once is not spoilt for ever.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Says when it is called.
 pub(crate) struct Once;
 
 #[async_trait]
 impl OnceListener for Once {
     fn started_timeout(&self) -> Duration {
-        Duration::from_secs(20)
+        PATIENCE
     }
 
     fn completed_timeout(&self) -> Duration {
-        Duration::from_secs(20)
+        PATIENCE
     }
 
     async fn before(&self, execution: &Execution) -> Result<(), Failure> {

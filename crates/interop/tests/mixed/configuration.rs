@@ -61,7 +61,8 @@ pub(crate) async fn a_configuration_is_the_same_document_on_both_sides(ground: G
     for job in documents() {
         let yaml = job.to_yaml();
         assert_eq!(java.does(json!({"do": "yaml", "yaml": yaml})).await, yaml, "{}", job.name);
-        assert_eq!(Job::read(&job.name, yaml.as_bytes()).unwrap(), job);
+        let read = Job::read(&job.name, yaml.as_bytes()).unwrap();
+        assert_eq!(read.to_yaml(), yaml, "{}", job.name);
     }
 }
 

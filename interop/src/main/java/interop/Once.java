@@ -8,7 +8,8 @@ import org.apache.shardingsphere.elasticjob.lite.api.listener.AbstractDistribute
 /** Listeners of type ONCE: called once for every fire, and says so. */
 public final class Once extends AbstractDistributeOnceElasticJobListener {
 
-    private static final long PATIENCE = TimeUnit.SECONDS.toMillis(20);
+    /** Less than the interval of a job: ElasticJob sleeps through a wake-up now and then, and is to be there for the next fire. */
+    private static final long PATIENCE = TimeUnit.SECONDS.toMillis(3);
 
     public Once() {
         super(PATIENCE, PATIENCE);
