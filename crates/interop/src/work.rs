@@ -54,8 +54,9 @@ impl Drop for Unfinished {
     }
 }
 
-/// How long one waits for the others: less than the interval of a job, so that what was spoilt once is not spoilt for ever.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long one waits for the others, before and after: together less than the interval of a job, so that two who missed each other once
+/// are there at the same time for the next fire.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Says when it is called.
 pub(crate) struct Once;

@@ -82,10 +82,10 @@ pub(crate) async fn what_was_missed_is_made_up_for_by_either_side(ground: Ground
 }
 
 pub(crate) async fn a_once_listener_is_called_once_for_a_fire_of_both_sides(ground: Ground) {
-    const EVERY: i64 = 4_000;
+    const EVERY: i64 = 5_000;
     let scene = Scene::new(&ground, "once").await;
     let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let settle = job("settle", "0/4 * * * * ?", 4).java_listeners(["ONCE"]);
+    let settle = job("settle", "0/5 * * * * ?", 4).java_listeners(["ONCE"]);
     let rust_id = rust.joins(&settle, ms(200)).await;
     let java_id = java.joins(&settle, ms(200)).await;
     let owners = scene.dealt(&settle, &[&java_id, &rust_id]).await;

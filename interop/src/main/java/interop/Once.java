@@ -1,15 +1,14 @@
 package interop;
 
 import com.google.gson.JsonObject;
-import java.util.concurrent.TimeUnit;
 import org.apache.shardingsphere.elasticjob.infra.listener.ShardingContexts;
 import org.apache.shardingsphere.elasticjob.lite.api.listener.AbstractDistributeOnceElasticJobListener;
 
 /** Listeners of type ONCE: called once for every fire, and says so. */
 public final class Once extends AbstractDistributeOnceElasticJobListener {
 
-    /** Less than the interval of a job: ElasticJob sleeps through a wake-up now and then, and is to be there for the next fire. */
-    private static final long PATIENCE = TimeUnit.SECONDS.toMillis(3);
+    /** Twice this is less than the interval of a job: ElasticJob sleeps through a wake-up now and then, and is to be there for the next fire. */
+    private static final long PATIENCE = 1_500;
 
     public Once() {
         super(PATIENCE, PATIENCE);
