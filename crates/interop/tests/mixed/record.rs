@@ -8,8 +8,9 @@ use std::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// How long anything may take that a test waits for: JVMs are slow on a machine that has a lot else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// How long anything may take that a test waits for: JVMs are slow on a machine that has a lot else to do, and a Java leader that overlooks
+/// who joins while it deals is only reminded by the second look of those it left out.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Something somebody said.
 #[derive(Debug, Clone)]
