@@ -9,6 +9,7 @@ use std::{
 use elasticjob::{
     admin::AdminError,
     coordination::member::JoinError,
+    history::StoreError,
     job::Invalid,
     node::NodeError,
     registry::{self, UrlError},
@@ -98,6 +99,15 @@ impl Error {
         Self { code, problems: vec![Problem::of(error)] }
     }
 
+    /// All of it in one line, for a log.
+    pub(crate) fn line(&self) -> String {
+        let problems = self.problems.iter().map(|Problem { message, hint }| {
+            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
+            one_line(&format!("{message}{hint}"))
+        });
+        problems.collect::<Vec<_>>().join("; ")
+    }
+
     /// Says it on standard error, one line for each problem and each way out, and becomes the exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         let mut stderr = io::stderr().lock();
@@ -157,6 +167,19 @@ impl From<AdminError> for Error {
             AdminError::NotFound { .. } => Code::NotFound,
             AdminError::Conflict { .. } => Code::Conflict,
             AdminError::Refused { .. } => Code::Refused,
+            _ => Code::Internal,
+        };
+        Self::of(code, &error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::Url { .. } => Code::BadInput,
+            StoreError::Unreachable { .. } => Code::Unreachable,
+            StoreError::NotAuthorised { .. } => Code::NotAuthorised,
+            StoreError::Refused { .. } => Code::Refused,
             _ => Code::Internal,
         };
         Self::of(code, &error)

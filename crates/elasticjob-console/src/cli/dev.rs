@@ -1,18 +1,20 @@
 //! `elasticjob dev`, and the workers of its demonstration.
 
-use std::{env, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use elasticjob::execution::Supervisor;
 
 use super::{
     DEFAULT_REGISTRY, Global,
-    run::{address, block_on, runnable},
+    kept::Kept,
+    run::{address, block_on},
 };
 use crate::{
     dev::{self, Member},
     error::Error,
-    jobfile, logs, output,
-    worker::{Rights, Worker},
+    jobfile::runnable,
+    logs, output,
+    worker::{Files, Rights, Worker},
 };
 
 #[derive(Debug, clap::Args)]
@@ -26,40 +28,60 @@ pub(super) struct Dev {
     /// Where the registry listens: an address, or a port of this machine alone; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181", value_parser = address)]
     registry_listen: SocketAddr,
+    /// Where the console listens, on this machine alone [default: 127.0.0.1:8899, or a free port if that is taken]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Option<SocketAddr>,
     /// Jobs that this process runs, too, as `run` does
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl Dev {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
-        let worker =
-            if self.files.is_empty() { None } else { Some(worker(&self.files, supervisor)?) };
+        let worker = if self.files.is_empty() {
+            None
+        } else {
+            Some(worker(&self.files, supervisor, &self.kept)?)
+        };
+        let history = self.kept.history(None)?.map(|history| history.place);
         logs::start(global.log_format, global.no_color, "warn");
-        let dev =
-            dev::Dev { listen: self.registry_listen, data: self.data, demo: self.demo, worker };
+        let dev = dev::Dev {
+            listen: self.registry_listen,
+            data: self.data,
+            demo: self.demo,
+            console: self.listen,
+            worker,
+            history: history.zip(self.kept.url(None)),
+        };
         block_on(dev.run())
     }
 }
 
 /// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
-fn worker(files: &[PathBuf], supervisor: Supervisor) -> Result<Worker, Error> {
+fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Worker, Error> {
     let note = |note: &str| output::say(&format!("note: {note}"));
-    let jobs = jobfile::read(files, &|name| env::var(name).ok())?;
+    let (watched, jobs) = Files::read(files, false)?;
     for text in &jobs.notes {
         note(text);
     }
     if jobs.registry.is_some() {
         note("the registry in the files is left alone: dev brings its own");
     }
+    let history = kept.history(None)?.map(|history| history.recorder);
     Ok(Worker {
+        history,
         registry: String::new(),
         entries: runnable(jobs, files, false, note)?,
+        files: Some(watched),
+        prune: false,
         rights: Rights::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
         patience: Duration::from_secs(30),
         health: None,
+        dump: None,
     })
 }
 
@@ -74,6 +96,8 @@ pub(super) struct DemoWorker {
     /// Ends with the process that started it
     #[arg(long)]
     child: bool,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl DemoWorker {
@@ -86,6 +110,7 @@ impl DemoWorker {
             endpoint: self.endpoint,
             is_child: self.child,
             supervisor,
+            history: self.kept.history(None)?.map(|history| history.recorder),
         };
         block_on(member.run())
     }

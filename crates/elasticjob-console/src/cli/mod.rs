@@ -1,10 +1,14 @@
 //! The words of the command line. One file for each noun; here are the words all of them share.
 
 mod completions;
+mod console;
 mod cron;
 mod dev;
 mod doctor;
+mod history;
 mod job;
+mod kept;
+mod man;
 mod run;
 mod server;
 mod shard;
@@ -13,6 +17,7 @@ mod site;
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
 
+pub(crate) use self::shard::deal;
 use crate::{error::Error, logs::LogFormat, output::Format};
 
 /// Where a registry is if nobody says anything.
@@ -74,6 +79,8 @@ enum Command {
     /// One worker of the demonstration
     #[command(hide = true)]
     DemoWorker(dev::DemoWorker),
+    /// Serves the console: an API and web pages to look at registries and steer what runs there
+    Console(console::Console),
     /// Shows and steers jobs
     #[command(subcommand)]
     Job(job::Job),
@@ -83,6 +90,9 @@ enum Command {
     /// Shows and steers the machines that jobs run on
     #[command(subcommand)]
     Server(server::Server),
+    /// Shows what ran, how it ended and what it printed
+    #[command(subcommand)]
+    History(history::History),
     /// Looks for what is wrong in a registry, and says what to do about it
     Doctor(doctor::Doctor),
     /// Reads cron expressions as Quartz does
@@ -90,6 +100,8 @@ enum Command {
     Cron(cron::Cron),
     /// Prints completions for a shell
     Completions(completions::Completions),
+    /// Prints the manual page of a command
+    Man(man::Man),
 }
 
 /// Does what the command line says. What is wrong with the command line itself is said, and ends the process, right here.
@@ -99,12 +111,15 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Run(run) => run.run(&global, supervisor),
         Command::Dev(dev) => dev.run(&global, supervisor),
         Command::DemoWorker(worker) => worker.run(&global, supervisor),
+        Command::Console(console) => console.run(&global),
         Command::Job(job) => job.run(&global),
         Command::Shard(shard) => shard.run(&global),
         Command::Server(server) => server.run(&global),
+        Command::History(history) => history.run(&global),
         Command::Doctor(doctor) => doctor.run(&global),
         Command::Cron(cron) => cron.run(&global),
         Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     }
 }
 

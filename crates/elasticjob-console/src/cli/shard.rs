@@ -8,6 +8,7 @@ use elasticjob::{
     job::{InstanceId, JobName, ShardCount, Strategy},
     runtime::{Clock, SystemClock},
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
@@ -144,35 +145,46 @@ impl Plan {
     }
 
     fn plan(&self) -> Result<Vec<String>, Error> {
-        let total = ShardCount::try_from(self.total)?.get();
-        if total > MOST {
-            return Err(Error::bad_input(format!(
-                "{total} shards are too many to print; hint: at most {MOST}"
-            )));
-        }
-        let strategy = Strategy::from(self.strategy.as_str());
-        if let Strategy::Named(name) = &strategy {
-            return Err(Error::bad_input(format!(
-                "strategy {:?} is not known here; hint: {STRATEGIES}",
-                name.as_str()
-            )));
-        }
-        let mut seen = BTreeSet::new();
-        let mut candidates = Vec::new();
-        for id in &self.instances {
-            let id: InstanceId = id.parse()?;
-            if !seen.insert(id.clone()) {
-                return Err(Error::bad_input(format!("instance {id} is named twice")));
-            }
-            candidates.push(Candidate::new(id.as_str()));
-        }
         let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parsed)?;
-        Ok(strategy.deal(&Situation {
-            job: &self.job,
-            total,
-            candidates: &candidates,
-            owners: &BTreeMap::new(),
-            now_ms: at.as_millisecond(),
-        }))
+        deal(&self.job, self.total, &self.strategy, &self.instances, at)
     }
+}
+
+/// Deals shards as the leader would: the owner of shard i stands at place i.
+pub(crate) fn deal(
+    job: &str,
+    total: u32,
+    strategy: &str,
+    instances: &[String],
+    at: Timestamp,
+) -> Result<Vec<String>, Error> {
+    let total = ShardCount::try_from(total)?.get();
+    if total > MOST {
+        return Err(Error::bad_input(format!(
+            "{total} shards are too many to print; hint: at most {MOST}"
+        )));
+    }
+    let strategy = Strategy::from(strategy);
+    if let Strategy::Named(name) = &strategy {
+        return Err(Error::bad_input(format!(
+            "strategy {:?} is not known here; hint: {STRATEGIES}",
+            name.as_str()
+        )));
+    }
+    let mut seen = BTreeSet::new();
+    let mut candidates = Vec::new();
+    for id in instances {
+        let id: InstanceId = id.parse()?;
+        if !seen.insert(id.clone()) {
+            return Err(Error::bad_input(format!("instance {id} is named twice")));
+        }
+        candidates.push(Candidate::new(id.as_str()));
+    }
+    Ok(strategy.deal(&Situation {
+        job,
+        total,
+        candidates: &candidates,
+        owners: &BTreeMap::new(),
+        now_ms: at.as_millisecond(),
+    }))
 }

@@ -30,6 +30,7 @@ use tinykeeper::server::{Config, Server, ServerError};
 pub(crate) use self::member::Member;
 use self::{children::Children, commentary::Commentary};
 use crate::{
+    api::{Adding, Console, First, Listening},
     error::{Code, Error},
     output::say,
     worker::{Stop, Worker},
@@ -37,6 +38,11 @@ use crate::{
 
 /// Short enough that a take-over can be watched.
 const DEMO_SESSION: Duration = Duration::from_secs(3);
+
+/// Where the console usually is.
+const CONSOLE: u16 = 8899;
+/// Nobody wants to log in again all day on a machine of their own.
+const SESSION: Duration = Duration::from_hours(12);
 
 /// A registry on this machine, and what is to be seen there.
 pub(crate) struct Dev {
@@ -46,8 +52,12 @@ pub(crate) struct Dev {
     pub(crate) data: Option<PathBuf>,
     /// With workers and jobs to watch.
     pub(crate) demo: bool,
+    /// Where the console listens; without, where it usually does, or on a free port if that is taken.
+    pub(crate) console: Option<SocketAddr>,
     /// What this process runs itself; where the registry is it learns here.
     pub(crate) worker: Option<Worker>,
+    /// Where history is kept, as it may be shown and as it is.
+    pub(crate) history: Option<(String, String)>,
 }
 
 impl Dev {
@@ -58,17 +68,25 @@ impl Dev {
             .data
             .as_ref()
             .map_or("in memory".to_owned(), |folder| format!("kept in {}", folder.display()));
+        let kept = self.data.as_ref().map(|folder| folder.join("console"));
         let mut server = start(self.listen, self.data).await?;
         let url = url(server.address(), self.demo);
         say(&format!("registry  {url}  ({place})"));
+        let (shown, history) = self.history.unzip();
+        if let Some(shown) = shown {
+            say(&format!("history   {shown}"));
+        }
 
         let registry = registry::connect(&url.parse()?).await?;
         let mut tasks = Tasks::new();
+        let console = listen(self.console, &url, kept).await?;
+        say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
+        tasks.spawn(console.serve());
         Commentary::new(registry.clone()).start(&mut tasks).await?;
         let children = if self.demo {
             let endpoint = endpoint::serve(&mut tasks).await?;
             say(&format!("endpoint  {endpoint}  (what the job ping asks)"));
-            let children = Children::start(&url, &endpoint)?;
+            let children = Children::start(&url, &endpoint, history.as_deref())?;
             say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
             Some(children)
         } else {
@@ -98,6 +116,30 @@ impl Dev {
         registry.close().await;
         server.shutdown().await.map_err(|error| refused(&error))?;
         ended
+    }
+}
+
+/// The console, of this registry alone.
+async fn listen(
+    given: Option<SocketAddr>,
+    url: &str,
+    data: Option<PathBuf>,
+) -> Result<Listening, Error> {
+    let at = |listen| Console {
+        registries: vec![("dev".to_owned(), url.to_owned())],
+        listen,
+        data: data.clone(),
+        hosts: Vec::new(),
+        is_secure: false,
+        identity: None,
+        idle: SESSION,
+        adding: Adding::default(),
+        first: First::Root,
+    };
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, CONSOLE));
+    match at(given.unwrap_or(usual)).listen().await {
+        Err(_) if given.is_none() => at((Ipv4Addr::LOCALHOST, 0).into()).listen().await,
+        listening => listening,
     }
 }
 

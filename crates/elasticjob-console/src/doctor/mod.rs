@@ -16,12 +16,14 @@ use elasticjob::{
     registry::{Registry, ZooKeeperSettings, zookeeper::ZooKeeper},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error::Error;
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DoctorFinding)]
 pub(crate) struct Finding {
     pub(crate) check: Check,
     /// Whether something has to be done about it.
@@ -33,8 +35,9 @@ pub(crate) struct Finding {
 }
 
 /// What is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DoctorCheck)]
 pub(crate) enum Check {
     /// The registry's servers, their versions.
     Server,

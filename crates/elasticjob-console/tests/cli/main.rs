@@ -2,17 +2,24 @@
 
 mod asked;
 mod cron;
+mod defined;
 mod deploy;
 mod dev;
 mod doctor;
+mod dump;
 mod files;
+mod history;
 mod look;
 mod metrics;
+mod mistakes;
+mod observe;
 mod pages;
 mod process;
+mod recorded;
 mod run;
 mod scene;
 mod shard;
 mod steer;
 mod store;
 mod trigger;
+mod watched;

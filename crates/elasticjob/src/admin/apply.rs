@@ -82,6 +82,7 @@ pub enum Change {
 
 /// A plan was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Applied {
@@ -89,6 +90,7 @@ pub struct Applied {
     pub is_changed: bool,
     /// The version the configuration has now.
     #[serde(serialize_with = "as_number")]
+    #[cfg_attr(feature = "openapi", schema(value_type = i32))]
     pub version: Version,
 }
 

@@ -1,6 +1,6 @@
 //! What there is: jobs, and their shards.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{try_join, try_join_all};
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{
     door::Admin,
     error::AdminError,
-    model::{JobDetails, JobStatus, JobSummary, RunsWith, ServerStatus, Shard},
+    model::{JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
     picture::{NO_CONFIGURATION, status, summary},
 };
 use crate::{
@@ -28,9 +28,20 @@ impl Admin {
         let mut summaries = Vec::new();
         for batch in self.names().await?.chunks(JOBS_IN_FLIGHT) {
             let batch = try_join_all(batch.iter().map(|name| self.brief(name, now))).await?;
-            summaries.extend(batch.into_iter().flatten());
+            summaries.extend(batch.into_iter().flatten().map(|outline| outline.summary));
         }
         Ok(summaries)
+    }
+
+    /// The names of what stands in the namespace, in order: jobs, and what else somebody put there.
+    pub async fn job_names(&self) -> Result<Vec<String>, AdminError> {
+        Ok(self.names().await?)
+    }
+
+    /// What a list says of one job, and what it was made of; nothing if there is no such job. For whoever keeps a list up to date: it costs
+    /// a handful of requests, however many jobs there are.
+    pub async fn outline(&self, name: &str) -> Result<Option<Outline>, AdminError> {
+        Ok(self.brief(name, self.now()).await?)
     }
 
     /// Everything about one job but its shards.
@@ -46,7 +57,7 @@ impl Admin {
     }
 
     /// One job for a list; nothing if this is no job.
-    async fn brief(&self, name: &str, now: Timestamp) -> Result<Option<JobSummary>, Error> {
+    async fn brief(&self, name: &str, now: Timestamp) -> Result<Option<Outline>, Error> {
         let job: JobName = match name.parse() {
             Ok(job) => job,
             Err(error) => return Ok(Some(unseen(name, error.to_string()))),
@@ -58,16 +69,12 @@ impl Admin {
         }
     }
 
-    async fn look_at(
-        &self,
-        job_name: &JobName,
-        now: Timestamp,
-    ) -> Result<Option<JobSummary>, Error> {
+    async fn look_at(&self, job_name: &JobName, now: Timestamp) -> Result<Option<Outline>, Error> {
         let Ok(tree) = JobTree::new(self.registry.namespace(), job_name) else { return Ok(None) };
         let registry = &self.registry;
         let config = tree.config();
         let (instances, servers, sharding) = (tree.instances(), tree.servers(), tree.sharding());
-        let (root, config, ids, statuses, owners) = tokio::try_join!(
+        let (root, config, ids, servers, owners) = tokio::try_join!(
             registry.get(tree.root()),
             registry.get(&config),
             registry.children(&instances),
@@ -78,40 +85,41 @@ impl Admin {
             Some(Ok(job)) => (Some(job), None),
             Some(Err(error)) => (None, Some(error.to_string())),
             // Something else may stand here, another namespace for one. What is left of a job has members or servers.
-            None if ids.is_none() && statuses.is_none() => return Ok(None),
+            None if ids.is_none() && servers.is_none() => return Ok(None),
             None => (None, Some(NO_CONFIGURATION.to_owned())),
         };
         let root = root.map(|node| node.data).unwrap_or_default();
         let ids: BTreeSet<String> = ids.unwrap_or_default().into_iter().collect();
-        let statuses = statuses.unwrap_or_default().into_iter();
+        let servers = servers.unwrap_or_default().into_iter();
+        let servers: BTreeMap<String, ServerStatus> =
+            servers.map(|(address, data)| (address, ServerStatus::read(&data))).collect();
         let owners = owners
             .unwrap_or_default()
             .into_iter()
-            .map(|data| String::from_utf8_lossy(&data).trim().to_owned());
+            .map(|(_, data)| String::from_utf8_lossy(&data).trim().to_owned());
         let owners: Vec<String> = owners.filter(|owner| !owner.is_empty()).collect();
-        Ok(Some(JobSummary {
-            status: status(
-                &ids,
-                statuses.map(|data| ServerStatus::read(&data)),
-                &owners,
-                config.as_ref(),
-            ),
+        let status = status(&ids, servers.values().copied(), &owners, config.as_ref());
+        let summary = JobSummary {
+            status,
             instances: ids.len(),
             problem,
             ..summary(job_name, config.as_ref(), &root, now, &self.zone)
-        }))
+        };
+        Ok(Some(Outline { summary, job: config, servers, instances: ids }))
     }
 
-    /// The data of one node for each child of `parent`; nothing if there is no such parent.
+    /// The data of one node for each child of `parent`, by the child; nothing if there is no such parent.
     async fn datas(
         &self,
         parent: &Path,
         place: impl Fn(&str) -> Option<Path>,
-    ) -> Result<Option<Vec<bytes::Bytes>>, Error> {
+    ) -> Result<Option<Vec<(String, bytes::Bytes)>>, Error> {
         let Some(children) = self.registry.children(parent).await? else { return Ok(None) };
-        let places: Vec<Path> = children.iter().filter_map(|child| place(child)).collect();
-        let nodes = try_join_all(places.iter().map(|place| self.registry.get(place))).await?;
-        Ok(Some(nodes.into_iter().flatten().map(|node| node.data).collect()))
+        let places = children.into_iter().filter_map(|child| Some((place(&child)?, child)));
+        let places: Vec<(Path, String)> = places.collect();
+        let nodes = try_join_all(places.iter().map(|(place, _)| self.registry.get(place))).await?;
+        let nodes = places.into_iter().zip(nodes);
+        Ok(Some(nodes.filter_map(|((_, child), node)| Some((child, node?.data))).collect()))
     }
 
     /// The members and servers of every job, for those who look at servers.
@@ -156,8 +164,8 @@ impl Admin {
 }
 
 /// A job that cannot be looked at.
-fn unseen(name: &str, problem: String) -> JobSummary {
-    JobSummary {
+fn unseen(name: &str, problem: String) -> Outline {
+    let summary = JobSummary {
         name: name.to_owned(),
         status: JobStatus::Crashed,
         description: String::new(),
@@ -167,7 +175,8 @@ fn unseen(name: &str, problem: String) -> JobSummary {
         runs_with: RunsWith::Rust { handler: None },
         next_fire: None,
         problem: Some(problem),
-    }
+    };
+    Outline { summary, job: None, servers: BTreeMap::new(), instances: BTreeSet::new() }
 }
 
 /// Who is where, of one job.

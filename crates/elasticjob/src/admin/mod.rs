@@ -33,9 +33,9 @@ pub use self::{
     error::AdminError,
     explain::{Explanation, Finding, Topic, Weight},
     model::{
-        Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, RunState,
-        Running, RunsWith, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary, Shard,
-        ShardStatus,
+        Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Outline,
+        RunState, Running, RunsWith, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
+        Shard, ShardStatus,
     },
     remove::Removed,
     switch::{Stored, Switched},

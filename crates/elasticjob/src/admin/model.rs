@@ -2,7 +2,7 @@
 //!
 //! Ids, names and states are text where they come from the tree: a foreign tree may hold anything, and it is to be shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -15,6 +15,7 @@ use crate::{
 
 /// How a job stands, as the ancestor's console says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum JobStatus {
     /// Somebody runs it.
@@ -29,6 +30,7 @@ pub enum JobStatus {
 
 /// How a shard stands, as the ancestor's console says it. The first that holds counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ShardStatus {
     /// It is not to run.
@@ -43,6 +45,7 @@ pub enum ShardStatus {
 
 /// Whether a server takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ServerStatus {
     /// It does.
@@ -60,6 +63,7 @@ impl ServerStatus {
 
 /// Who made an instance. One whose id nobody can read counts as Java: it understands nothing of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Language {
     /// The ancestor.
@@ -80,6 +84,7 @@ impl Language {
 
 /// What runs a job, as far as the registry is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum RunsWith {
     /// A command line.
@@ -112,6 +117,7 @@ impl RunsWith {
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobSummary {
     /// What it is called.
@@ -139,8 +145,23 @@ pub struct JobSummary {
     pub problem: Option<String>,
 }
 
+/// What a list is made of, job by job: for whoever keeps one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// What a list says.
+    pub summary: JobSummary,
+    /// Its configuration, if it can be read.
+    pub job: Option<Job>,
+    /// Its servers, by address.
+    pub servers: BTreeMap<String, ServerStatus>,
+    /// Its members, by id.
+    pub instances: BTreeSet<String>,
+}
+
 /// Everything about a job but its shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JobDetails {
     /// What a list says.
@@ -168,10 +189,12 @@ pub struct JobDetails {
 
 /// A job's configuration, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
     /// What it means.
     #[serde(rename = "properties", serialize_with = "as_properties")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub job: Option<Job>,
     /// Why it cannot be read.
     pub problem: Option<String>,
@@ -180,6 +203,7 @@ pub struct Configuration {
     pub raw: String,
     /// How often it was written; give it to [`Edit::seen`](super::Edit::seen) so that nobody's change is lost.
     #[serde(serialize_with = "as_number")]
+    #[cfg_attr(feature = "openapi", schema(value_type = i32))]
     pub version: Version,
     /// When it was last written, by the registry's clock.
     pub written_at: Option<Timestamp>,
@@ -187,6 +211,7 @@ pub struct Configuration {
 
 /// A server of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Server {
     /// Its address.
@@ -201,6 +226,7 @@ pub struct Server {
 
 /// A member of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
     /// Its id.
@@ -225,6 +251,7 @@ pub struct Instance {
     reason = "each is a node of the tree that is there or not"
 )]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
     /// Its number.
@@ -267,6 +294,7 @@ pub struct Shard {
 
 /// A shard is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
     /// Who runs it, by id.
@@ -278,6 +306,7 @@ pub struct Running {
 
 /// The newest run of a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
     /// The run; unknown of what Java ran.
@@ -297,6 +326,7 @@ pub struct LastRun {
 
 /// How the newest run of a shard stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RunState {
     /// It never ran.
@@ -325,6 +355,7 @@ impl From<ledger::State> for RunState {
 
 /// A server in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSummary {
     /// Its address.
@@ -342,6 +373,7 @@ pub struct ServerSummary {
 
 /// A server, job by job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerDetails {
     /// What a list says.
@@ -354,6 +386,7 @@ pub struct ServerDetails {
 
 /// A job on a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerJob {
     /// What it is called.

@@ -25,6 +25,7 @@ const BATCH: usize = 2_000;
 
 /// A job was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Removed {
     /// How many nodes went, those of the ledger included.

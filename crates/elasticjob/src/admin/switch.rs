@@ -17,6 +17,7 @@ const TRIES: usize = 8;
 
 /// A job was enabled or disabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Switched {
     /// Servers that were not so before.
@@ -28,6 +29,7 @@ pub struct Switched {
 
 /// What became of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "camelCase")]
 pub enum Stored {
     /// It says so now.

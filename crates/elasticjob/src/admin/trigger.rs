@@ -24,10 +24,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Instances were asked to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
     /// What the run is called, by every Rust instance. Java does not know it.
     #[serde(rename = "runId", serialize_with = "as_text")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub run: RunId,
     /// Who was asked, by id.
     pub instances: Vec<String>,
@@ -37,6 +39,7 @@ pub struct Asked {
 
 /// Instances were asked to stop what they run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
     /// Who was asked, by id, to stop which shards.

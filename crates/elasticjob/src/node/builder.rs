@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, error::NodeError, identity::Identity, job::NodeJob, running::Running,
-    supervision::Supervision, timer::Timer, worker::Shared,
+    address, chronicle::Chronicle, error::NodeError, identity::Identity, job::NodeJob,
+    running::Running, supervision::Supervision, timer::Timer, worker::Shared,
 };
 use crate::{
     coordination::{
@@ -14,6 +14,7 @@ use crate::{
         sharding::{Dealer, Dealers},
     },
     execution::{Alerts, IntoWork, Output, Supervisor, Ways},
+    history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
     runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -53,12 +54,16 @@ pub struct Node {
     zone: Option<Zone>,
     dealers: Dealers,
     output: Arc<dyn Output>,
+    between: Between,
+    history: Option<Recorder>,
     supervisor: Option<Supervisor>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
     // As with the URL: what is wrong with a declared job is told when the node starts.
     mistake: Option<NodeError>,
 }
+
+type Between = Box<dyn FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send>;
 
 enum Source {
     // A URL that is wrong is told when the node starts, so that building one does not have to be checked half way.
@@ -88,6 +93,8 @@ impl Node {
             zone: None,
             dealers: Dealers::default(),
             output: Arc::new(()),
+            between: Box::new(|registry| registry),
+            history: None,
             supervisor: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
@@ -196,10 +203,36 @@ impl Node {
         self
     }
 
+    /// Puts something between this node and its registry: to measure it, or to watch what it says.
+    ///
+    /// ```
+    /// use elasticjob::Node;
+    ///
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").through(|registry| {
+    ///     println!("meets the others in {}", registry.namespace());
+    ///     registry
+    /// });
+    /// ```
+    #[must_use]
+    pub fn through(
+        mut self,
+        between: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
+    ) -> Self {
+        self.between = Box::new(between);
+        self
+    }
+
     /// Who keeps what scripts print; without, it is only logged.
     #[must_use]
     pub fn output(mut self, output: Arc<dyn Output>) -> Self {
         self.output = output;
+        self
+    }
+
+    /// Records what happens: which shard ran where, why, how it ended, what it printed. Without, nothing is recorded, and it costs nothing.
+    #[must_use]
+    pub fn history(mut self, recorder: Recorder) -> Self {
+        self.history = Some(recorder);
         self
     }
 
@@ -251,9 +284,19 @@ impl Node {
             }
             Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
+        let registry = (self.between)(registry);
         let timer = Timer::new(Arc::clone(&self.clock));
         let mut posts = Tasks::new();
         let alerts = Alerts::start(Ways::default(), &mut posts);
+        let mut scribes = Tasks::new();
+        let mut recording = None;
+        let mut chronicle = Chronicle::default();
+        if let Some(recorder) = self.history {
+            let (max_output, is_traced) = (recorder.max_output(), recorder.is_traced());
+            let started = recorder.start(&self.clock, &self.randomness, &mut scribes);
+            chronicle = Chronicle::new(started.clone(), max_output, is_traced, &self.clock);
+            recording = Some(started);
+        }
         let shared = Arc::new(Shared {
             registry,
             timer,
@@ -266,12 +309,13 @@ impl Node {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,
-            output: self.output,
+            output: chronicle.output(self.output),
+            chronicle,
             supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
             stop: Cancel::new(),
         });
-        Running::start(shared, posts, self.jobs).await
+        Running::start(shared, posts, (recording, scribes), self.jobs).await
     }
 
     /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.

@@ -1,0 +1,336 @@
+//! Logging in and out, accounts, tokens.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    accounts::{Role, Roles},
+    who::{COOKIE, Via, Who, address, check_origin},
+};
+use crate::api::{
+    extract::{Body, instant},
+    problem::{Code, Problem},
+    state::Shared,
+};
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(login))
+        .routes(routes!(logout))
+        .routes(routes!(session))
+        .routes(routes!(change_password))
+        .routes(routes!(accounts))
+        .routes(routes!(put_account, delete_account))
+        .routes(routes!(tokens, add_token))
+        .routes(routes!(delete_token))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Credentials {
+    pub(crate) username: String,
+    #[schema(format = Password)]
+    pub(crate) password: String,
+}
+
+/// Who is logged in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionShown {
+    username: String,
+    /// Roles by registry; `*` is all of them and the console itself.
+    roles: Roles,
+    /// What a change by cookie carries in the header X-CSRF-Token; nothing without a cookie.
+    csrf_token: Option<String>,
+    /// Whether registries can be added here.
+    can_add_registries: bool,
+    /// Which version of the console this is.
+    version: &'static str,
+}
+
+fn shown(who: &Who, csrf_token: Option<String>, shared: &Shared) -> SessionShown {
+    SessionShown {
+        username: who.username.clone(),
+        roles: who.roles().clone(),
+        csrf_token,
+        can_add_registries: shared.registries.adding().is_on,
+        version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// Logs in; the answer sets the session's cookie.
+#[utoipa::path(post, path = "/login", tag = "session", security(()), request_body = Credentials,
+    responses((status = 200, body = SessionShown), (status = 401, body = Problem), (status = 429, body = Problem, description = "Wait as long as Retry-After says")))]
+async fn login(
+    State(shared): State<Shared>,
+    parts: Parts,
+    Body(Credentials { username, password }): Body<Credentials>,
+) -> Result<Response, Problem> {
+    check_origin(&parts.headers)?;
+    let address = address(&parts);
+    shared.check_password(&username, &password, address.as_deref()).await?;
+    let (session, secret) = shared.sessions.begin(&username, true, shared.clock.monotonic())?;
+    let roles = shared.accounts.roles(&username).unwrap_or_default();
+    let shown = SessionShown {
+        username,
+        roles,
+        csrf_token: Some(session.csrf),
+        can_add_registries: shared.registries.adding().is_on,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
+}
+
+fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
+    let secure = if shared.is_secure { "; Secure" } else { "" };
+    let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
+    let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
+    let cookie = HeaderValue::try_from(cookie)
+        .map_err(|_| Problem::new(Code::Internal, "the cookie cannot be written"))?;
+    Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
+}
+
+/// Logs out.
+#[utoipa::path(post, path = "/logout", tag = "session", responses((status = 204), (status = 401, body = Problem)))]
+async fn logout(State(shared): State<Shared>, who: Who) -> Result<Response, Problem> {
+    if let Via::Session(secret) | Via::AccessToken(secret) = &who.via {
+        shared.sessions.end(secret);
+    }
+    Ok((StatusCode::NO_CONTENT, cookie("", &shared)?).into_response())
+}
+
+/// Who is logged in, what they may, and the session's CSRF token.
+#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = SessionShown), (status = 401, body = Problem)))]
+async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
+    let csrf = match &who.via {
+        Via::Session(secret) => shared.sessions.find(secret, true, shared.clock.monotonic()),
+        _ => None,
+    };
+    Json(shown(&who, csrf.map(|session| session.csrf), &shared))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PasswordChange {
+    #[schema(format = Password)]
+    old_password: String,
+    #[schema(format = Password)]
+    new_password: String,
+}
+
+/// Changes one's own password; all other sessions are over.
+#[utoipa::path(post, path = "/password", tag = "session", request_body = PasswordChange,
+    responses((status = 204), (status = 401, body = Problem), (status = 403, body = Problem), (status = 422, body = Problem)))]
+async fn change_password(
+    State(shared): State<Shared>,
+    who: Who,
+    Body(change): Body<PasswordChange>,
+) -> Result<StatusCode, Problem> {
+    let Via::Session(secret) = &who.via else {
+        return Err(Problem::new(
+            Code::Forbidden,
+            "a password is changed by whoever logged in with it; hint: log in",
+        ));
+    };
+    let right =
+        shared.check_password(&who.username, &change.old_password, who.address.as_deref()).await;
+    right.map_err(|problem| match problem.code {
+        Code::NotAuthenticated => Problem::invalid("oldPassword", "that is not the password"),
+        _ => problem,
+    })?;
+    shared
+        .accounts
+        .put(&who.username, Some(change.new_password), None)
+        .await
+        .map_err(|problem| problem.of("newPassword"))?;
+    shared.sessions.end_all(&who.username, Some(secret));
+    let mut entry = who.entry(&shared, "password.change");
+    entry.target = Some(who.username.clone());
+    shared.audit.add(entry);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An account.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AccountShown {
+    username: String,
+    roles: Roles,
+    tokens: Vec<TokenShown>,
+}
+
+/// All accounts. Takes an admin of `*`.
+#[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = [AccountShown]), (status = 403, body = Problem)))]
+async fn accounts(
+    State(shared): State<Shared>,
+    who: Who,
+) -> Result<Json<Vec<AccountShown>>, Problem> {
+    who.needs(Role::Admin)?;
+    let accounts = shared.accounts.all().into_iter().map(|(username, account)| AccountShown {
+        username,
+        roles: account.roles,
+        tokens: account.tokens.into_iter().map(TokenShown::from).collect(),
+    });
+    Ok(Json(accounts.collect()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AccountPut {
+    /// A new account needs one.
+    #[schema(format = Password)]
+    password: Option<String>,
+    /// A new account needs some.
+    roles: Option<Roles>,
+}
+
+/// Makes an account, or changes it; what is left out stays. Takes an admin of `*`.
+#[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountPut, params(("username" = String, Path)),
+    responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 422, body = Problem)))]
+async fn put_account(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(username): Path<String>,
+    Body(AccountPut { password, roles }): Body<AccountPut>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    let has_password = password.is_some();
+    let before = shared.accounts.roles(&username);
+    let is_new = shared.accounts.put(&username, password, roles).await?;
+    if has_password {
+        let own = match &who.via {
+            Via::Session(secret) if who.username == username => Some(secret.as_str()),
+            _ => None,
+        };
+        shared.sessions.end_all(&username, own);
+    }
+    let mut entry = who.entry(&shared, "account.put");
+    entry.result = json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": shared.accounts.roles(&username) });
+    entry.target = Some(username);
+    shared.audit.add(entry);
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+}
+
+/// Removes an account; its sessions and tokens are over. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/accounts/{username}", tag = "accounts", params(("username" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn delete_account(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(username): Path<String>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    shared.accounts.remove(&username)?;
+    shared.sessions.end_all(&username, None);
+    let mut entry = who.entry(&shared, "account.remove");
+    entry.target = Some(username);
+    shared.audit.add(entry);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An API token; the token itself is told once, when it is made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TokenShown {
+    id: String,
+    name: String,
+    /// At most this, and never more than the account.
+    role: Role,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+}
+
+impl From<super::accounts::Token> for TokenShown {
+    fn from(token: super::accounts::Token) -> Self {
+        let super::accounts::Token { id, name, role, created_at, expires_at, .. } = token;
+        Self { id, name, role, created_at, expires_at }
+    }
+}
+
+/// One's own tokens.
+#[utoipa::path(get, path = "/tokens", tag = "accounts", responses((status = 200, body = [TokenShown]), (status = 401, body = Problem)))]
+async fn tokens(State(shared): State<Shared>, who: Who) -> Json<Vec<TokenShown>> {
+    let account = shared.accounts.all().remove(&who.username);
+    let tokens = account.map(|account| account.tokens).unwrap_or_default();
+    Json(tokens.into_iter().map(TokenShown::from).collect())
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TokenAsked {
+    /// What it is for.
+    name: String,
+    /// At most this.
+    role: Role,
+    /// Until when; without, until it is removed.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<String>,
+}
+
+/// A token that was just made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TokenMade {
+    #[serde(flatten)]
+    shown: TokenShown,
+    /// The token: send it as `Authorization: Bearer …`. It is not told again.
+    token: String,
+}
+
+/// Makes a token of one's own. Takes a session: a token cannot make tokens.
+#[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenAsked,
+    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 422, body = Problem)))]
+async fn add_token(
+    State(shared): State<Shared>,
+    who: Who,
+    Body(asked): Body<TokenAsked>,
+) -> Result<Response, Problem> {
+    if matches!(who.via, Via::Token(_)) {
+        return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
+    }
+    if asked.name.is_empty() || asked.name.len() > 100 {
+        return Err(Problem::invalid("name", "a token has a name of at most 100 bytes"));
+    }
+    let expires_at =
+        asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
+    let now = shared.clock.now();
+    let (token, secret) =
+        shared.accounts.add_token(&who.username, asked.name, asked.role, now, expires_at)?;
+    let mut entry = who.entry(&shared, "token.add");
+    entry.target = Some(token.name.clone());
+    entry.asked = json!({ "role": token.role, "expiresAt": token.expires_at });
+    shared.audit.add(entry);
+    let made = TokenMade { shown: token.into(), token: secret };
+    Ok((StatusCode::CREATED, Json(made)).into_response())
+}
+
+/// Removes one of one's own tokens.
+#[utoipa::path(delete, path = "/tokens/{id}", tag = "accounts", params(("id" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem)))]
+async fn delete_token(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let name = shared.accounts.remove_token(&who.username, &id)?;
+    let mut entry = who.entry(&shared, "token.remove");
+    entry.target = Some(name);
+    shared.audit.add(entry);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How long to wait, in whole seconds.
+pub(crate) fn seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}

@@ -1,0 +1,108 @@
+//! How often a password may be tried: five times, then each further try has to wait twice as long as the one before.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use elasticjob::runtime::Monotonic;
+
+/// So many are free.
+const FREE: u32 = 5;
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_mins(5);
+/// After so long everything is forgotten.
+const FORGIVEN: Duration = Duration::from_mins(15);
+const MOST: usize = 10_000;
+
+/// Who failed, how often, and when.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    failures: Mutex<HashMap<String, Failures>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Failures {
+    count: u32,
+    last: Monotonic,
+}
+
+impl Throttle {
+    /// How long these (a name, an address) have to wait; nothing if they may try. A try counts as failed until [`forgive`](Self::forgive) is told
+    /// otherwise, so that many at once are no way around it.
+    pub(crate) fn try_now(&self, keys: &[String], now: Monotonic) -> Result<(), Duration> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|_, failed| now.saturating_since(failed.last) < FORGIVEN);
+        for failed in keys.iter().filter_map(|key| failures.get(key)) {
+            let wait = failed.wait();
+            let waited = now.saturating_since(failed.last);
+            if waited < wait {
+                return Err(wait.checked_sub(waited).unwrap_or_default());
+            }
+        }
+        if failures.len() > MOST {
+            // Somebody tries names without end. Better that everybody waits than that one may try for ever.
+            return Err(FIRST);
+        }
+        for key in keys {
+            let failed = failures.entry(key.clone()).or_insert(Failures { count: 0, last: now });
+            *failed = Failures { count: failed.count.saturating_add(1), last: now };
+        }
+        Ok(())
+    }
+
+    /// That was right.
+    pub(crate) fn forgive(&self, keys: &[String]) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in keys {
+            failures.remove(key);
+        }
+    }
+}
+
+impl Failures {
+    fn wait(self) -> Duration {
+        match self.count.checked_sub(FREE) {
+            None => Duration::ZERO,
+            Some(more) => FIRST.saturating_mul(2_u32.saturating_pow(more)).min(LONGEST),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn after_five_tries_each_waits_twice_as_long_until_one_is_right() {
+        let (throttle, keys) = (Throttle::default(), ["ann".to_owned()]);
+        for _ in 0..5 {
+            throttle.try_now(&keys, at(0)).unwrap();
+        }
+
+        assert_eq!(throttle.try_now(&keys, at(0)), Err(Duration::from_secs(1)));
+        throttle.try_now(&keys, at(1)).unwrap();
+        assert_eq!(throttle.try_now(&keys, at(2)), Err(Duration::from_secs(1)));
+        throttle.try_now(&keys, at(3)).unwrap();
+        assert_eq!(throttle.try_now(&keys, at(3)), Err(Duration::from_secs(4)));
+        assert_eq!(throttle.try_now(&["bob".to_owned()], at(3)), Ok(()));
+
+        throttle.forgive(&keys);
+        assert_eq!(throttle.try_now(&keys, at(3)), Ok(()));
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let (throttle, keys) = (Throttle::default(), ["ann".to_owned()]);
+        for hour in 0..100 {
+            throttle.try_now(&keys, at(hour * 300)).unwrap();
+        }
+
+        assert_eq!(throttle.try_now(&keys, at(99 * 300)), Err(LONGEST));
+    }
+}

@@ -1,0 +1,195 @@
+//! What a request carries, read at the edge: bodies, queries, parts of the path. What cannot be read is a [`Problem`] that names the field.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request, rejection::BytesRejection},
+    http::{StatusCode, header, request::Parts},
+};
+use elasticjob::job::JobName;
+use jiff::Timestamp;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::problem::{Code, Problem};
+
+/// A body of JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let is_json = is_json(&request);
+        let bytes = bytes(request, state).await?;
+        if !is_json {
+            return Err(Problem::new(
+                Code::UnsupportedMediaType,
+                "the body is not said to be JSON; hint: Content-Type: application/json",
+            ));
+        }
+        Ok(Self(parse(&bytes)?))
+    }
+}
+
+/// A body of JSON that may be left out, and then says nothing.
+pub(crate) struct MaybeBody<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = bytes(request, state).await?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self(T::default()));
+        }
+        Ok(Self(parse(&bytes)?))
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+        || kind.eq_ignore_ascii_case("application/merge-patch+json")
+}
+
+async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
+        BytesRejection::FailedToBufferBody(error)
+            if error.status() == StatusCode::PAYLOAD_TOO_LARGE =>
+        {
+            Problem::new(
+                Code::TooLarge,
+                "the body is too large; hint: nothing here needs that much",
+            )
+        }
+        rejection => Problem::new(Code::Malformed, rejection.body_text()),
+    })
+}
+
+/// An object, or what is wrong with it and where.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        // A list would be taken for an object whose names were left out.
+        let code = match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Code::Invalid,
+            Err(_) => Code::Malformed,
+        };
+        return Err(Problem::new(code, "the body is no JSON object; hint: {\"name\": …}"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let field = error.path().to_string();
+        let cause = error.into_inner();
+        let code = if cause.is_data() { Code::Invalid } else { Code::Malformed };
+        let problem = Problem::new(code, format!("the body cannot be read: {cause}"));
+        if field == "." { problem } else { problem.of(&field) }
+    })?;
+    reader.end().map_err(|error| {
+        Problem::new(Code::Malformed, format!("the body cannot be read: {error}"))
+    })?;
+    Ok(parsed)
+}
+
+/// What stands behind the question mark.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(query)) => Ok(Self(query)),
+            Err(rejection) => {
+                let text = rejection.body_text();
+                let said =
+                    text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+                let problem =
+                    Problem::new(Code::Malformed, format!("the query cannot be read: {said}"));
+                let field = said.split_once(": ").map(|(field, _)| field);
+                let unknown = said.split('`').nth(1).filter(|_| said.contains("unknown field"));
+                let field = unknown.or(field.filter(|field| !field.contains(' ')));
+                Err(match field {
+                    Some(field) => problem.of(field),
+                    None => problem,
+                })
+            }
+        }
+    }
+}
+
+/// The job a path names.
+pub(crate) struct Named(pub(crate) JobName);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let job = part(parts, state, "job").await?;
+        Ok(Self(job.parse().map_err(|error: elasticjob::job::Invalid| {
+            Problem::invalid("job", error.to_string())
+        })?))
+    }
+}
+
+/// The shard a path names.
+pub(crate) struct Item(pub(crate) u32);
+
+impl<S: Send + Sync> FromRequestParts<S> for Item {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let item = part(parts, state, "item").await?;
+        item.parse().map(Self).map_err(|_| {
+            Problem::invalid(
+                "item",
+                format!("{item:?} is no shard; hint: shards are numbers, from 0 on"),
+            )
+        })
+    }
+}
+
+/// The server a path names.
+pub(crate) struct Address(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Address {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let address = part(parts, state, "server").await?;
+        let is_plain = !address.is_empty()
+            && address.len() <= 255
+            && address.chars().all(|each| !each.is_control() && each != '/')
+            && !matches!(address.as_str(), "." | "..");
+        if !is_plain {
+            return Err(Problem::invalid(
+                "server",
+                "that is no address of a server; hint: for example 10.0.0.7",
+            ));
+        }
+        Ok(Self(address))
+    }
+}
+
+/// A part of the path, by its name.
+pub(crate) async fn part<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    name: &str,
+) -> Result<String, Problem> {
+    let params = RawPathParams::from_request_parts(parts, state).await.map_err(|error| {
+        Problem::new(Code::Malformed, format!("the path cannot be read: {error}"))
+    })?;
+    let found = params.iter().find(|(known, _)| *known == name);
+    Ok(found.map(|(_, value)| value.to_owned()).unwrap_or_default())
+}
+
+/// An instant as a client gives it.
+pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Problem> {
+    text.parse().map_err(|_| {
+        Problem::invalid(
+            field,
+            format!("{text:?} is no instant; hint: date, time and distance from UTC, for example 2026-11-15T06:36:07Z"),
+        )
+    })
+}

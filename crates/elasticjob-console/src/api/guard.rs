@@ -1,0 +1,123 @@
+//! What every answer carries and every request is held to: the host it is meant for, security headers, no caching of data.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Uri, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::problem::{Code, Problem};
+
+/// Nothing from anywhere else, nothing inline.
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
+    manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    ),
+];
+
+/// The policy of a page that carries this nonce for the styles its components add.
+pub(crate) fn policy(nonce: &str) -> String {
+    CSP.replace("style-src 'self'", &format!("style-src 'self' 'nonce-{nonce}'"))
+}
+
+/// What this console may be called.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    listen: IpAddr,
+    names: Vec<String>,
+    /// Whether it is reached by HTTPS, and is to be by nothing else.
+    is_secure: bool,
+}
+
+impl Hosts {
+    /// Where it listens, and what else it is called.
+    pub(crate) fn new(listen: SocketAddr, names: Vec<String>, is_secure: bool) -> Self {
+        Self { listen: listen.ip(), names, is_secure }
+    }
+
+    /// Whether a request is meant for this console. A page somewhere can make its own name point here; it cannot make a browser send another name.
+    fn is_meant(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        };
+        if self.names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return true;
+        }
+        match name.parse::<IpAddr>() {
+            // An address is no name that somebody could point elsewhere.
+            Ok(address) => !self.listen.is_loopback() || address.is_loopback(),
+            Err(_) => self.listen.is_loopback() && name.eq_ignore_ascii_case("localhost"),
+        }
+    }
+}
+
+/// Turns away what is meant for others, and adds the headers.
+pub(crate) async fn guard(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with("/api");
+    let host = host(request.uri(), request.headers()).unwrap_or_default();
+    let mut response = if hosts.is_meant(host) {
+        next.run(request).await
+    } else {
+        Problem::new(
+            Code::Misdirected,
+            format!("this console is not called {host:?}; hint: hosts in the configuration file says what it is called"),
+        )
+        .into_response()
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
+    if hosts.is_secure {
+        let value = HeaderValue::from_static("max-age=31536000");
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
+    if is_api {
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    let said = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    said.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_somebody_pointed_here_is_turned_away() {
+        let local = Hosts::new(
+            "127.0.0.1:8899".parse().unwrap(),
+            vec!["console.example.com".to_owned()],
+            false,
+        );
+        for host in
+            ["127.0.0.1:8899", "localhost:8899", "LOCALHOST", "[::1]:8899", "console.example.com"]
+        {
+            assert!(local.is_meant(host), "{host}");
+        }
+        for host in ["", "evil.example.com:8899", "10.0.0.7:8899", "localhost.evil.com", "[::2"] {
+            assert!(!local.is_meant(host), "{host}");
+        }
+        let everywhere = Hosts::new("0.0.0.0:8899".parse().unwrap(), Vec::new(), false);
+        assert!(everywhere.is_meant("10.0.0.7:8899") && !everywhere.is_meant("localhost:8899"));
+        assert!(!everywhere.is_meant("evil.example.com"));
+    }
+}

@@ -1,0 +1,161 @@
+//! What happens, as it happens: server-sent events.
+//!
+//! A stream ends with its session or token, and when the registry is taken away. Whoever falls behind is told to look at everything again.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, Sse},
+};
+use elasticjob::schedule::Zone;
+use futures_util::stream;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    auth::who::{Door, Looks, Via, Who},
+    extract::Query,
+    jobs::{Glance, JobRow, ready},
+    mirror::Change,
+    problem::Problem,
+    registries::Place,
+    state::Shared,
+};
+
+/// How often something is sent in silence, so that proxies keep the line open, and whether somebody may still listen is looked at.
+const BEAT: Duration = Duration::from_secs(15);
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct EventsAsked {
+    /// Only of this job.
+    job: Option<String>,
+}
+
+/// What happens, as server-sent events: `job` (`{jobName, job}`, the row of the list, null when it is gone), `shards` (`{jobName}`: look at them again), `connection`
+/// (`{isConnected}`), `reload` (`{}`: look at everything again). The first is always a `connection`.
+#[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsAsked),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn events(door: Door<Looks>, Query(asked): Query<EventsAsked>) -> Result<Response, Problem> {
+    let changes = door.place.mirror.listen();
+    let is_connected = ready(&door).await?.seen(|seen| seen.is_current);
+    let listener = Listener {
+        who: door.who,
+        shared: door.shared,
+        place: door.place,
+        changes,
+        job: asked.job,
+        zone: Zone::from(TimeZone::system()),
+        waiting: Some(Change::Connection(is_connected)),
+    };
+    let events = stream::unfold(listener, |mut listener| async move {
+        let event = listener.next().await?;
+        Some((Ok::<_, Infallible>(event), listener))
+    });
+    // Proxies that gather answers are asked not to.
+    Ok(([("x-accel-buffering", "no")], Sse::new(events)).into_response())
+}
+
+struct Listener {
+    who: Who,
+    shared: Shared,
+    place: Arc<Place>,
+    changes: Receiver<Change>,
+    job: Option<String>,
+    zone: Zone,
+    waiting: Option<Change>,
+}
+
+impl Listener {
+    /// The next event; nothing when it is over.
+    async fn next(&mut self) -> Option<Event> {
+        if let Some(change) = self.waiting.take() {
+            return self.event(change);
+        }
+        loop {
+            let clock = &self.shared.clock;
+            let beat = clock.sleep_until(clock.monotonic() + BEAT);
+            let change = tokio::select! {
+                change = self.changes.recv() => change,
+                () = beat => {
+                    if !self.may_listen() {
+                        return None;
+                    }
+                    return Some(Event::default().comment("still there"));
+                }
+            };
+            let event = match change {
+                Ok(change) => self.event(change),
+                Err(RecvError::Lagged(_)) => Some(told("reload", &json!({}))),
+                Err(RecvError::Closed) => return None,
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+
+    fn may_listen(&self) -> bool {
+        let (clock, who) = (&self.shared.clock, &self.who);
+        let is_open = match &who.via {
+            Via::Session(secret) | Via::AccessToken(secret) => {
+                self.shared.sessions.is_alive(secret, clock.monotonic())
+            }
+            Via::Token(name) => self.shared.accounts.has_token(&who.username, name, clock.now()),
+            Via::Basic => true,
+        };
+        let roles = self.shared.accounts.roles(&who.username).unwrap_or_default();
+        is_open
+            && (roles.contains_key(&self.place.name) || roles.contains_key("*"))
+            && self.shared.registries.get(&self.place.name).is_some()
+    }
+
+    /// What is sent of a change; nothing if it is about another job.
+    fn event(&self, change: Change) -> Option<Event> {
+        let is_meant = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
+        let mirror = &self.place.mirror;
+        match change {
+            Change::Job(name, _) | Change::Shards(name) if !is_meant(&name) => None,
+            Change::Job(name, outline) => {
+                let now = self.shared.clock.now();
+                let row = outline.map(|outline| {
+                    mirror.seen(|seen| {
+                        let bustle = seen.bustle.get(&name);
+                        JobRow::new(&Glance::new(&outline, bustle, now, &self.zone))
+                    })
+                });
+                Some(told("job", &json!({ "jobName": name, "job": row })))
+            }
+            Change::Shards(name) => {
+                let bustle =
+                    mirror.seen(|seen| seen.bustle.get(&name).cloned()).unwrap_or_default();
+                Some(told(
+                    "shards",
+                    &json!({
+                        "jobName": name,
+                        "runningItems": bustle.running,
+                        "waitingForFailoverItems": bustle.waiting,
+                    }),
+                ))
+            }
+            Change::All => Some(told("reload", &json!({}))),
+            Change::Connection(is_connected) => {
+                Some(told("connection", &json!({ "isConnected": is_connected })))
+            }
+        }
+    }
+}
+
+fn told(name: &str, data: &serde_json::Value) -> Event {
+    Event::default().event(name).data(data.to_string())
+}

@@ -1,0 +1,47 @@
+//! The console's HTTP API, and the pages on top of it.
+//!
+//! ```text
+//!   request ──▶ guard (host, headers) ──▶ who (cookie, token, password; role) ──▶ door ──▶ elasticjob::admin ──▶ registry
+//!                                                                                  │
+//!                                          audit ◀── every change ─────────────────┘      mirror ◀── watch ── registry
+//!                                                                             lists, events ◀──┘
+//! ```
+//!
+//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
+//! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
+//! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
+//! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
+//! * [`problem`] — why a request was not answered; [`extract`] — what a request carries.
+//! * [`openapi`] — what there is, described by the code itself; [`pages`] — the web pages.
+
+mod ancestor;
+mod audit;
+mod auth;
+mod config;
+mod extract;
+mod files;
+mod guard;
+mod jobs;
+mod live;
+mod mirror;
+mod openapi;
+mod overview;
+mod pages;
+mod places;
+mod problem;
+mod registries;
+mod search;
+mod servers;
+mod server;
+mod shards;
+mod state;
+mod tls;
+mod tools;
+mod trigger;
+
+pub(crate) use self::{
+    registries::Adding,
+    server::{Console, First, Listening},
+    tls::Identity,
+};

@@ -1,0 +1,257 @@
+//! Registries as clients see them: listed, tried, added, taken away, examined; and the audit.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use elasticjob::{
+    admin::Admin,
+    registry::{self, RegistryUrl},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    audit::Entry,
+    auth::{
+        accounts::Role,
+        who::{Door, Steers, Who},
+    },
+    extract::{Body, Query},
+    jobs::page,
+    problem::{Code, Problem},
+    registries::{LineState, Place},
+    state::Shared,
+};
+use crate::doctor::{self, Finding};
+
+/// How long a registry may take to be tried.
+const TRIED: std::time::Duration = std::time::Duration::from_secs(10);
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(registries, add))
+        .routes(routes!(test))
+        .routes(routes!(remove))
+        .routes(routes!(examine))
+        .routes(routes!(audit))
+}
+
+/// A registry.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RegistryShown {
+    name: String,
+    /// Without the password.
+    url: String,
+    state: LineState,
+    /// Why it is down.
+    problem: Option<String>,
+    /// Whether it was added while the console ran, and can be removed.
+    is_added: bool,
+    /// How many jobs it has, if it was looked at.
+    job_count: Option<usize>,
+    /// What whoever asks may there.
+    role: Option<Role>,
+}
+
+impl RegistryShown {
+    fn new(place: &Place, who: &Who) -> Self {
+        let (state, problem) = place.state();
+        Self {
+            name: place.name.clone(),
+            url: place.url.to_string(),
+            state,
+            problem,
+            is_added: place.is_added,
+            job_count: place.mirror.seen(|seen| seen.as_of.map(|_| seen.jobs.len())),
+            role: who.role(&place.name),
+        }
+    }
+}
+
+/// The registries whoever asks may look at.
+#[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryShown]), (status = 401, body = Problem)))]
+async fn registries(State(shared): State<Shared>, who: Who) -> Json<Vec<RegistryShown>> {
+    let all = shared.registries.all();
+    let seen = all.iter().filter(|place| who.role(&place.name).is_some());
+    Json(seen.map(|place| RegistryShown::new(place, &who)).collect())
+}
+
+/// A registry to be added.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RegistryAsked {
+    name: String,
+    /// `zookeeper://[user:password@]host[:2181],…/namespace`, to hosts on the list alone.
+    url: String,
+}
+
+/// Adds a registry for good. Takes an admin of `*`, and that it is switched on.
+#[utoipa::path(post, path = "/registries", tag = "registries", request_body = RegistryAsked,
+    responses((status = 201, body = RegistryShown), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn add(
+    State(shared): State<Shared>,
+    who: Who,
+    Body(asked): Body<RegistryAsked>,
+) -> Result<Response, Problem> {
+    who.needs(Role::Admin)?;
+    let added = shared.registries.add(&asked.name, &asked.url);
+    let mut entry = who.entry(&shared, "registry.add");
+    entry.target = Some(asked.name.chars().take(64).collect());
+    match &added {
+        Ok(place) => entry.result = json!({ "url": place.url.to_string() }),
+        Err(problem) => entry.problem = Some(problem.detail.clone()),
+    }
+    shared.audit.add(entry);
+    let place = added?;
+    Ok((StatusCode::CREATED, Json(RegistryShown::new(&place, &who))).into_response())
+}
+
+/// A registry to be tried.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RegistryTried {
+    url: String,
+}
+
+/// How that went.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RegistryTrial {
+    is_reachable: bool,
+    /// How many jobs are there.
+    job_count: Option<usize>,
+    problem: Option<String>,
+}
+
+/// Tries a registry without adding it. Takes an admin of `*`, and that adding is switched on.
+#[utoipa::path(post, path = "/registries/test", tag = "registries", request_body = RegistryTried,
+    responses((status = 200, body = RegistryTrial), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn test(
+    State(shared): State<Shared>,
+    who: Who,
+    Body(asked): Body<RegistryTried>,
+) -> Result<Json<RegistryTrial>, Problem> {
+    who.needs(Role::Admin)?;
+    let url = shared.registries.check(&asked.url)?;
+    let mut entry = who.entry(&shared, "registry.test");
+    entry.target = Some(url.to_string());
+    shared.audit.add(entry);
+    Ok(Json(try_out(&url, &shared).await))
+}
+
+async fn try_out(url: &RegistryUrl, shared: &Shared) -> RegistryTrial {
+    let look = async {
+        let registry = registry::visit(url).await.map_err(crate::error::Error::from)?;
+        let names = Admin::on(registry.clone()).job_names().await;
+        registry.close().await;
+        Ok::<_, crate::error::Error>(names?.len())
+    };
+    let clock = &shared.clock;
+    let looked = tokio::select! {
+        looked = look => looked.map_err(Problem::from),
+        () = clock.sleep_until(clock.monotonic() + TRIED) => Err(Problem::new(Code::Unreachable, "it does not answer")),
+    };
+    match looked {
+        Ok(count) => RegistryTrial { is_reachable: true, job_count: Some(count), problem: None },
+        Err(problem) => {
+            RegistryTrial { is_reachable: false, job_count: None, problem: Some(problem.detail) }
+        }
+    }
+}
+
+/// Takes a registry away that was added. Nothing in it changes. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/registries/{name}", tag = "registries", params(("name" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn remove(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    shared.registries.remove(&name)?;
+    let mut entry = who.entry(&shared, "registry.remove");
+    entry.target = Some(name);
+    shared.audit.add(entry);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What is wrong in a registry, and what to do about it. One node is written, by which the ancestor measures clocks: takes an operator.
+#[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
+    responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
+async fn examine(door: Door<Steers>) -> Result<Json<Vec<Finding>>, Problem> {
+    let RegistryUrl::ZooKeeper(settings) = &door.place.url else {
+        return Err(Problem::new(
+            Code::Refused,
+            "memory: is a tree of one process, which nobody else can look at",
+        ));
+    };
+    Ok(Json(doctor::examine(settings).await?))
+}
+
+/// What the audit is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AuditAsked {
+    registry: Option<String>,
+    username: Option<String>,
+    /// What the action begins with: `job.`, `job.trigger`.
+    action: Option<String>,
+    target: Option<String>,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for AuditAsked {
+    fn default() -> Self {
+        Self { registry: None, username: None, action: None, target: None, page: 1, page_size: 50 }
+    }
+}
+
+/// A page of the audit.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AuditPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<Entry>,
+}
+
+/// Who changed what, the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
+async fn audit(
+    State(shared): State<Shared>,
+    who: Who,
+    Query(asked): Query<AuditAsked>,
+) -> Result<Json<AuditPage>, Problem> {
+    if who.roles().values().all(|role| *role < Role::Admin) {
+        who.needs(Role::Admin)?;
+    }
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    let fits = |wanted: &Option<String>, given: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
+    };
+    let (total, items) =
+        shared.audit.page((page - 1).saturating_mul(page_size), page_size, |entry| {
+            let is_allowed = match &entry.registry {
+                Some(registry) => who.role(registry) == Some(Role::Admin),
+                None => who.needs(Role::Admin).is_ok(),
+            };
+            is_allowed
+                && fits(&asked.registry, entry.registry.as_deref())
+                && fits(&asked.username, Some(&entry.username))
+                && fits(&asked.target, entry.target.as_deref())
+                && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
+        });
+    Ok(Json(AuditPage { total, page, page_size, items }))
+}

@@ -1,0 +1,211 @@
+//! Settings, listening, all routes put together.
+
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, connect_info::Connected},
+    http::Uri,
+    middleware::from_fn_with_state,
+    response::{IntoResponse, Response},
+    serve::IncomingStream,
+};
+use elasticjob::runtime::{Clock, SystemClock};
+use tokio::net::TcpListener;
+
+use super::{
+    ancestor,
+    audit::Audit,
+    auth::{accounts::Accounts, secret},
+    guard::{Hosts, guard},
+    openapi,
+    pages::{nothing, pages},
+    problem::{Code as ProblemCode, Problem},
+    registries::{Adding, Registries},
+    state::Shared,
+    tls::{Identity, Tls},
+};
+use crate::error::{Code, Error};
+
+/// How much a request may carry; a configuration is far smaller.
+const LARGEST_BODY: usize = 256 * 1024;
+
+/// The account that `dev` begins with, and its password.
+const ROOT: &str = "root";
+
+/// A console, as flags and its file describe it.
+pub(crate) struct Console {
+    /// Names and URLs.
+    pub(crate) registries: Vec<(String, String)>,
+    pub(crate) listen: SocketAddr,
+    /// Where accounts, added registries and the audit are kept; without, in memory.
+    pub(crate) data: Option<PathBuf>,
+    /// What else it is called.
+    pub(crate) hosts: Vec<String>,
+    /// Whether browsers come by HTTPS, through a proxy.
+    pub(crate) is_secure: bool,
+    /// Speaks HTTPS itself, as this.
+    pub(crate) identity: Option<Identity>,
+    /// After how long a session that is not used is over.
+    pub(crate) idle: Duration,
+    pub(crate) adding: Adding,
+    pub(crate) first: First,
+}
+
+/// Who is there when nobody is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    /// An admin with a password that is made up and told once.
+    Generated,
+    /// `root` with the password `root`: for a machine of one's own.
+    Root,
+}
+
+/// Where requests come in.
+enum Entrance {
+    Plain(TcpListener),
+    Secure(Box<Tls>),
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl Connected<IncomingStream<'_, TcpListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
+
+impl Connected<IncomingStream<'_, Tls>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Tls>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
+
+/// A console that listens.
+pub(crate) struct Listening {
+    door: Entrance,
+    router: Router,
+    pub(crate) address: SocketAddr,
+    /// The password that was made up, to be told once.
+    pub(crate) password: Option<String>,
+}
+
+impl Console {
+    /// Listens, and answers once it is [served](Listening::serve).
+    pub(crate) async fn listen(self) -> Result<Listening, Error> {
+        if self.first == First::Root && !self.listen.ip().is_loopback() {
+            return Err(Error::new(
+                Code::Refused,
+                format!(
+                    "{} can be reached from elsewhere, and everybody knows the password of dev; hint: elasticjob console has accounts",
+                    self.listen
+                ),
+            ));
+        }
+        if let Some(folder) = &self.data {
+            fs::create_dir_all(folder).map_err(|error| {
+                Error::bad_input(format!(
+                    "cannot make the folder {}: {error}; hint: --data takes another",
+                    folder.display()
+                ))
+            })?;
+        }
+        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
+            Error::bad_input(format!("cannot listen on {}: {error}; hint: --listen takes another address, or port 0 for a free one", self.listen))
+        })?;
+        let internal =
+            |error: std::io::Error| Error::new(Code::Internal, format!("cannot listen: {error}"));
+        let address = listener.local_addr().map_err(internal)?;
+
+        let file = |name: &str| self.data.as_ref().map(|folder| folder.join(name));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let registries = Registries::open(
+            &self.registries,
+            self.adding,
+            file("registries.json"),
+            Arc::clone(&clock),
+        )
+        .map_err(told)?;
+        let accounts = Accounts::open(file("accounts.json")).map_err(told)?;
+        let audit = Audit::open(file("audit.jsonl"))
+            .map_err(|error| Error::bad_input(format!("cannot read the audit: {error}")))?;
+        let mut password = None;
+        if accounts.is_empty() {
+            let (name, made) = match self.first {
+                First::Root => (ROOT, ROOT.to_owned()),
+                First::Generated => ("admin", secret(15).map_err(told)?),
+            };
+            accounts.begin(name, &made).map_err(told)?;
+            password = (self.first == First::Generated).then_some(made);
+        }
+        if !address.ip().is_loopback() && accounts.knows(ROOT, ROOT).await.map_err(told)? {
+            return Err(Error::new(
+                Code::Refused,
+                format!(
+                    "{address} can be reached from elsewhere, and the account {ROOT} has the password that everybody knows; hint: change it on loopback first"
+                ),
+            ));
+        }
+        let is_secure = self.is_secure || self.identity.is_some();
+        let shared = Shared::new(clock, registries, accounts, audit, self.idle, is_secure);
+        let router = router(shared, Hosts::new(address, self.hosts, is_secure));
+        let door = match &self.identity {
+            Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
+            None => Entrance::Plain(listener),
+        };
+        Ok(Listening { door, router, address, password })
+    }
+}
+
+impl Listening {
+    /// Where a browser finds it.
+    pub(crate) fn url(&self) -> String {
+        let scheme = match self.door {
+            Entrance::Plain(_) => "http",
+            Entrance::Secure(_) => "https",
+        };
+        format!("{scheme}://{}/", self.address)
+    }
+
+    /// Answers, for ever.
+    pub(crate) async fn serve(self) {
+        let service = self.router.into_make_service_with_connect_info::<Peer>();
+        let ended = match self.door {
+            Entrance::Plain(listener) => axum::serve(listener, service).await,
+            Entrance::Secure(tls) => axum::serve(*tls, service).await,
+        };
+        if let Err(error) = ended {
+            tracing::error!(%error, "the console does not answer any more");
+        }
+    }
+}
+
+fn router(shared: Shared, hosts: Hosts) -> Router {
+    Router::new()
+        .merge(openapi::router())
+        .merge(ancestor::router())
+        .fallback(pages)
+        .method_not_allowed_fallback(not_so)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(from_fn_with_state(hosts, guard))
+        .with_state(shared)
+}
+
+async fn not_so(uri: Uri) -> Response {
+    let text = format!(
+        "{} is not done with this method; hint: GET /api/v1/openapi.json says what there is",
+        uri.path()
+    );
+    if uri.path().starts_with("/api") {
+        return Problem::new(ProblemCode::MethodNotAllowed, text).into_response();
+    }
+    nothing(uri.path()).into_response()
+}
+
+fn told(problem: Problem) -> Error {
+    let code = if problem.code == ProblemCode::Internal { Code::Internal } else { Code::BadInput };
+    let hint = problem.hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default();
+    Error::new(code, format!("{}{hint}", problem.detail))
+}

@@ -1,0 +1,284 @@
+//! Servers and instances: the machines that jobs run on, and who is there. Looked at in the mirror; steered through the door.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use elasticjob::admin::{Instance, Language, ServerDetails, ServerStatus, ServerSummary};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    auth::who::{Door, Looks, Rules, Steers},
+    extract::{Address, Query},
+    jobs::{page, ready},
+    mirror::Seen,
+    problem::Problem,
+    state::Shared,
+};
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(servers))
+        .routes(routes!(server, remove))
+        .routes(routes!(enable))
+        .routes(routes!(disable))
+        .routes(routes!(shutdown))
+        .routes(routes!(instances))
+}
+
+/// What a list is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListAsked {
+    /// What the address, or the id, contains.
+    search: String,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for ListAsked {
+    fn default() -> Self {
+        Self { search: String::new(), page: 1, page_size: 50 }
+    }
+}
+
+/// A page of servers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ServersPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<ServerSummary>,
+    as_of: Option<Timestamp>,
+    is_current: bool,
+}
+
+/// Servers, by address.
+#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ListAsked),
+    responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn servers(
+    door: Door<Looks>,
+    Query(asked): Query<ListAsked>,
+) -> Result<Json<ServersPage>, Problem> {
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    let (mut found, as_of, is_current) =
+        ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
+    found.retain(|server| server.address.contains(&asked.search));
+    let total = found.len();
+    let items =
+        found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
+    Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
+}
+
+/// All servers, as the mirror shows them.
+pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
+    let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
+    for (job, outline) in &seen.jobs {
+        for (address, status) in &outline.servers {
+            let (_, jobs, disabled) = servers.entry(address).or_default();
+            jobs.insert(job);
+            *disabled += usize::from(*status == ServerStatus::Disabled);
+        }
+        for id in &outline.instances {
+            let (instances, jobs, _) = servers.entry(server_of(id)).or_default();
+            instances.insert(id);
+            jobs.insert(job);
+        }
+    }
+    let owned = |set: BTreeSet<&str>| set.into_iter().map(ToOwned::to_owned).collect();
+    servers
+        .into_iter()
+        .map(|(address, (instances, jobs, disabled))| ServerSummary {
+            address: address.to_owned(),
+            instances: owned(instances),
+            jobs: owned(jobs),
+            disabled,
+        })
+        .collect()
+}
+
+/// The address in an instance's id.
+fn server_of(id: &str) -> &str {
+    id.split_once("@-@").map_or(id, |(server, _)| server)
+}
+
+/// A server, job by job.
+#[utoipa::path(get, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path)),
+    responses((status = 200, body = ServerDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn server(
+    door: Door<Looks>,
+    Address(server): Address,
+) -> Result<Json<ServerDetails>, Problem> {
+    Ok(Json(door.admin().await?.server(&server).await?))
+}
+
+/// In which job.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct InJob {
+    /// Only in this job; without, in all.
+    job: Option<String>,
+}
+
+impl InJob {
+    fn name(&self) -> Result<Option<elasticjob::job::JobName>, Problem> {
+        let name = self.job.as_deref().map(str::parse).transpose();
+        name.map_err(|error: elasticjob::job::Invalid| Problem::invalid("job", error.to_string()))
+    }
+}
+
+/// Where a server was switched, or forgotten.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ServerSwitched {
+    /// In these jobs it was otherwise before.
+    job_names: Vec<String>,
+}
+
+/// Lets a server take part again, in one job or in all.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+async fn enable(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    let job = place.name()?;
+    let switched =
+        door.change("server.enable", &server, json!({ "job": place.job }), async |admin| {
+            Ok(ServerSwitched { job_names: admin.enable_server(&server, job.as_ref()).await? })
+        });
+    Ok(Json(switched.await?))
+}
+
+/// Lets a server take part no longer, in one job or in all.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/disable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+async fn disable(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    let job = place.name()?;
+    let switched =
+        door.change("server.disable", &server, json!({ "job": place.job }), async |admin| {
+            Ok(ServerSwitched { job_names: admin.disable_server(&server, job.as_ref()).await? })
+        });
+    Ok(Json(switched.await?))
+}
+
+/// Forgets a server that has no instance, in one job or in all. Takes an admin.
+#[utoipa::path(delete, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn remove(
+    door: Door<Rules>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    let job = place.name()?;
+    let removed =
+        door.change("server.remove", &server, json!({ "job": place.job }), async |admin| {
+            Ok(ServerSwitched { job_names: admin.remove_server(&server, job.as_ref()).await? })
+        });
+    Ok(Json(removed.await?))
+}
+
+/// Who was told to leave.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ServerShutDown {
+    /// By job, by id.
+    instances: BTreeMap<String, Vec<String>>,
+}
+
+/// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/shutdown", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+async fn shutdown(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerShutDown>, Problem> {
+    let job = place.name()?;
+    let ended =
+        door.change("server.shutdown", &server, json!({ "job": place.job }), async |admin| {
+            Ok(ServerShutDown { instances: admin.shutdown_server(&server, job.as_ref()).await? })
+        });
+    Ok(Json(ended.await?))
+}
+
+/// An instance across jobs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct InstanceRow {
+    instance_id: String,
+    server_ip: String,
+    language: Language,
+    /// The jobs it is a member of.
+    job_names: Vec<String>,
+    /// What it says of itself in its first job: labels, since when.
+    detail: Option<Instance>,
+}
+
+/// A page of instances.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct InstancesPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<InstanceRow>,
+    as_of: Option<Timestamp>,
+    is_current: bool,
+}
+
+/// Instances, by id: who is there, and in which jobs.
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), ListAsked),
+    responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn instances(
+    door: Door<Looks>,
+    Query(asked): Query<ListAsked>,
+) -> Result<Json<InstancesPage>, Problem> {
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    let (found, as_of, is_current) = ready(&door).await?.seen(|seen| {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (job, outline) in &seen.jobs {
+            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
+                found.entry(id.clone()).or_default().push(job.clone());
+            }
+        }
+        (found, seen.as_of, seen.is_current)
+    });
+    let total = found.len();
+    let admin = door.admin().await?;
+    // Instances of one program are members of the same jobs: a page of them takes one look, mostly.
+    let mut looked: BTreeMap<String, Vec<Instance>> = BTreeMap::new();
+    let mut items = Vec::new();
+    for (id, jobs) in found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size) {
+        if let Some(first) = jobs.first().filter(|job| !looked.contains_key(*job))
+            && let Ok(name) = first.parse()
+            && let Ok(details) = admin.job(&name).await
+        {
+            looked.insert(first.clone(), details.instances);
+        }
+        let known = jobs.first().and_then(|job| looked.get(job));
+        items.push(InstanceRow {
+            server_ip: server_of(&id).to_owned(),
+            language: Language::of(&id),
+            detail: known.and_then(|known| known.iter().find(|known| known.id == id).cloned()),
+            instance_id: id,
+            job_names: jobs,
+        });
+    }
+    Ok(Json(InstancesPage { total, page, page_size, items, as_of, is_current }))
+}

@@ -1,0 +1,100 @@
+//! What all requests share.
+
+use std::{sync::Arc, time::Duration};
+
+use elasticjob::runtime::Clock;
+use serde_json::Value;
+
+use super::{
+    audit::{Audit, Entry},
+    auth::{accounts::Accounts, routes::seconds, sessions::Sessions, throttle::Throttle},
+    problem::{Code, Problem},
+    registries::Registries,
+    trigger::Keys,
+};
+
+/// What all requests share. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) registries: Registries,
+    pub(crate) accounts: Accounts,
+    pub(crate) sessions: Sessions,
+    pub(crate) throttle: Throttle,
+    pub(crate) audit: Audit,
+    /// Triggers that were asked for with a key.
+    pub(crate) keys: Keys,
+    /// Which registry a user of the ancestor's paths has chosen.
+    pub(crate) choices: super::ancestor::Choices,
+    /// Whether browsers come by HTTPS.
+    pub(crate) is_secure: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        registries: Registries,
+        accounts: Accounts,
+        audit: Audit,
+        idle: Duration,
+        is_secure: bool,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            registries,
+            accounts,
+            sessions: Sessions::new(idle),
+            throttle: Throttle::default(),
+            audit,
+            keys: Keys::default(),
+            choices: super::ancestor::Choices::default(),
+            is_secure,
+        }))
+    }
+
+    /// Whether that is the password, if it may be tried now.
+    pub(crate) async fn check_password(
+        &self,
+        username: &str,
+        password: &str,
+        address: Option<&str>,
+    ) -> Result<(), Problem> {
+        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one.
+        let address = address.unwrap_or_default();
+        let keys = [format!("{username}\n{address}"), format!("\n{address}")];
+        if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
+            let wait = seconds(wait);
+            let text = format!("too many passwords were wrong; hint: wait {wait} s");
+            return Err(Problem::new(Code::TooManyRequests, text).after(wait));
+        }
+        if self.accounts.knows(username, password).await? {
+            self.throttle.forgive(&keys);
+            return Ok(());
+        }
+        self.audit.add(Entry {
+            id: 0,
+            at: self.clock.now(),
+            username: username.chars().take(64).collect(),
+            via: "login".to_owned(),
+            address: Some(address.to_owned()),
+            registry: None,
+            action: "login".to_owned(),
+            target: None,
+            asked: Value::Null,
+            result: Value::Null,
+            problem: Some("wrong name or password".to_owned()),
+        });
+        Err(Problem::new(Code::NotAuthenticated, "that is not the name and password of an account"))
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

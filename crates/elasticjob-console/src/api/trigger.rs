@@ -1,0 +1,153 @@
+//! "Run now", and "stop that".
+//!
+//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer. Keys are
+//! remembered for a day, and forgotten when the console restarts.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{Json, http::HeaderMap};
+use elasticjob::{
+    admin::{Asked, Cancelled},
+    coordination::trigger::Ask,
+    runtime::Monotonic,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    auth::who::{Door, Steers, text},
+    extract::{MaybeBody, Named, instant},
+    problem::{Code, Problem},
+    state::Shared,
+};
+
+const REMEMBERED: Duration = Duration::from_hours(24);
+const MOST: usize = 10_000;
+/// What a parameter may be; it travels through the registry.
+const LONGEST_PARAMETER: usize = 64 * 1024;
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(trigger)).routes(routes!(cancel))
+}
+
+/// How it is to run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct TriggerAsked {
+    /// Only these; without, all.
+    shards: BTreeSet<u32>,
+    /// What the job is given instead of its own parameter.
+    parameter: Option<String>,
+    /// The time it is to work for; without, now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    at: Option<String>,
+}
+
+/// Lets a job run now.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = TriggerAsked,
+    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, description = "Sent again, it is not done again")),
+    responses((status = 200, body = Asked), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn trigger(
+    door: Door<Steers>,
+    Named(job): Named,
+    headers: HeaderMap,
+    MaybeBody(asked): MaybeBody<TriggerAsked>,
+) -> Result<Json<Asked>, Problem> {
+    let said = serde_json::to_value(&asked).unwrap_or_default();
+    let at = asked.at.as_deref().map(|at| instant("at", at)).transpose()?;
+    if asked.parameter.as_ref().is_some_and(|parameter| parameter.len() > LONGEST_PARAMETER) {
+        return Err(Problem::invalid(
+            "parameter",
+            format!("a parameter has at most {LONGEST_PARAMETER} bytes"),
+        ));
+    }
+    let by = Some(door.who.username.clone());
+    let ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
+    let fingerprint = said.to_string();
+    let work = async {
+        door.change("job.trigger", job.as_str(), said, async |admin| admin.trigger(&job, ask).await)
+            .await
+    };
+    let Some(key) = text(&headers, "idempotency-key") else { return Ok(Json(work.await?)) };
+    if key.is_empty() || key.len() > 255 {
+        return Err(Problem::invalid("Idempotency-Key", "a key has 1 to 255 characters"));
+    }
+    let key = [&door.who.username, &door.place.name, job.as_str(), key].join("\n");
+    let once = door.shared.keys.of(key, &fingerprint, door.shared.clock.monotonic())?;
+    // What came to nothing may be tried again.
+    Ok(Json(once.get_or_try_init(|| work).await?.clone()))
+}
+
+/// What is to stop.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct CancelAsked {
+    /// Only these; without, all.
+    shards: BTreeSet<u32>,
+}
+
+/// Stops what runs. Java cannot be asked; it is named.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = CancelAsked, params(("registry" = String, Path), ("job" = String, Path)),
+    responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn cancel(
+    door: Door<Steers>,
+    Named(job): Named,
+    MaybeBody(asked): MaybeBody<CancelAsked>,
+) -> Result<Json<Cancelled>, Problem> {
+    let said = serde_json::to_value(&asked).unwrap_or_default();
+    let cancelled = door
+        .change("job.cancel", job.as_str(), said, async |admin| {
+            admin.cancel(&job, &asked.shards).await
+        })
+        .await?;
+    Ok(Json(cancelled))
+}
+
+/// Triggers that were asked for with a key.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(Mutex<HashMap<String, Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    since: Monotonic,
+    fingerprint: String,
+    answer: Arc<OnceCell<Asked>>,
+}
+
+impl Keys {
+    /// The answer to this key, to be given once. A conflict if the key was sent with something else.
+    fn of(
+        &self,
+        key: String,
+        fingerprint: &str,
+        now: Monotonic,
+    ) -> Result<Arc<OnceCell<Asked>>, Problem> {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, kept| now.saturating_since(kept.since) < REMEMBERED);
+        if keys.len() >= MOST
+            && let Some(oldest) = keys.iter().min_by_key(|(_, kept)| kept.since)
+        {
+            let oldest = oldest.0.clone();
+            keys.remove(&oldest);
+        }
+        let kept = keys.entry(key).or_insert_with(|| Kept {
+            since: now,
+            fingerprint: fingerprint.to_owned(),
+            answer: Arc::default(),
+        });
+        if kept.fingerprint != fingerprint {
+            return Err(Problem::new(
+                Code::Conflict,
+                "this key was sent with something else before; hint: another request has another key",
+            )
+            .of("Idempotency-Key"));
+        }
+        Ok(Arc::clone(&kept.answer))
+    }
+}
