@@ -4,6 +4,7 @@ SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
 MINUTES ?= 5
 ROWS ?= 10000000
+CASES ?= 100000
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 # The simulated cluster: only what it spends its time in is built anew, for speed.
@@ -11,7 +12,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-java lint bench sim million chaos package ci
+.PHONY: help run test test-java lint bench sim million chaos cron-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,6 +33,10 @@ test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK 
 	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
 		$(CARGO) test -p interop -- --include-ignored --test-threads=1; \
 	fi
+
+cron-java: ## CASES random expressions (default 100,000) asked of the real Quartz, 2.3.2 and 2.4.0, and of us; SEED=n for others
+	@scripts/build-java-driver.sh
+	CASES=$(CASES) SEED=$(SEED) $(CARGO) test -p interop --test cron -- --include-ignored --nocapture
 
 lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) fmt --all --check
