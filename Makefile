@@ -26,12 +26,12 @@ test: ## every test; installs the servers they need (apt) or says what is missin
 	SEEDS=2000 $(SIMULATE)
 	$(CARGO) test --workspace --all-features --doc
 
-# One after the other: a JVM or two each is what two cores can do in the time they wait.
+# Four at a time: a JVM or two each, which wait most of the time.
 test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh || { [ $$? -eq 75 ] && [ "$(MAVEN)" = optional ]; }
 	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
-		$(CARGO) test -p interop -- --include-ignored --test-threads=1; \
+		$(CARGO) test -p interop -- --include-ignored --test-threads=4; \
 	fi
 
 cron-java: ## CASES random expressions (default 100,000) asked of the real Quartz, 2.3.2 and 2.4.0, and of us; SEED=n for others

@@ -190,13 +190,18 @@ pub(crate) async fn the_rust_console_manages_java_instances(ground: Ground) {
     assert_eq!(admin.enable_server(server, Some(&name)).await.unwrap(), ["settle"]);
     scene.until("Java leads", async || scene.leader(&settle).await.as_ref() == Some(&id)).await;
 
+    // Deals once more, so that what it has to deal next is what follows.
+    admin.trigger(&name, Ask::default()).await.unwrap();
+    ran(&scene, &settle, 5).await;
+    let necessary = scene.tree(&settle).necessary();
+    assert!(!scene.is_there(&necessary).await);
+
     let larger = settle.clone().shards(3);
     let plan = admin.plan(Edit::of(larger.clone())).await.unwrap();
     assert!(admin.apply(&plan).await.unwrap().is_changed);
-    let necessary = scene.tree(&settle).necessary();
     scene.until("Java has seen it", async || scene.is_there(&necessary).await).await;
     admin.trigger(&name, Ask::default()).await.unwrap();
-    ran(&scene, &larger, 6).await;
+    ran(&scene, &larger, 8).await;
     assert_eq!(scene.owners(&larger).await, deal(&larger, &[&id]));
 
     assert_eq!(admin.shutdown(&name).await.unwrap(), [&*id]);

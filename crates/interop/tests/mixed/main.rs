@@ -12,6 +12,8 @@ mod record;
 mod runs;
 mod scene;
 
+use std::{fs, path::Path};
+
 use crate::scene::Ground;
 
 /// Makes every scenario a test on both grounds.
@@ -44,6 +46,7 @@ on_both_grounds! {
     membership::instances_of_both_languages_join_and_leave_a_job
     membership::leadership_moves_from_java_to_rust_and_back
     membership::shards_are_dealt_alike_whoever_leads
+    membership::a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_twice
     deaths::what_a_killed_jvm_ran_is_completed_once_by_rust
     deaths::what_a_killed_rust_process_ran_is_completed_once_by_java
     deaths::what_a_frozen_jvm_ran_is_taken_over_and_it_comes_back
@@ -62,4 +65,23 @@ on_both_grounds! {
     runs::a_once_listener_is_called_once_for_a_fire_of_both_sides
     runs::a_script_is_given_the_same_arguments_to_the_byte
     runs::a_request_is_the_same_to_the_byte
+}
+
+#[test]
+fn every_test_the_migration_guide_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(root.join("docs/migration.md")).unwrap();
+    let mut sources = String::new();
+    for folder in ["crates/interop/tests/mixed", "crates/elasticjob-console/tests/cli"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            sources.push_str(&fs::read_to_string(entry.unwrap().path()).unwrap());
+        }
+    }
+    let is_name = |text: &&str| text.matches('_').count() > 2;
+    let named: Vec<&str> = guide.split('`').skip(1).step_by(2).filter(is_name).collect();
+
+    let missing: Vec<&&str> =
+        named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+
+    assert!(named.len() > 10 && missing.is_empty(), "{missing:?}");
 }

@@ -1,10 +1,17 @@
 //! Who is there, who leads, and who gets what.
 
-use elasticjob::job::Strategy;
+use elasticjob::job::{Failover, Job, Strategy};
 
-use crate::scene::{Ground, Scene, job, ms};
+use crate::{
+    record::Run,
+    scene::{Ground, Scene, job, ms},
+};
 
 const TICK: &str = "0/2 * * * * ?";
+
+/// Long enough for somebody to come or go in between.
+const MOVE_CRON: &str = "0/4 * * * * ?";
+const MOVE_EVERY: i64 = 4_000;
 
 pub(crate) async fn instances_of_both_languages_join_and_leave_a_job(ground: Ground) {
     let scene = Scene::new(&ground, "join-and-leave").await;
@@ -97,4 +104,65 @@ pub(crate) async fn shards_are_dealt_alike_whoever_leads(ground: Ground) {
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         scene.dealt(job, &ids).await;
     }
+}
+
+/// Every shard ran once in each fire, from the first to the last that is over.
+fn missed_or_doubled(runs: &[Run], shards: u32) -> Vec<String> {
+    let fire = |run: &Run| run.began / MOVE_EVERY;
+    let fires: Vec<i64> = runs.iter().map(fire).collect();
+    // The first one may be half of one: it joined in the middle of it. The last one may be under way.
+    let (first, last) = (fires.iter().min().unwrap() + 1, fires.iter().max().unwrap() - 1);
+    let mut wrong = Vec::new();
+    for (fire_at, item) in (first..=last).flat_map(|at| (0..shards).map(move |item| (at, item))) {
+        let count = runs.iter().filter(|run| fire(run) == fire_at && run.item == item).count();
+        if count != 1 {
+            wrong.push(format!("shard {item} ran {count} times at {}", fire_at * MOVE_EVERY));
+        }
+    }
+    wrong
+}
+
+pub(crate) async fn a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_twice(
+    ground: Ground,
+) {
+    let scene = Scene::new(&ground, "moves").await;
+    let settle = job("settle", MOVE_CRON, 3).if_node_dies(Failover::TakeOver);
+    let (admin, name) = (scene.admin(), settle.name.clone());
+    let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
+    let java_id = java.joins(&settle, ms(300)).await;
+    let (javas_server, _) = java_id.split_once("@-@").unwrap();
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
+
+    // Both; then Rust alone, and Java goes when it has nothing any more.
+    between_fires(&scene, &settle).await;
+    let rust_id = rust.joins(&settle, ms(300)).await;
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
+    between_fires(&scene, &settle).await;
+    assert_eq!(admin.disable_server(javas_server, Some(&name)).await.unwrap(), ["settle"]);
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&rust_id]).await).await;
+    java.leaves(&settle).await;
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&rust_id]).await).await;
+
+    // And back: a Rust instance ends what it runs before it leaves.
+    between_fires(&scene, &settle).await;
+    assert_eq!(admin.enable_server(javas_server, Some(&name)).await.unwrap(), ["settle"]);
+    let java_id = java.joins(&settle, ms(300)).await;
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id, &rust_id]).await).await;
+    rust.leaves(&settle).await;
+    scene.runs_as(&settle, &scene.dealt(&settle, &[&java_id]).await).await;
+
+    let wrong = missed_or_doubled(&scene.record.runs("settle"), 3);
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Waits until a fire is over on everybody: when an operator would do something.
+async fn between_fires(scene: &Scene, job: &Job) {
+    let before = scene.record.runs(job.name.as_str()).len();
+    let look = |runs: &[Run]| {
+        let since = &runs[before..];
+        let is_whole = since.len() >= job.shards.get() as usize;
+        (is_whole && since.iter().all(Run::is_over)).then_some(())
+    };
+    scene.record.until("a fire is over", job.name.as_str(), look).await;
+    scene.is_at_peace(job).await;
 }
