@@ -1,0 +1,54 @@
+import { Grid, Stack } from "@mantine/core";
+
+import { useShards } from "../../../api/queries";
+import type { JobDetails } from "../../../api/types";
+import { useRegistry } from "../../../app/registry";
+import { useText } from "../../../i18n";
+import { Card } from "../../../parts/Card";
+import { Failure, Loading } from "../../../parts/states";
+import { Facts } from "./Facts";
+import { Fires } from "./Fires";
+import { ShardMap } from "./ShardMap";
+import { ShardTable } from "./ShardTable";
+
+export function ShardsTab({ job }: { job: JobDetails }) {
+  const t = useText();
+  const registry = useRegistry();
+  const shards = useShards(registry, job.jobName);
+  return (
+    <Grid gap="md">
+      <Grid.Col span={{ base: 12, md: 8 }}>
+        <Stack gap="md">
+          {shards.isPending ? (
+            <Card>
+              <Loading />
+            </Card>
+          ) : shards.isError && !shards.data ? (
+            <Card>
+              <Failure error={shards.error} again={() => void shards.refetch()} />
+            </Card>
+          ) : (
+            <>
+              <Card title={t.shards.map}>
+                <ShardMap job={job} shards={shards.data} />
+              </Card>
+              <Card title={t.shards.title} isFlush>
+                <ShardTable job={job} shards={shards.data} />
+              </Card>
+            </>
+          )}
+        </Stack>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, md: 4 }}>
+        <Stack gap="md">
+          <Card title={t.fires.title}>
+            <Fires job={job} />
+          </Card>
+          <Card title={t.facts.title}>
+            <Facts job={job} />
+          </Card>
+        </Stack>
+      </Grid.Col>
+    </Grid>
+  );
+}
