@@ -73,6 +73,8 @@ enum Fault {
     Stop(usize),
     /// A server is killed and started again.
     KillServer(Role),
+    /// A server's disk is full, until it is started again.
+    FillDisk(Role),
     /// The leader stands still, and its followers go on answering pings.
     FreezeLeader,
     /// A follower hears nothing of its leader and goes on answering pings.
@@ -138,6 +140,7 @@ impl Storm {
         // Somebody goes on without a lease, so that there is a stale write to refuse, whatever the seed.
         let worker = weather.busy_with("stubborn").await;
         weather.go_wrong(vec![(Fault::Freeze(worker), SESSION * 2)]).await?;
+        weather.go_wrong(vec![(Fault::FillDisk(Role::Leader), SESSION)]).await?;
         while SystemClock.monotonic() < end {
             weather.round().await?;
         }
@@ -245,6 +248,8 @@ impl Weather {
             Fault::Stop(worker),
             Fault::KillServer(Role::Leader),
             Fault::KillServer(Role::Follower),
+            Fault::FillDisk(Role::Leader),
+            Fault::FillDisk(Role::Follower),
             Fault::FreezeLeader,
             Fault::PartFollower,
         ];
@@ -279,6 +284,10 @@ impl Weather {
                 hit = self.server(role);
                 tokio::task::block_in_place(|| self.ensemble.server(hit).stop());
             }
+            Fault::FillDisk(role) => {
+                hit = self.server(role);
+                self.ensemble.server(hit).fill_disk();
+            }
             Fault::FreezeLeader => {
                 hit = self.server(Role::Leader);
                 tokio::task::block_in_place(|| self.ensemble.server(hit).freeze());
@@ -302,6 +311,9 @@ impl Weather {
             Fault::Cut(worker) => self.cluster.lines(worker).iter().for_each(Proxy::heal),
             Fault::Deafen(worker) => {
                 self.cluster.lines(worker).iter().for_each(Proxy::release_answers);
+            }
+            Fault::FillDisk(_) => {
+                tokio::task::block_in_place(|| self.ensemble.server(*server).make_room());
             }
             Fault::KillServer(_) => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).restart());
@@ -365,7 +377,9 @@ impl Fault {
             | Self::Cut(worker)
             | Self::Deafen(worker)
             | Self::Stop(worker) => Some(worker),
-            Self::KillServer(_) | Self::FreezeLeader | Self::PartFollower => None,
+            Self::KillServer(_) | Self::FillDisk(_) | Self::FreezeLeader | Self::PartFollower => {
+                None
+            }
         }
     }
 }

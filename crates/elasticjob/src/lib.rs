@@ -5,6 +5,7 @@
 //! * [`admin`] — what console and command line may ask and do: jobs, shards, servers, and why something did not run.
 //! * [`coordination`] — what the cluster agrees on: who leads, who owns which shard, who runs it.
 //! * [`execution`] — how a shard runs: handlers of every kind, retries, cancellation, listeners, alerts.
+//! * [`history`] — what happened: events, who keeps them, and what can be asked about them.
 //! * [`mod@job`] — what is to be done: a job, its policies, its shards, and the YAML it is stored as.
 //! * [`node`] — one process: its jobs, its timer, its way in and out.
 //! * [`registry`] — the shared tree that instances meet in: in memory, or on ZooKeeper's protocol.
@@ -15,6 +16,7 @@
 pub mod admin;
 pub mod coordination;
 pub mod execution;
+pub mod history;
 pub mod job;
 pub mod node;
 pub mod registry;

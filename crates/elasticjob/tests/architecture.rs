@@ -17,9 +17,13 @@ const ELASTICJOB: Picture = &[
     ("registry", &["runtime"]),
     ("coordination", &["runtime", "schedule", "job", "registry"]),
     ("execution", &["runtime", "job"]),
-    ("node", &["runtime", "schedule", "job", "registry", "coordination", "execution"]),
-    ("admin", &["runtime", "schedule", "job", "registry", "coordination"]),
-    ("testing", &["runtime", "schedule", "job", "registry", "coordination", "node", "admin"]),
+    ("history", &["runtime", "job"]),
+    ("node", &["runtime", "schedule", "job", "registry", "coordination", "execution", "history"]),
+    ("admin", &["runtime", "schedule", "job", "registry", "coordination", "history"]),
+    (
+        "testing",
+        &["runtime", "schedule", "job", "registry", "coordination", "history", "node", "admin"],
+    ),
 ];
 
 /// The same for `tinykeeper`.

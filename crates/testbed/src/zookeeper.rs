@@ -96,6 +96,27 @@ impl ZooKeeper {
         self.running(Child::thaw);
     }
 
+    /// Lets the server write nothing more: from now on its disk is full. [`Self::make_room`] ends it.
+    pub fn fill_disk(&self) {
+        let pid = rustix::process::Pid::from_raw(self.pid() as i32);
+        let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, nothing)
+            .unwrap_or_else(|error| panic!("cannot limit what the server writes: {error}"));
+    }
+
+    /// Starts a server whose disk was full again, with room. It reads no log that it could not begin, so those are removed, as an
+    /// operator has to.
+    pub fn make_room(&self) {
+        self.stop();
+        let logs = fs::read_dir(self.folder.path().join("data/version-2"));
+        for log in logs.into_iter().flatten().flatten() {
+            if log.metadata().is_ok_and(|log| log.len() == 0) {
+                fs::remove_file(log.path()).expect("an empty log can be removed");
+            }
+        }
+        self.restart();
+    }
+
     /// The server's answer to a four-letter word such as `ruok`, `srvr`, `mntr`, `cons`, `dump`.
     pub fn four_letter(&self, word: &str) -> String {
         ask(self.address, word, ANSWER)
@@ -439,6 +460,34 @@ mod tests {
         server.thaw();
 
         assert!(silence.is_err());
+        assert_eq!(server.four_letter("ruok"), "imok");
+    }
+
+    #[test]
+    #[ignore = "needs a real ZooKeeper: make test"]
+    fn a_server_whose_disk_is_full_takes_no_writes_until_there_is_room() {
+        let server = ZooKeeper::builder().fsync(true).start();
+
+        server.fill_disk();
+        // A session is a write, too: whoever asks for one hears nothing.
+        let hello = [
+            &45_i32.to_be_bytes()[..],
+            &[0; 12],
+            &10_000_i32.to_be_bytes(),
+            &[0; 8],
+            &16_i32.to_be_bytes(),
+            &[0; 17],
+        ]
+        .concat();
+        let mut client = TcpStream::connect(server.address()).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        client.write_all(&hello).unwrap();
+        let mut answer = [0; 4];
+        let heard = client.read_exact(&mut answer);
+        let log = server.log();
+        server.make_room();
+
+        assert!(heard.is_err(), "{answer:?}; {log}");
         assert_eq!(server.four_letter("ruok"), "imok");
     }
 

@@ -218,7 +218,7 @@ fn unmasked(
     Ok(props)
 }
 
-/// A configuration, in the version that stands in the ETag.
+/// A configuration, in the version that stands in the `ETag`.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/config", tag = "config", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Configuration, headers(("ETag" = String, description = "The version, for If-Match"))), (status = 404, body = Problem)))]
 async fn show(door: Door<Looks>, Named(job): Named) -> Result<Response, Problem> {

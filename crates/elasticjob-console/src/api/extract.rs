@@ -7,7 +7,7 @@ use axum::{
 };
 use elasticjob::job::JobName;
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::{Code, Problem};
 
@@ -66,8 +66,17 @@ async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Pro
     })
 }
 
-/// JSON, or what is wrong with it and where.
+/// An object, or what is wrong with it and where.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        // A list would be taken for an object whose names were left out.
+        let code = match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Code::Invalid,
+            Err(_) => Code::Malformed,
+        };
+        return Err(Problem::new(code, "the body is no JSON object; hint: {\"name\": …}"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();

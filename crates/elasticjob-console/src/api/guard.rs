@@ -37,12 +37,14 @@ pub(crate) fn policy(nonce: &str) -> String {
 pub(crate) struct Hosts {
     listen: IpAddr,
     names: Vec<String>,
+    /// Whether it is reached by HTTPS, and is to be by nothing else.
+    is_secure: bool,
 }
 
 impl Hosts {
     /// Where it listens, and what else it is called.
-    pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
-        Self { listen: listen.ip(), names }
+    pub(crate) fn new(listen: SocketAddr, names: Vec<String>, is_secure: bool) -> Self {
+        Self { listen: listen.ip(), names, is_secure }
     }
 
     /// Whether a request is meant for this console. A page somewhere can make its own name point here; it cannot make a browser send another name.
@@ -80,6 +82,10 @@ pub(crate) async fn guard(State(hosts): State<Hosts>, request: Request, next: Ne
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
+    if hosts.is_secure {
+        let value = HeaderValue::from_static("max-age=31536000");
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
     if is_api {
         headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     }
@@ -97,8 +103,11 @@ mod tests {
 
     #[test]
     fn a_name_that_somebody_pointed_here_is_turned_away() {
-        let local =
-            Hosts::new("127.0.0.1:8899".parse().unwrap(), vec!["console.example.com".to_owned()]);
+        let local = Hosts::new(
+            "127.0.0.1:8899".parse().unwrap(),
+            vec!["console.example.com".to_owned()],
+            false,
+        );
         for host in
             ["127.0.0.1:8899", "localhost:8899", "LOCALHOST", "[::1]:8899", "console.example.com"]
         {
@@ -107,7 +116,7 @@ mod tests {
         for host in ["", "evil.example.com:8899", "10.0.0.7:8899", "localhost.evil.com", "[::2"] {
             assert!(!local.is_meant(host), "{host}");
         }
-        let everywhere = Hosts::new("0.0.0.0:8899".parse().unwrap(), Vec::new());
+        let everywhere = Hosts::new("0.0.0.0:8899".parse().unwrap(), Vec::new(), false);
         assert!(everywhere.is_meant("10.0.0.7:8899") && !everywhere.is_meant("localhost:8899"));
         assert!(!everywhere.is_meant("evil.example.com"));
     }

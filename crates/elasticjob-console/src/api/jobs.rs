@@ -1,10 +1,11 @@
 //! Jobs: the list, one of them, and switching them.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, time::Duration};
 
 use axum::Json;
 use elasticjob::{
     admin::{Explanation, JobDetails, JobStatus, JobSummary, Outline, Removed, RunsWith, Switched},
+    job::Failover,
     schedule::Zone,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -16,7 +17,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
     extract::{Named, Query, instant},
-    mirror::{Bustle, Seen},
+    mirror::{Bustle, Mirror, Seen},
     problem::{Code, Problem},
     search::Search,
     state::Shared,
@@ -26,11 +27,12 @@ use super::{
 const LARGEST_PAGE: usize = 1_000;
 /// How many fires may be asked for.
 const MOST_FIRES: usize = 1_000;
+/// How long the first look at a registry may take before somebody who waits is told to come again.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(jobs))
-        .routes(routes!(overview))
         .routes(routes!(job, remove))
         .routes(routes!(enable))
         .routes(routes!(disable))
@@ -65,30 +67,57 @@ pub(crate) struct JobRow {
 }
 
 impl JobRow {
-    pub(crate) fn new(
-        outline: &Outline,
-        bustle: Option<&Bustle>,
-        now: Timestamp,
-        zone: &Zone,
-    ) -> Self {
-        let mut summary = outline.summary.clone();
-        let job = outline.job.as_ref();
-        if summary.next_fire.is_some_and(|next| next <= now) {
-            let schedule = job.and_then(|job| job.schedule(zone));
-            summary.next_fire = schedule.and_then(|schedule| schedule.next_after(now));
-        }
-        let count = |shards: fn(&Bustle) -> usize| bustle.map_or(0, shards);
+    pub(crate) fn new(glance: &Glance<'_>) -> Self {
+        let job = glance.outline.job.as_ref();
+        let count = |shards: fn(&Bustle) -> usize| glance.bustle.map_or(0, shards);
         Self {
-            summary,
+            summary: JobSummary { next_fire: glance.next_fire, ..glance.outline.summary.clone() },
             label: job.and_then(|job| job.label.clone()),
             time_zone: job.and_then(|job| job.zone.as_ref()).map(ToString::to_string),
             disabled: job.is_some_and(|job| job.disabled),
-            failover: job.is_some_and(|job| job.failover == elasticjob::job::Failover::TakeOver),
+            failover: job.is_some_and(|job| job.failover == Failover::TakeOver),
             running_count: count(|bustle| bustle.running.len()),
             waiting_for_failover_count: count(|bustle| bustle.waiting.len()),
             misfired_count: count(|bustle| bustle.misfired.len()),
             disabled_shard_count: count(|bustle| bustle.disabled.len()),
         }
+    }
+}
+
+/// A job as the mirror shows it, looked at now: nothing is copied before it is known to be on the page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Glance<'s> {
+    pub(crate) outline: &'s Outline,
+    pub(crate) bustle: Option<&'s Bustle>,
+    pub(crate) next_fire: Option<Timestamp>,
+}
+
+impl<'s> Glance<'s> {
+    pub(crate) fn new(
+        outline: &'s Outline,
+        bustle: Option<&'s Bustle>,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> Self {
+        // It was the next when the job was read.
+        let next_fire = outline.summary.next_fire.and_then(|next| {
+            if next > now {
+                return Some(next);
+            }
+            outline.job.as_ref()?.schedule(zone)?.next_after(now)
+        });
+        Self { outline, bustle, next_fire }
+    }
+
+    /// All jobs.
+    pub(crate) fn all(seen: &'s Seen, now: Timestamp, zone: &Zone) -> impl Iterator<Item = Self> {
+        seen.jobs
+            .iter()
+            .map(move |(name, outline)| Self::new(outline, seen.bustle.get(name), now, zone))
+    }
+
+    fn running(&self) -> usize {
+        self.bustle.map_or(0, |bustle| bustle.running.len())
     }
 }
 
@@ -192,57 +221,55 @@ async fn jobs(
     let (page, page_size) = page(asked.page, asked.page_size)?;
     let search: Search = asked.search.parse()?;
     let wanted = statuses(&asked.status)?;
-    let now = door.shared.clock.now();
-    let zone = Zone::from(TimeZone::system());
-    let seen = everything(&door).await?;
-    let mut rows: Vec<JobRow> = Vec::new();
-    let mut counted = Statuses::default();
-    for (name, outline) in &seen.jobs {
-        let row = JobRow::new(outline, seen.bustle.get(name), now, &zone);
-        if !search.fits(&row, outline) {
-            continue;
+    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
+    let page = ready(&door).await?.seen(|seen| {
+        let mut counted = Statuses::default();
+        let mut found: Vec<Glance<'_>> = Glance::all(seen, now, &zone)
+            .filter(|glance| search.fits(glance))
+            .inspect(|glance| counted.count(glance.outline.summary.status))
+            .filter(|glance| wanted.is_empty() || wanted.contains(&glance.outline.summary.status))
+            .collect();
+        // They are in the order of their names, and stay so where nothing else tells them apart.
+        match asked.order {
+            Order::Asc => found.sort_by(|one, other| compare(one, other, asked.sort)),
+            Order::Desc => found.sort_by(|one, other| compare(other, one, asked.sort)),
         }
-        counted.count(row.summary.status);
-        if wanted.is_empty() || wanted.contains(&row.summary.status) {
-            rows.push(row);
+        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        JobsPage {
+            total: found.len(),
+            page,
+            page_size,
+            items: rows.map(JobRow::new).collect(),
+            statuses: counted,
+            as_of: seen.as_of,
+            is_current: seen.is_current,
         }
-    }
-    rows.sort_by(|one, other| {
-        let ordering = compare(one, other, asked.sort);
-        let ordering =
-            if matches!(asked.order, Order::Desc) { ordering.reverse() } else { ordering };
-        ordering.then_with(|| one.summary.name.cmp(&other.summary.name))
     });
-    let total = rows.len();
-    let items =
-        rows.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
-    let (as_of, is_current) = (seen.as_of, seen.is_current);
-    Ok(Json(JobsPage { total, page, page_size, items, statuses: counted, as_of, is_current }))
+    Ok(Json(page))
 }
 
-/// What the mirror shows, once it has seen everything.
-pub(crate) async fn everything<R>(door: &Door<R>) -> Result<Seen, Problem> {
+/// The mirror, once it has seen everything.
+pub(crate) async fn ready<R>(door: &Door<R>) -> Result<&Mirror, Problem> {
     let mirror = &door.place.mirror;
     let mut changes = mirror.listen();
-    let look = || mirror.seen(|seen| seen.as_of.is_some().then(|| seen.clone()));
-    if let Some(seen) = look() {
-        return Ok(seen);
+    let is_ready = || mirror.seen(|seen| seen.as_of.is_some());
+    if is_ready() {
+        return Ok(mirror);
     }
     door.admin().await?;
     // The first time it has to be read; that is told.
     let clock = &door.shared.clock;
-    let deadline = clock.monotonic() + std::time::Duration::from_secs(30);
-    loop {
-        if let Some(seen) = look() {
-            return Ok(seen);
-        }
+    let deadline = clock.monotonic() + FIRST_LOOK;
+    while !is_ready() {
         tokio::select! {
             _ = changes.recv() => {}
             () = clock.sleep_until(deadline) => {
-                return Err(Problem::new(Code::Unreachable, format!("registry {} is still being read; hint: try again", door.place.name)).after(5));
+                let text = format!("registry {} is still being read; hint: try again", door.place.name);
+                return Err(Problem::new(Code::Unreachable, text).after(5));
             }
         }
     }
+    Ok(mirror)
 }
 
 /// A page and its size, within limits.
@@ -270,137 +297,20 @@ fn statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
         .collect()
 }
 
-fn compare(one: &JobRow, other: &JobRow, by: JobOrder) -> Ordering {
-    let key = |row: &JobRow| match by {
-        JobOrder::JobName => 0,
-        JobOrder::Status => row.summary.status as i64,
-        // Those that are never due come last.
-        JobOrder::NextFireTime => row.summary.next_fire.map_or(i64::MAX, Timestamp::as_millisecond),
-        JobOrder::ShardingTotalCount => row.summary.shards.map_or(-1, i64::from),
-        JobOrder::InstanceCount => row.summary.instances as i64,
-        JobOrder::RunningCount => row.running_count as i64,
-    };
+fn compare(one: &Glance<'_>, other: &Glance<'_>, by: JobOrder) -> Ordering {
+    let (left, right) = (&one.outline.summary, &other.outline.summary);
     match by {
-        JobOrder::JobName => one.summary.name.cmp(&other.summary.name),
-        _ => key(one).cmp(&key(other)),
+        JobOrder::JobName => left.name.cmp(&right.name),
+        JobOrder::Status => (left.status as u8).cmp(&(right.status as u8)),
+        // Those that are never due come last.
+        JobOrder::NextFireTime => {
+            let due = |glance: &Glance<'_>| glance.next_fire.unwrap_or(Timestamp::MAX);
+            due(one).cmp(&due(other))
+        }
+        JobOrder::ShardingTotalCount => left.shards.cmp(&right.shards),
+        JobOrder::InstanceCount => left.instances.cmp(&right.instances),
+        JobOrder::RunningCount => one.running().cmp(&other.running()),
     }
-}
-
-/// A registry at a glance.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Overview {
-    job_count: usize,
-    statuses: Statuses,
-    server_count: usize,
-    instance_count: usize,
-    shard_count: u64,
-    running_count: usize,
-    waiting_for_failover_count: usize,
-    misfired_count: usize,
-    disabled_shard_count: usize,
-    /// Jobs whose configuration cannot be read.
-    unreadable_count: usize,
-    /// The jobs that are due next, at most ten.
-    next: Vec<Due>,
-    /// What somebody should look at: crashed jobs, shards that wait, what cannot be read; at most fifty.
-    incidents: Vec<Incident>,
-    as_of: Option<Timestamp>,
-    is_current: bool,
-}
-
-/// A job that is due.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Due {
-    job_name: String,
-    at: Timestamp,
-}
-
-/// Something that should not be so.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Incident {
-    job_name: String,
-    kind: IncidentKind,
-    message: String,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum IncidentKind {
-    Unreadable,
-    Crashed,
-    ShardingFlag,
-    WaitingForFailover,
-    Misfired,
-}
-
-/// A registry at a glance: counts, what is due next, what should not be so.
-#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path)),
-    responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn overview(door: Door<Looks>) -> Result<Json<Overview>, Problem> {
-    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
-    let seen = everything(&door).await?;
-    let rows: Vec<(JobRow, &Arc<Outline>)> = seen
-        .jobs
-        .iter()
-        .map(|(name, outline)| (JobRow::new(outline, seen.bustle.get(name), now, &zone), outline))
-        .collect();
-    let mut statuses = Statuses::default();
-    let mut servers = std::collections::BTreeSet::new();
-    let mut instances = std::collections::BTreeSet::new();
-    for (row, outline) in &rows {
-        statuses.count(row.summary.status);
-        servers.extend(outline.servers.keys());
-        instances.extend(&outline.instances);
-    }
-    let mut next: Vec<Due> = rows
-        .iter()
-        .filter(|(row, _)| matches!(row.summary.status, JobStatus::Ok | JobStatus::ShardingFlag))
-        .filter_map(|(row, _)| {
-            Some(Due { job_name: row.summary.name.clone(), at: row.summary.next_fire? })
-        })
-        .collect();
-    next.sort_by(|one, other| (one.at, &one.job_name).cmp(&(other.at, &other.job_name)));
-    next.truncate(10);
-    let sum = |count: fn(&JobRow) -> usize| rows.iter().map(|(row, _)| count(row)).sum();
-    Ok(Json(Overview {
-        job_count: rows.len(),
-        server_count: servers.len(),
-        instance_count: instances.len(),
-        shard_count: rows.iter().map(|(row, _)| u64::from(row.summary.shards.unwrap_or(0))).sum(),
-        running_count: sum(|row| row.running_count),
-        waiting_for_failover_count: sum(|row| row.waiting_for_failover_count),
-        misfired_count: sum(|row| row.misfired_count),
-        disabled_shard_count: sum(|row| row.disabled_shard_count),
-        unreadable_count: sum(|row| usize::from(row.summary.problem.is_some())),
-        next,
-        incidents: rows.iter().filter_map(|(row, _)| incident(row)).take(50).collect(),
-        statuses,
-        as_of: seen.as_of,
-        is_current: seen.is_current,
-    }))
-}
-
-fn incident(row: &JobRow) -> Option<Incident> {
-    let (kind, message) = if let Some(problem) = &row.summary.problem {
-        (IncidentKind::Unreadable, problem.clone())
-    } else if row.waiting_for_failover_count > 0 {
-        (IncidentKind::WaitingForFailover, "shards wait to be taken over".to_owned())
-    } else if row.summary.status == JobStatus::Crashed {
-        (IncidentKind::Crashed, "nobody runs it".to_owned())
-    } else if row.summary.status == JobStatus::ShardingFlag {
-        (
-            IncidentKind::ShardingFlag,
-            "shards are not dealt, or belong to somebody who is gone".to_owned(),
-        )
-    } else if row.misfired_count > 0 {
-        (IncidentKind::Misfired, "shards were due while they ran".to_owned())
-    } else {
-        return None;
-    };
-    Some(Incident { job_name: row.summary.name.clone(), kind, message })
 }
 
 /// A job: how it stands, its configuration (secrets masked), its servers and instances.

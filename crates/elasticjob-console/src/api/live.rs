@@ -20,7 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks, Via, Who},
     extract::Query,
-    jobs::{JobRow, everything},
+    jobs::{Glance, JobRow, ready},
     mirror::Change,
     problem::Problem,
     registries::Place,
@@ -48,7 +48,7 @@ struct EventsAsked {
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn events(door: Door<Looks>, Query(asked): Query<EventsAsked>) -> Result<Response, Problem> {
     let changes = door.place.mirror.listen();
-    let is_connected = everything(&door).await?.is_current;
+    let is_connected = ready(&door).await?.seen(|seen| seen.is_current);
     let listener = Listener {
         who: door.who,
         shared: door.shared,
@@ -96,7 +96,7 @@ impl Listener {
             };
             let event = match change {
                 Ok(change) => self.event(change),
-                Err(RecvError::Lagged(_)) => told("reload", &json!({})),
+                Err(RecvError::Lagged(_)) => Some(told("reload", &json!({}))),
                 Err(RecvError::Closed) => return None,
             };
             if event.is_some() {
@@ -119,41 +119,42 @@ impl Listener {
             && self.shared.registries.get(&self.place.name).is_some()
     }
 
+    /// What is sent of a change; nothing if it is about another job.
     fn event(&self, change: Change) -> Option<Event> {
         let is_meant = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
+        let mirror = &self.place.mirror;
         match change {
+            Change::Job(name, _) | Change::Shards(name) if !is_meant(&name) => None,
             Change::Job(name, outline) => {
                 let now = self.shared.clock.now();
                 let row = outline.map(|outline| {
-                    let bustle = self.place.mirror.seen(|seen| seen.bustle.get(&name).cloned());
-                    JobRow::new(&outline, bustle.as_ref(), now, &self.zone)
+                    mirror.seen(|seen| {
+                        let bustle = seen.bustle.get(&name);
+                        JobRow::new(&Glance::new(&outline, bustle, now, &self.zone))
+                    })
                 });
-                is_meant(&name)
-                    .then(|| told("job", &json!({ "jobName": name, "job": row })))
-                    .flatten()
+                Some(told("job", &json!({ "jobName": name, "job": row })))
             }
             Change::Shards(name) => {
-                let bustle = self
-                    .place
-                    .mirror
-                    .seen(|seen| seen.bustle.get(&name).cloned())
-                    .unwrap_or_default();
-                let told = || {
-                    told(
-                        "shards",
-                        &json!({ "jobName": name, "runningItems": bustle.running, "waitingForFailoverItems": bustle.waiting }),
-                    )
-                };
-                is_meant(&name).then(told).flatten()
+                let bustle =
+                    mirror.seen(|seen| seen.bustle.get(&name).cloned()).unwrap_or_default();
+                Some(told(
+                    "shards",
+                    &json!({
+                        "jobName": name,
+                        "runningItems": bustle.running,
+                        "waitingForFailoverItems": bustle.waiting,
+                    }),
+                ))
             }
-            Change::All => told("reload", &json!({})),
+            Change::All => Some(told("reload", &json!({}))),
             Change::Connection(is_connected) => {
-                told("connection", &json!({ "isConnected": is_connected }))
+                Some(told("connection", &json!({ "isConnected": is_connected })))
             }
         }
     }
 }
 
-fn told(name: &str, data: &serde_json::Value) -> Option<Event> {
-    Some(Event::default().event(name).data(data.to_string()))
+fn told(name: &str, data: &serde_json::Value) -> Event {
+    Event::default().event(name).data(data.to_string())
 }

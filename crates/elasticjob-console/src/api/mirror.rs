@@ -16,7 +16,7 @@ use elasticjob::{
     admin::{Admin, AdminError, Outline},
     coordination::tree::{JobTree, Part, Place},
     job::JobName,
-    registry::{Error, Event, Namespace, Path, Registry},
+    registry::{Error, Event, Namespace, Path, Registry, SessionState},
     runtime::Clock,
 };
 use futures_util::future::join_all;
@@ -53,7 +53,7 @@ pub(crate) struct Mirror {
 }
 
 /// What the mirror shows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) jobs: BTreeMap<String, Arc<Outline>>,
     /// What comes and goes, by job.
@@ -117,9 +117,20 @@ impl Mirror {
         })?;
         let mut tree = registry.watch(namespace.path()).await?;
         let mut pages = registry.watch(ledger.path()).await?;
+        let mut states = registry.session().states();
         let mut gathered = Gathered::default();
         loop {
             let event = tokio::select! {
+                // A watch says nothing while it is cut off.
+                state = states.next() => {
+                    if matches!(state, Some(SessionState::Suspended(_) | SessionState::Lost(_))) {
+                        self.cut_off();
+                    }
+                    match state {
+                        Some(_) => continue,
+                        None => return Ok(()),
+                    }
+                }
                 event = tree.next() => event.map(|event| self.note(&event, namespace, &mut gathered)),
                 event = pages.next() => event.map(|event| gathered.page(&event, ledger.path())),
             };
@@ -250,7 +261,9 @@ impl Mirror {
         if std::mem::take(&mut gathered.is_whole) {
             self.say(Change::All);
         } else {
-            shards.into_iter().for_each(|job| self.say(Change::Shards(job)));
+            for job in shards {
+                self.say(Change::Shards(job));
+            }
         }
         Ok(())
     }
@@ -299,17 +312,13 @@ impl Gathered {
 impl Seen {
     /// Says whether that is news.
     fn put(&mut self, job: &str, outline: Option<Arc<Outline>>) -> bool {
-        match outline {
-            Some(outline) => {
-                let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
-                self.jobs.insert(job.to_owned(), outline);
-                is_news
-            }
-            None => {
-                self.bustle.remove(job);
-                self.jobs.remove(job).is_some()
-            }
-        }
+        let Some(outline) = outline else {
+            self.bustle.remove(job);
+            return self.jobs.remove(job).is_some();
+        };
+        let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
+        self.jobs.insert(job.to_owned(), outline);
+        is_news
     }
 
     fn bustle(&mut self, job: &str, is_there: bool, shard: u32, part: Part) {

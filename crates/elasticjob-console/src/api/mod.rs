@@ -7,9 +7,9 @@
 //!                                                                             lists, events ◀──┘
 //! ```
 //!
-//! * [`server`] — settings, listening, all routes put together; [`guard`] — what every request is held to; [`state`] — what all requests share.
+//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
 //! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
-//! * [`jobs`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
 //! * [`problem`] — why a request was not answered; [`extract`] — what a request carries.
@@ -26,6 +26,7 @@ mod jobs;
 mod live;
 mod mirror;
 mod openapi;
+mod overview;
 mod pages;
 mod places;
 mod problem;
@@ -35,10 +36,12 @@ mod servers;
 mod server;
 mod shards;
 mod state;
+mod tls;
 mod tools;
 mod trigger;
 
 pub(crate) use self::{
     registries::Adding,
     server::{Console, First, Listening},
+    tls::Identity,
 };

@@ -1,4 +1,4 @@
-//! What there is, described by the code itself: OpenAPI 3.1, and a page to look through it.
+//! What there is, described by the code itself: `OpenAPI` 3.1, and a page to look through it.
 
 use axum::{Router, body::Bytes, http::header, routing::get};
 use utoipa::{
@@ -10,7 +10,9 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{auth, config, jobs, live, places, servers, shards, state::Shared, tools, trigger};
+use super::{
+    auth, config, jobs, live, overview, places, servers, shards, state::Shared, tools, trigger,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -81,6 +83,7 @@ fn all() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(auth::routes::router())
         .merge(jobs::router())
+        .merge(overview::router())
         .merge(config::router())
         .merge(trigger::router())
         .merge(shards::router())

@@ -10,7 +10,10 @@ use axum::{
 };
 use elasticjob::admin::AdminError;
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use crate::error;
 
@@ -79,46 +82,71 @@ impl Code {
 }
 
 /// Why a request was not answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) detail: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) field: Option<String>,
+    /// After how many seconds to try again.
+    retry_after: Option<u64>,
+}
+
+/// A problem as it is sent.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Details {
     /// The code as a name that is nobody else's: `urn:elasticjob:problem:notFound`.
     #[serde(rename = "type")]
     kind: String,
     /// The status in words.
-    title: String,
+    title: &'static str,
     /// The status of the answer.
     status: u16,
     /// What to do about it.
-    pub(crate) code: Code,
+    code: Code,
     /// What happened, in a sentence.
-    pub(crate) detail: String,
+    detail: String,
     /// The way out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
+    hint: Option<String>,
     /// Which field, parameter or header is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) field: Option<String>,
-    /// After how many seconds to try again.
-    #[serde(skip)]
-    retry_after: Option<u64>,
+    field: Option<String>,
+}
+
+impl From<Problem> for Details {
+    fn from(Problem { code, detail, hint, field, .. }: Problem) -> Self {
+        let word = serde_json::to_value(code).unwrap_or_default();
+        Self {
+            kind: format!("urn:elasticjob:problem:{}", word.as_str().unwrap_or_default()),
+            title: code.status().canonical_reason().unwrap_or_default(),
+            status: code.status().as_u16(),
+            code,
+            detail,
+            hint,
+            field,
+        }
+    }
+}
+
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        Details::schema()
+    }
+}
+
+impl ToSchema for Problem {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Details::schemas(schemas);
+    }
 }
 
 impl Problem {
     /// From a sentence that may end in `; hint: …`.
     pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
         let error::Problem { message, hint } = error::Problem::new(text);
-        let word = serde_json::to_value(code).unwrap_or_default();
-        Self {
-            kind: format!("urn:elasticjob:problem:{}", word.as_str().unwrap_or_default()),
-            title: code.status().canonical_reason().unwrap_or_default().to_owned(),
-            status: code.status().as_u16(),
-            code,
-            detail: message,
-            hint,
-            field: None,
-            retry_after: None,
-        }
+        Self { code, detail: message, hint, field: None, retry_after: None }
     }
 
     /// What was given makes no sense.
@@ -179,7 +207,7 @@ impl From<error::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(Details::from(self))).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {
@@ -197,7 +225,7 @@ mod tests {
     fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {
         let problem = Problem::invalid("cron", "it is no cron; hint: six words");
 
-        let told = serde_json::to_value(&problem).unwrap();
+        let told = serde_json::to_value(Details::from(problem)).unwrap();
 
         assert_eq!(told["type"], "urn:elasticjob:problem:invalid");
         assert_eq!((told["status"].as_u64(), &told["code"]), (Some(422), &"invalid".into()));

@@ -1,11 +1,12 @@
 //! What somebody types to find jobs: words, and `key:value`; a dash before one means not.
 
-use std::str::FromStr;
+use std::{collections::BTreeSet, str::FromStr};
 
-use elasticjob::admin::{JobStatus, Outline};
+use elasticjob::admin::JobStatus;
 
 use super::{
-    jobs::{JobRow, handler_word},
+    jobs::{Glance, handler_word},
+    mirror::Bustle,
     problem::Problem,
 };
 
@@ -129,27 +130,35 @@ pub(crate) fn status(word: &str) -> Option<JobStatus> {
 
 impl Search {
     /// Whether a job is meant.
-    pub(crate) fn fits(&self, row: &JobRow, outline: &Outline) -> bool {
-        self.0.iter().all(|term| term.means.fits(row, outline) != term.is_not)
+    pub(crate) fn fits(&self, glance: &Glance<'_>) -> bool {
+        self.0.iter().all(|term| term.means.fits(glance) != term.is_not)
     }
 }
 
 impl Means {
-    fn fits(&self, row: &JobRow, outline: &Outline) -> bool {
+    fn fits(&self, glance: &Glance<'_>) -> bool {
         let has = |text: &str, part: &str| text.to_lowercase().contains(part);
-        let summary = &row.summary;
+        let (outline, summary) = (glance.outline, &glance.outline.summary);
+        let job = outline.job.as_ref();
+        let bustles = |shards: fn(&Bustle) -> &BTreeSet<u32>| {
+            glance.bustle.is_some_and(|bustle| !shards(bustle).is_empty())
+        };
         match self {
             Self::Word(word) => has(&summary.name, word) || has(&summary.description, word),
             Self::Status(status) => summary.status == *status,
-            Self::Label(label) => row.label.as_deref().is_some_and(|text| has(text, label)),
+            Self::Label(label) => {
+                job.and_then(|job| job.label.as_deref()).is_some_and(|text| has(text, label))
+            }
             Self::Handler(handler) => has(&handler_word(&summary.runs_with), handler),
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
             Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| has(text, cron)),
-            Self::Running => row.running_count > 0,
-            Self::Disabled => row.disabled || summary.status == JobStatus::Disabled,
-            Self::Waiting => row.waiting_for_failover_count > 0,
-            Self::Misfired => row.misfired_count > 0,
+            Self::Running => bustles(|bustle| &bustle.running),
+            Self::Disabled => {
+                job.is_some_and(|job| job.disabled) || summary.status == JobStatus::Disabled
+            }
+            Self::Waiting => bustles(|bustle| &bustle.waiting),
+            Self::Misfired => bustles(|bustle| &bustle.misfired),
             Self::Unreadable => summary.problem.is_some(),
             Self::OneOff => summary.cron.is_none(),
         }

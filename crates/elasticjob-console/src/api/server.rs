@@ -4,10 +4,11 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, connect_info::Connected},
     http::Uri,
     middleware::from_fn_with_state,
     response::{IntoResponse, Response},
+    serve::IncomingStream,
 };
 use elasticjob::runtime::{Clock, SystemClock};
 use tokio::net::TcpListener;
@@ -22,6 +23,7 @@ use super::{
     problem::{Code as ProblemCode, Problem},
     registries::{Adding, Registries},
     state::Shared,
+    tls::{Identity, Tls},
 };
 use crate::error::{Code, Error};
 
@@ -39,6 +41,8 @@ pub(crate) struct Console {
     pub(crate) hosts: Vec<String>,
     /// Whether browsers come by HTTPS, through a proxy.
     pub(crate) is_secure: bool,
+    /// Speaks HTTPS itself, as this.
+    pub(crate) identity: Option<Identity>,
     /// After how long a session that is not used is over.
     pub(crate) idle: Duration,
     pub(crate) adding: Adding,
@@ -54,9 +58,31 @@ pub(crate) enum First {
     Root,
 }
 
+/// Where requests come in.
+enum Entrance {
+    Plain(TcpListener),
+    Secure(Box<Tls>),
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+impl Connected<IncomingStream<'_, TcpListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
+
+impl Connected<IncomingStream<'_, Tls>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Tls>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
+
 /// A console that listens.
 pub(crate) struct Listening {
-    listener: TcpListener,
+    door: Entrance,
     router: Router,
     pub(crate) address: SocketAddr,
     /// The password that was made up, to be told once.
@@ -111,17 +137,35 @@ impl Console {
             accounts.begin(name, &made).map_err(told)?;
             password = (self.first == First::Generated).then_some(made);
         }
-        let shared = Shared::new(clock, registries, accounts, audit, self.idle, self.is_secure);
-        let router = router(shared, Hosts::new(address, self.hosts));
-        Ok(Listening { listener, router, address, password })
+        let is_secure = self.is_secure || self.identity.is_some();
+        let shared = Shared::new(clock, registries, accounts, audit, self.idle, is_secure);
+        let router = router(shared, Hosts::new(address, self.hosts, is_secure));
+        let door = match &self.identity {
+            Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
+            None => Entrance::Plain(listener),
+        };
+        Ok(Listening { door, router, address, password })
     }
 }
 
 impl Listening {
+    /// Where a browser finds it.
+    pub(crate) fn url(&self) -> String {
+        let scheme = match self.door {
+            Entrance::Plain(_) => "http",
+            Entrance::Secure(_) => "https",
+        };
+        format!("{scheme}://{}/", self.address)
+    }
+
     /// Answers, for ever.
     pub(crate) async fn serve(self) {
-        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
-        if let Err(error) = axum::serve(self.listener, service).await {
+        let service = self.router.into_make_service_with_connect_info::<Peer>();
+        let ended = match self.door {
+            Entrance::Plain(listener) => axum::serve(listener, service).await,
+            Entrance::Secure(tls) => axum::serve(*tls, service).await,
+        };
+        if let Err(error) = ended {
             tracing::error!(%error, "the console does not answer any more");
         }
     }

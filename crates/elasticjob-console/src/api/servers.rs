@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
     extract::{Address, Query},
-    jobs::{everything, page},
+    jobs::{page, ready},
     mirror::Seen,
     problem::Problem,
     state::Shared,
@@ -70,20 +70,13 @@ async fn servers(
     Query(asked): Query<ListAsked>,
 ) -> Result<Json<ServersPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
-    let seen = everything(&door).await?;
-    let mut found = all_servers(&seen);
+    let (mut found, as_of, is_current) =
+        ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     found.retain(|server| server.address.contains(&asked.search));
     let total = found.len();
     let items =
         found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
-    Ok(Json(ServersPage {
-        total,
-        page,
-        page_size,
-        items,
-        as_of: seen.as_of,
-        is_current: seen.is_current,
-    }))
+    Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
 }
 
 /// All servers, as the mirror shows them.
@@ -257,13 +250,15 @@ async fn instances(
     Query(asked): Query<ListAsked>,
 ) -> Result<Json<InstancesPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
-    let seen = everything(&door).await?;
-    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (job, outline) in &seen.jobs {
-        for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-            found.entry(id).or_default().push(job.clone());
+    let (found, as_of, is_current) = ready(&door).await?.seen(|seen| {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (job, outline) in &seen.jobs {
+            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
+                found.entry(id.clone()).or_default().push(job.clone());
+            }
         }
-    }
+        (found, seen.as_of, seen.is_current)
+    });
     let total = found.len();
     let admin = door.admin().await?;
     // Instances of one program are members of the same jobs: a page of them takes one look, mostly.
@@ -278,19 +273,12 @@ async fn instances(
         }
         let known = jobs.first().and_then(|job| looked.get(job));
         items.push(InstanceRow {
-            instance_id: id.to_owned(),
-            server_ip: server_of(id).to_owned(),
-            language: Language::of(id),
+            server_ip: server_of(&id).to_owned(),
+            language: Language::of(&id),
             detail: known.and_then(|known| known.iter().find(|known| known.id == id).cloned()),
+            instance_id: id,
             job_names: jobs,
         });
     }
-    Ok(Json(InstancesPage {
-        total,
-        page,
-        page_size,
-        items,
-        as_of: seen.as_of,
-        is_current: seen.is_current,
-    }))
+    Ok(Json(InstancesPage { total, page, page_size, items, as_of, is_current }))
 }

@@ -9,7 +9,7 @@ use super::{
     run::{address, block_on},
 };
 use crate::{
-    api::{self, Adding, First},
+    api::{self, Adding, First, Identity},
     error::Error,
     logs, output,
     worker::Stop,
@@ -46,9 +46,18 @@ struct File {
     hosts: Vec<String>,
     /// Whether browsers come by HTTPS, through a proxy.
     behind_https: bool,
+    /// Speaks HTTPS itself.
+    tls: Option<TlsFiles>,
     session_idle_minutes: Option<u64>,
     registries: toml::Table,
     add_registries: AddRegistries,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsFiles {
+    cert: PathBuf,
+    key: PathBuf,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -98,6 +107,7 @@ impl Console {
             ),
             hosts: file.hosts,
             is_secure: file.behind_https,
+            identity: file.tls.map(|TlsFiles { cert, key }| Identity { cert, key }),
             idle: file
                 .session_idle_minutes
                 .map_or(IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
@@ -125,6 +135,7 @@ fn named(given: &str) -> (String, String) {
 async fn serve(console: api::Console) -> Result<(), Error> {
     let mut stop = Stop::new()?;
     let folder = console.data.clone();
+    let is_secure = console.is_secure || console.identity.is_some();
     let listening = console.listen().await?;
     if let Some(folder) = folder {
         output::say(&format!(
@@ -137,12 +148,12 @@ async fn serve(console: api::Console) -> Result<(), Error> {
             "account   admin / {password}  (told this once: change it after you logged in)"
         ));
     }
-    if !listening.address.ip().is_loopback() {
+    if !listening.address.ip().is_loopback() && !is_secure {
         output::say(
-            "note: it can be reached from elsewhere, and passwords travel in clear text; put something that speaks HTTPS in front of it",
+            "note: it can be reached from elsewhere, and passwords travel in clear text; [tls] in the configuration file has it speak HTTPS, or put something in front of it that does",
         );
     }
-    output::say(&format!("console   http://{}/", listening.address));
+    output::say(&format!("console   {}", listening.url()));
     tokio::select! {
         () = listening.serve() => {}
         () = stop.asked() => output::say("stopping"),

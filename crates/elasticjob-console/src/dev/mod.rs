@@ -74,10 +74,7 @@ impl Dev {
         let registry = registry::connect(&url.parse()?).await?;
         let mut tasks = Tasks::new();
         let console = listen(self.console, &url, kept).await?;
-        say(&format!(
-            "console   http://{}/  (root / root: for this machine alone)",
-            console.address
-        ));
+        say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
         tasks.spawn(console.serve());
         Commentary::new(registry.clone()).start(&mut tasks).await?;
         let children = if self.demo {
@@ -128,6 +125,7 @@ async fn listen(
         data: data.clone(),
         hosts: Vec::new(),
         is_secure: false,
+        identity: None,
         idle: SESSION,
         adding: Adding::default(),
         first: First::Root,

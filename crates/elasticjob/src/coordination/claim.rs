@@ -36,6 +36,17 @@ pub struct Claimant<'a> {
     pub failover: Failover,
 }
 
+/// What becomes of the flag that a shard waits to be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// It stays as it is.
+    Leave,
+    /// There is none yet.
+    Raise,
+    /// There is one of an earlier loss. Whoever has seen the shard run since takes it for settled, so everybody is told of this loss.
+    RaiseAnew,
+}
+
 /// A shard that is to be claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stake {
@@ -203,12 +214,16 @@ impl Claimant<'_> {
         seen: &Seen,
         after: &Page,
         view: &ShardView,
-        flag: bool,
+        flag: Flag,
     ) -> Steps {
         let mut steps = self.on_this_ground();
         self.page(&mut steps, shard, seen, after);
-        if flag {
-            let path = self.tree.failover_item(shard);
+        let path = self.tree.failover_item(shard);
+        if flag == Flag::RaiseAnew {
+            let path = path.clone();
+            steps.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+        }
+        if flag != Flag::Leave {
             steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         }
         for (part, known) in
@@ -431,7 +446,7 @@ mod tests {
             &page,
             &page.page.lost(&dead),
             &view,
-            true,
+            Flag::Raise,
         );
 
         registry.multi(steps.ops()).await.unwrap();

@@ -13,7 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::tree::{JobTree, Part, Place};
-use crate::registry::{Event, Node, Path, Stat, Version, Zxid};
+use crate::{
+    job::Instance,
+    registry::{Event, Node, Path, Stat, Version, Zxid},
+};
 
 /// What is known of a node whose data matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +98,8 @@ pub struct View {
     pub servers: BTreeMap<String, Known>,
     /// Instances by id.
     pub instances: BTreeMap<String, Known>,
+    /// What instances weigh that do not weigh one, `None` if the document cannot be read. Read once: it is looked at after every change.
+    unusual: BTreeMap<String, Option<u32>>,
     /// Who leads.
     pub leader: Option<Known>,
     /// Shards have to be dealt anew.
@@ -123,6 +128,7 @@ impl View {
             config: None,
             servers: BTreeMap::new(),
             instances: BTreeMap::new(),
+            unusual: BTreeMap::new(),
             leader: None,
             necessary: false,
             processing: false,
@@ -232,7 +238,24 @@ impl View {
         self.put(&place, Document { data, version, created, written_at_ms: changed_at_ms });
     }
 
+    /// What an instance weighs when shards are dealt. A document nobody can read is an instance nobody can rely on: it has no weight.
+    pub fn weight(&self, instance: &str) -> Option<u32> {
+        self.unusual.get(instance).copied().unwrap_or(Some(1))
+    }
+
+    fn read_weight(&self, id: &str, document: &[u8]) -> Option<u32> {
+        let job = self.tree.root().name().parse().ok()?;
+        let instance = Instance::read(&job, &id.parse().ok()?, document).ok()?;
+        Some(instance.weight())
+    }
+
     fn put(&mut self, place: &Place, document: Document) {
+        if let Place::Instance(id) = place {
+            match self.read_weight(id, &document.data) {
+                Some(1) => drop(self.unusual.remove(id)),
+                unusual => drop(self.unusual.insert(id.clone(), unusual)),
+            }
+        }
         let document = Known::Read(Box::new(document));
         match place {
             Place::Server(address) => drop(self.servers.insert(address.clone(), document)),
@@ -270,7 +293,10 @@ impl View {
     fn vanish(&mut self, place: &Place) {
         match place {
             Place::Server(address) => drop(self.servers.remove(address)),
-            Place::Instance(id) => drop(self.instances.remove(id)),
+            Place::Instance(id) => {
+                self.instances.remove(id);
+                self.unusual.remove(id);
+            }
             Place::Necessary => self.necessary = false,
             Place::Processing => self.processing = false,
             Place::FailoverItem(shard) => drop(self.failover_items.remove(shard)),

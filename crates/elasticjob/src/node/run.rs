@@ -78,9 +78,12 @@ impl Run {
             cancel: cancel.clone(),
             busy: self.busy.shards(),
         };
+        let nobody = self.once.nobody();
+        let once = if is_whole { &self.once } else { &nobody };
+        // Before the claim: if the session is renewed meanwhile, what is claimed is not believed in for longer than the session it was claimed in.
+        let session = self.registry.session();
         match self.claims.claim(request).await {
-            Ok(claimed) if is_whole => self.execute(claimed, reason, &cancel, &self.once).await,
-            Ok(claimed) => self.execute(claimed, reason, &cancel, &self.once.nobody()).await,
+            Ok(claimed) => self.execute(claimed, &session, reason, &cancel, once).await,
             Err(Refused::Nothing) => End::Nothing,
             Err(Refused::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
@@ -98,8 +101,11 @@ impl Run {
     /// Takes over a share of what the dead left behind, and runs it.
     pub(super) async fn take_over(&self) -> End {
         let cancel = self.cancel.child();
+        let session = self.registry.session();
         match self.claims.take(cancel.clone(), self.busy.shards()).await {
-            Ok(claimed) => self.execute(claimed, Reason::Failover, &cancel, &self.once).await,
+            Ok(claimed) => {
+                self.execute(claimed, &session, Reason::Failover, &cancel, &self.once).await
+            }
             Err(_) => End::Nothing,
         }
     }
@@ -142,12 +148,18 @@ impl Run {
     }
 
     /// `cancel` is what all of its shards are cancelled by.
-    async fn execute(&self, claimed: Claimed, reason: Reason, cancel: &Cancel, once: &Once) -> End {
+    async fn execute(
+        &self,
+        claimed: Claimed,
+        session: &Session,
+        reason: Reason,
+        cancel: &Cancel,
+        once: &Once,
+    ) -> End {
         let fire = &claimed.fire;
-        let session = self.registry.session();
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
         let _occupied = self.busy.occupy(items.clone());
-        if !self.has_time(&session).await {
+        if !self.has_time(session).await {
             tracing::warn!(job = %fire.job, run = %fire.run, "the lease is too short to start anything");
             self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
             return End::OutOfReach;
@@ -162,13 +174,13 @@ impl Run {
                 let shard = Shard::of(&self.job, fire, task.clone(), claim.item, claimed.token)
                     .attempt(Attempt { number, reason })
                     .cancelled_by(claim.hold.cancel().clone());
-                (shard, self.guard(&session, Arc::clone(&claim.hold)))
+                (shard, self.guard(session, Arc::clone(&claim.hold)))
             })
             .collect();
         let plain: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
         let execution = Execution::new(task, fire.run.clone(), plain);
         let running = async {
-            let mut handler = self.work.prepare(&self.setting(&session));
+            let mut handler = self.work.prepare(&self.setting(session));
             if let Err(failure) = self.listeners.before(&execution).await
                 && let Verdict::Throw(thrown) = self.tell(fire, &failure)
             {
@@ -191,7 +203,7 @@ impl Run {
         let ran = tokio::select! {
             biased;
             ran = running => ran,
-            () = self.keep_lease(&session, cancel) => unreachable!("it keeps the lease as long as something runs"),
+            () = self.keep_lease(session, cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
         let mut ended = Vec::new();
         for (ran, claim) in ran.iter().zip(&claimed.shards) {

@@ -1,10 +1,8 @@
 //! Whole nodes whose job has a listener that is called once for every fire.
 
 use std::{
-    cell::RefCell,
     collections::BTreeMap,
-    io,
-    sync::{Arc, Mutex, Once},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,7 +20,8 @@ use elasticjob::{
     runtime::{SystemClock, SystemRandomness},
     testing::conformance::{self, Ground},
 };
-use tracing_subscriber::fmt::MakeWriter;
+
+use crate::log::Log;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -86,7 +85,7 @@ async fn start(
             notes.lock().unwrap().push(Noted::Began(run.clone(), shard.item));
             tokio::time::sleep(Duration::from_millis(10)).await;
             notes.lock().unwrap().push(Noted::Ended(run, shard.item));
-            Ok::<(), io::Error>(())
+            Ok::<(), std::io::Error>(())
         }
     };
     Node::on(Arc::clone(&registry.registry))
@@ -156,7 +155,7 @@ pub(crate) async fn a_listener_is_called_once_before_any_shard_runs_and_once_aft
     // A fire that fell into the dealing may lack a shard; from the first whole one on all are in step.
     until_whole(&notes, 1).await;
     notes.lock().unwrap().clear();
-    LOG.take();
+    Log::listen();
 
     until_whole(&notes, 3).await;
     let told = Log::read();
@@ -236,42 +235,4 @@ pub(crate) async fn a_listener_that_fails_is_told_and_the_job_runs(ground: &dyn 
 
 async fn stop_all(running: Vec<Running>) {
     futures_util::future::join_all(running.into_iter().map(Running::stop)).await;
-}
-
-thread_local! {
-    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// What was logged on this thread, which is one test.
-#[derive(Clone, Copy)]
-struct Log;
-
-impl Log {
-    fn listen() {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| tracing_subscriber::fmt().with_writer(Log).with_ansi(false).init());
-    }
-
-    fn read() -> String {
-        LOG.with_borrow(|log| String::from_utf8_lossy(log).into_owned())
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        *self
-    }
 }

@@ -17,6 +17,9 @@ mod mail;
 #[cfg(feature = "email")]
 mod mail_server;
 #[cfg(feature = "http")]
+#[path = "../ground/log.rs"]
+mod log;
+#[cfg(feature = "http")]
 mod robots;
 
 /// Scripts as children of the test. Under a supervisor the same tests run in the crate `supervised`, which has a program that can be one.

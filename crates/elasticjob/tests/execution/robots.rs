@@ -1,10 +1,6 @@
 //! Alerts by POST: robots and webhooks.
 
-use std::{
-    cell::RefCell,
-    io,
-    sync::{Arc, Once},
-};
+use std::sync::Arc;
 
 use elasticjob::{
     execution::{Alerts, Notice, Outcome, Verdict, Ways, Web},
@@ -12,10 +8,10 @@ use elasticjob::{
     runtime::Tasks,
 };
 use serde_json::{Value, json};
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{
     fixture::{self, PATIENCE},
+    log::Log,
     web_server::{Answer, Request, WebServer},
 };
 
@@ -28,7 +24,7 @@ fn accepted() -> Answer {
 
 /// Tells, waits until it was sent or given up, and says what was logged.
 async fn tell(job: &Job) -> String {
-    Log::start();
+    Log::listen();
     let ways = Ways { web: Arc::new(Web::new().direct()), ..Ways::default() };
     let mut tasks = Tasks::new();
     let alerts = Alerts::start(ways, &mut tasks);
@@ -40,47 +36,7 @@ async fn tell(job: &Job) -> String {
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
-    Log::taken()
-}
-
-/// What this thread, and so this test, has logged. A subscriber of its own for each test would not do: whether a line of code logs at all
-/// is remembered for all threads.
-#[derive(Clone, Copy)]
-struct Log;
-
-thread_local! {
-    static LOGGED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Log {
-    fn start() {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| tracing_subscriber::fmt().with_writer(Log).with_ansi(false).init());
-        LOGGED.take();
-    }
-
-    fn taken() -> String {
-        String::from_utf8(LOGGED.take()).unwrap()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOGGED.with_borrow_mut(|logged| logged.extend_from_slice(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        *self
-    }
+    Log::read()
 }
 
 fn body(request: &Request) -> Value {

@@ -1,17 +1,11 @@
 //! No due fire vanishes: it runs, is made up for, or is reported.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use elasticjob::job::{CatchUp, Job, Reason};
 
-use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::fmt::MakeWriter;
-
 use crate::{
+    log::Log,
     members::with_failover,
     nodes::{Book, Try},
     stage::{Stage, job},
@@ -80,7 +74,6 @@ async fn fires_of_a_time_when_nobody_was_there_are_caught_up_with_as_the_job_say
             "count=1 first=2026-11-15T08:00:00Z last=2026-11-15T08:00:00Z",
         ),
     ] {
-        let log = Log::default();
         let stage = Stage::new().await;
         let (before, after) = (Book::open(), Book::open());
         let (node, _line) = stage.node(1, every_hour(policy), &before).await;
@@ -88,53 +81,17 @@ async fn fires_of_a_time_when_nobody_was_there_are_caught_up_with_as_the_job_say
         assert_eq!(before.tries().len(), 1, "seven o'clock");
         stage.stop(node).await;
         stage.clock.advance(Duration::from_mins(210));
-        let listening = log.listen();
+        Log::listen();
         let (_node, _line) = stage.node(1, every_hour(policy), &after).await;
         stage.pass_seconds(5).await;
-        drop(listening);
 
         let caught_up = due(&after.tries());
         let wanted = hours
             .into_iter()
             .map(|hour| (0, format!("2026-11-15T{hour:02}:00:00Z"), Reason::CatchUp));
         assert_eq!(caught_up, wanted.collect::<Vec<_>>(), "{policy:?}");
-        let told = log.read();
+        let told = Log::read();
         let told = told.lines().find(|line| line.contains("due while nobody was there"));
         assert!(told.is_some_and(|line| line.contains(left_out)), "{policy:?}: {told:?}");
-    }
-}
-
-/// What was logged on this thread, which is one test.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Until the guard is dropped.
-    fn listen(&self) -> DefaultGuard {
-        let lines = tracing_subscriber::fmt().with_writer(self.clone()).with_ansi(false).finish();
-        tracing::subscriber::set_default(lines)
-    }
-
-    fn read(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
     }
 }

@@ -8,6 +8,8 @@
 mod documents;
 mod fires;
 mod liveness;
+#[path = "../ground/log.rs"]
+mod log;
 mod members;
 mod nodes;
 mod safety;

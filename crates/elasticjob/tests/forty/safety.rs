@@ -7,7 +7,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        claim::{Claimant, Refusal, Stake},
+        claim::{Claimant, Flag, Refusal, Stake},
         latch,
         ledger::{Seen, State},
         member::{News, Refused, Why},
@@ -232,7 +232,8 @@ async fn s07_a_survivor_that_is_slow_neither_flags_again_nor_takes_the_new_run_a
     let view = ShardView { running: Some(Known::Read(Box::new(document))), ..ShardView::default() };
     let before = seen(&stage, 0).await;
     let lost = before.page.lost(&dead_id);
-    let too_late = claimant(&stage, &slow_id, &slow).bury(&dead_id, 0, &before, &lost, &view, true);
+    let too_late =
+        claimant(&stage, &slow_id, &slow).bury(&dead_id, 0, &before, &lost, &view, Flag::Raise);
 
     // The other one buries and takes over.
     dead.die().await;

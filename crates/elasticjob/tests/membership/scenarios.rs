@@ -203,6 +203,20 @@ pub(crate) async fn nine_shards_over_three_instances_are_three_each_and_every_fi
     }
 }
 
+pub(crate) async fn more_shards_than_fit_into_one_request_are_dealt(ground: &dyn Ground) {
+    let cluster = Cluster::new(ground, "more-shards").await;
+
+    let one = cluster.join(1, job(9_000)).await;
+
+    let last = cluster.tree.shard(8_999, Part::Owner);
+    there(&cluster, &last, true).await;
+    there(&cluster, &cluster.tree.necessary(), false).await;
+    let owner = cluster.registry().get(&last).await.unwrap().unwrap();
+    assert_eq!(owner.data, one.member.id().to_string());
+    let shards = cluster.registry().children(&cluster.tree.sharding()).await.unwrap();
+    assert_eq!(shards.unwrap().len(), 9_000);
+}
+
 pub(crate) async fn one_that_joins_gets_its_share_and_one_that_leaves_gives_its_share_back(
     ground: &dyn Ground,
 ) {
@@ -696,4 +710,67 @@ pub(crate) async fn what_java_flagged_is_no_second_try_of_what_has_ended(ground:
 
     assert!(!taken.fire.run.is_scheduled(), "{:?}", taken.fire);
     assert_eq!(taken.shards[0].attempt, 1);
+}
+
+pub(crate) async fn what_was_lost_while_it_was_disabled_is_taken_over_when_it_is_enabled(
+    ground: &dyn Ground,
+) {
+    let mut cluster = Cluster::new(ground, "lost-while-disabled").await;
+    let one = cluster.join(1, with_failover(1)).await;
+    cluster.all_to(&one, 1).await;
+    let fire = cluster.fire();
+    claim(&one, &fire).await;
+    let mut two = cluster.join(2, with_failover(1)).await;
+    let disabled = cluster.tree.shard(0, Part::Disabled);
+    cluster.registry().create(Create::persistent(&disabled, "")).await.unwrap();
+
+    one.die().await;
+    let flag = cluster.tree.failover_item(0);
+    there(&cluster, &flag, true).await;
+    cluster.registry().delete(&disabled, Expected::Any).await.unwrap();
+    let taken = take(&mut two).await;
+
+    assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
+}
+
+pub(crate) async fn a_flagged_shard_that_somebody_has_in_hand_is_settled_unless_they_die_with_it(
+    ground: &dyn Ground,
+) {
+    let cluster = Cluster::new(ground, "a-flagged-shard").await;
+    // A Java instance runs it, and has left the flag of an earlier loss where it is.
+    let java = cluster.ground.join(cluster.namespace, None).await;
+    let id = "10.0.0.8@-@4711";
+    let instance = cluster.tree.instance(id);
+    let (running, flag) = (cluster.tree.shard(0, Part::Running), cluster.tree.failover_item(0));
+    for folder in [instance.parent(), running.parent(), flag.parent()] {
+        plant(cluster.registry(), &folder.unwrap()).await.unwrap();
+    }
+    let session = java.registry.session().id();
+    java.registry.create(Create::ephemeral(&instance, "", session)).await.unwrap();
+    for (path, data) in [(&running, id), (&flag, "")] {
+        cluster.registry().create(Create::persistent(path, data)).await.unwrap();
+    }
+    let mut node = cluster.join(1, with_failover(1)).await;
+
+    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    until(&mut node, |news| *news == News::Orphaned).await;
+    let taken = node.member.claims().take(Cancel::new(), BTreeSet::new()).await;
+
+    assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
+    there(&cluster, &flag, false).await;
+    // And once more; this time it dies.
+    cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
+    cluster.registry().create(Create::persistent(&running, id)).await.unwrap();
+    java.registry.close().await;
+    assert_eq!(items(&take(&mut node).await), [0]);
+}
+
+/// Waits until a node is there, or is not.
+async fn there(cluster: &Cluster<'_>, path: &elasticjob::registry::Path, is_there: bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while cluster.registry().exists(path).await.unwrap().is_some() != is_there {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{path} is there: {}", !is_there);
 }

@@ -71,6 +71,8 @@ struct Track {
     ended: BTreeSet<String>,
     /// Somebody died with it in hand, then, and nobody has run it since.
     death: Option<Duration>,
+    /// The job has taken over what is lost for as long as whoever had it last.
+    is_promised: bool,
     /// Java, which writes down nothing, began to run it then.
     java_began: Option<Duration>,
     /// `running` was taken away under whoever had it, then.
@@ -218,6 +220,13 @@ impl Book {
         inner.unblock();
     }
 
+    /// From now on nobody takes over what is lost of this job, nor what was lost before.
+    pub(super) fn takes_nothing_over(&self, job: &str) {
+        for ((of, _), track) in &mut self.lock().shards {
+            track.is_promised &= of != job;
+        }
+    }
+
     /// A Java instance runs a shard.
     pub(super) fn java_begins(&self, id: &InstanceId, place: &Place) {
         self.tell(format_args!("{id} begins {}/{}", place.0, place.1));
@@ -302,6 +311,10 @@ impl Book {
         let now = self.time.elapsed();
         let inner = self.lock();
         let execution = &inner.executions[number];
+        // As with a beginning: whoever died at this very instant does nothing more on a real machine.
+        if execution.line.process.life() == Life::Gone {
+            return;
+        }
         let name = format!(
             "{}/{} {}",
             execution.place.0,
@@ -475,7 +488,8 @@ impl Inner {
         }
         // What goes on without its claim, as the job allows, makes up for nothing.
         let death = if is_held { track.death.take() } else { None };
-        if let Some(death) = death.filter(|_| terms.takes_over && !terms.has_java) {
+        let was_promised = std::mem::replace(&mut track.is_promised, terms.takes_over);
+        if let Some(death) = death.filter(|_| was_promised && !terms.has_java) {
             let waited = calm_since.map(|since| now.saturating_sub(since.max(death)));
             if waited.is_some_and(|waited| waited > TAKEN_WITHIN) {
                 say(format!(

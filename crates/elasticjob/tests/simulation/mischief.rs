@@ -134,6 +134,9 @@ impl World {
                     changed.job.failover,
                     changed.job.misfire
                 ));
+                if changed.job.failover == Failover::Wait {
+                    self.book.takes_nothing_over(changed.job.name.as_str());
+                }
                 self.configure(&plan, changed).await;
             }
             2 => {

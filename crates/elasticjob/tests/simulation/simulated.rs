@@ -20,8 +20,8 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number; hint: {name}=7")))
 }
 
-/// Lives through stories on all processors until `look` has seen enough; says how many there were.
-fn live_through(seeds: u64, flaws: Flaws, look: impl Fn(Story) -> bool + Sync) -> u64 {
+/// Lives through stories on all processors, from this one on and round, until `look` has seen enough; says how many there were.
+fn live_through(first: u64, seeds: u64, flaws: Flaws, look: impl Fn(Story) -> bool + Sync) -> u64 {
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn live_through(seeds: u64, flaws: Flaws, look: impl Fn(Story) -> bool + Sync) -
                     if seed >= seeds {
                         return;
                     }
-                    let is_enough = look(simulate(seed, flaws));
+                    let is_enough = look(simulate((first + seed) % seeds, flaws));
                     done.fetch_add(1, Ordering::Relaxed);
                     if is_enough {
                         next.store(seeds, Ordering::Relaxed);
@@ -44,17 +44,32 @@ fn live_through(seeds: u64, flaws: Flaws, look: impl Fn(Story) -> bool + Sync) -
     done.load(Ordering::Relaxed)
 }
 
-/// Stories that break a rule and are not mended yet. 648: a shard that was lost while it was disabled is not flagged, so it waits for its next
-/// fire after it is enabled, longer than the half minute that is asked for. (To flag it all the same runs something twice in another story.)
-/// They are shown every time; whoever mends one takes it out.
-const OPEN: [u64; 1] = [648];
+const FLAWS: [Flaw; 10] = [
+    Flaw::SkipClaim,
+    Flaw::KeepWhatMoved,
+    Flaw::IgnoreLease,
+    Flaw::BuryUnseen,
+    Flaw::NoGrace,
+    Flaw::NoJanitor,
+    Flaw::ForgetLedger,
+    Flaw::TakeTwice,
+    Flaw::ForgetMissed,
+    Flaw::TrustClaim,
+];
 
-/// `SEED=7 make sim` lives through that one alone and shows it.
+/// The flaw that `FLAW` names.
+fn flaws() -> Flaws {
+    let Ok(name) = std::env::var("FLAW") else { return Flaws::default() };
+    let flaw = FLAWS.into_iter().find(|flaw| format!("{flaw:?}") == name);
+    Flaws::only(flaw.unwrap_or_else(|| panic!("FLAW={name}: there are {FLAWS:?}")))
+}
+
+/// `SEED=7 make sim` lives through that one alone and shows it; with `FLAW=NoGrace` without that precaution.
 #[test]
 #[ignore = "needs an optimised build: make test, or make sim"]
 fn every_seed_keeps_every_promise() {
     if let Some(seed) = number("SEED") {
-        let story = simulate(seed, Flaws::default());
+        let story = simulate(seed, flaws());
         eprintln!("{story}");
         assert!(story.violations.is_empty(), "seed {seed}: {}", story.violations[0]);
         return;
@@ -62,7 +77,7 @@ fn every_seed_keeps_every_promise() {
     let seeds = number("SEEDS").unwrap_or(SEEDS);
     let (broken, executions) = (Mutex::new(Vec::new()), AtomicU64::new(0));
     let requests = AtomicU64::new(0);
-    let count = live_through(seeds, Flaws::default(), |story| {
+    let count = live_through(0, seeds, Flaws::default(), |story| {
         executions.fetch_add(story.executions as u64, Ordering::Relaxed);
         requests.fetch_add(story.requests, Ordering::Relaxed);
         if !story.violations.is_empty() {
@@ -82,7 +97,7 @@ fn every_seed_keeps_every_promise() {
         eprintln!("seed {}: {}", story.seed, story.violations[0]);
     }
     assert_eq!(count, seeds);
-    if let Some(first) = broken.iter().find(|story| !OPEN.contains(&story.seed)) {
+    if let Some(first) = broken.first() {
         eprintln!("{first}");
         panic!("seed {}: {}; hint: SEED={} make sim", first.seed, first.violations[0], first.seed);
     }
@@ -109,23 +124,15 @@ fn the_same_seed_is_the_same_story() {
 #[test]
 #[ignore = "needs an optimised build: make test, or make sim"]
 fn every_flaw_is_found() {
-    let flaws = [
-        Flaw::SkipClaim,
-        Flaw::KeepWhatMoved,
-        Flaw::IgnoreLease,
-        Flaw::BuryUnseen,
-        Flaw::NoGrace,
-        Flaw::NoJanitor,
-        Flaw::ForgetLedger,
-        Flaw::TakeTwice,
-        Flaw::ForgetMissed,
-        Flaw::TrustClaim,
-    ];
     let mut unfound = Vec::new();
-    for flaw in flaws {
+    for flaw in FLAWS {
         let found = Mutex::new(None);
-        let count = live_through(SEEDS, Flaws::only(flaw), |story| {
-            let is_found = !story.violations.is_empty();
+        // Hundreds of stories go well without this one: looking begins where there is something to see.
+        let first = if flaw == Flaw::ForgetMissed { 1_100 } else { 0 };
+        let count = live_through(first, SEEDS, Flaws::only(flaw), |story| {
+            // It is the flaw that breaks the promise: the same story keeps it without.
+            let is_found = !story.violations.is_empty()
+                && simulate(story.seed, Flaws::default()).violations.is_empty();
             if is_found {
                 found
                     .lock()

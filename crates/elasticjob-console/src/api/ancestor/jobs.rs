@@ -16,7 +16,7 @@ use crate::api::{
     },
     config::{Base, Condition, ConfigSent, keep},
     extract::{Body, Item, Named},
-    jobs::everything,
+    jobs::ready,
     problem::{Code, Problem},
 };
 
@@ -47,23 +47,26 @@ struct Brief {
 pub(super) async fn count(asker: Asker) -> Response {
     asker
         .bare()
-        .ask::<Looks, _>(Role::Viewer, async |door| Ok(everything(&door).await?.jobs.len()))
+        .ask::<Looks, _>(Role::Viewer, async |door| {
+            Ok(ready(&door).await?.seen(|seen| seen.jobs.len()))
+        })
         .await
 }
 
 pub(super) async fn list(asker: Asker) -> Response {
     asker
         .ask::<Looks, _>(Role::Viewer, async |door| {
-            let seen = everything(&door).await?;
-            let briefs = seen.jobs.values().map(|outline| Brief {
-                job_name: outline.summary.name.clone(),
-                status: outline.summary.status,
-                description: outline.summary.description.clone(),
-                cron: outline.summary.cron.clone(),
-                instance_count: outline.summary.instances,
-                sharding_total_count: outline.summary.shards.unwrap_or(0),
-            });
-            Ok(briefs.collect::<Vec<_>>())
+            Ok(ready(&door).await?.seen(|seen| {
+                let briefs = seen.jobs.values().map(|outline| Brief {
+                    job_name: outline.summary.name.clone(),
+                    status: outline.summary.status,
+                    description: outline.summary.description.clone(),
+                    cron: outline.summary.cron.clone(),
+                    instance_count: outline.summary.instances,
+                    sharding_total_count: outline.summary.shards.unwrap_or(0),
+                });
+                briefs.collect::<Vec<_>>()
+            }))
         })
         .await
 }

@@ -15,7 +15,7 @@ use crate::api::{
         who::{Door, Looks, Right, Rules, Steers},
     },
     extract::{Address, Named},
-    jobs::everything,
+    jobs::ready,
     problem::Problem,
     servers::all_servers,
 };
@@ -34,17 +34,14 @@ struct Brief {
 pub(super) async fn count(asker: Asker) -> Response {
     asker
         .bare()
-        .ask::<Looks, _>(
-            Role::Viewer,
-            async |door| Ok(all_servers(&everything(&door).await?).len()),
-        )
+        .ask::<Looks, _>(Role::Viewer, async |door| Ok(ready(&door).await?.seen(all_servers).len()))
         .await
 }
 
 pub(super) async fn list(asker: Asker) -> Response {
     asker
         .ask::<Looks, _>(Role::Viewer, async |door| {
-            let servers = all_servers(&everything(&door).await?).into_iter();
+            let servers = ready(&door).await?.seen(all_servers).into_iter();
             let briefs = servers.map(|server| Brief {
                 server_ip: server.address,
                 instances_num: server.instances.len(),
@@ -130,8 +127,8 @@ async fn act<R: Right>(
         .act::<R, _>(R::ROLE, async |door: Door<R>| {
             let Address(server) = server?;
             let job = job.transpose()?.map(|Named(job)| job);
-            let asked = json!({ "job": job.as_ref().map(JobName::as_str) });
-            door.change(verb.action(), &server, asked, async |admin| {
+            let said = json!({ "job": job.as_ref().map(JobName::as_str) });
+            door.change(verb.action(), &server, said, async |admin| {
                 verb.done(admin, &server, job.as_ref()).await
             })
             .await

@@ -1,17 +1,20 @@
 //! Accounts: names, argon2 hashes, roles by registry, API tokens.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use argon2::{
     Argon2,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
+use elasticjob::runtime::Monotonic;
 use jiff::Timestamp;
+use ring::hmac;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use utoipa::ToSchema;
@@ -28,6 +31,8 @@ const AT_ONCE: usize = 2;
 const PASSWORD: std::ops::RangeInclusive<usize> = 8..=1024;
 const MOST_ACCOUNTS: usize = 1_000;
 const MOST_TOKENS: usize = 50;
+/// How long a password that was right is not looked at again.
+const LATELY: Duration = Duration::from_mins(5);
 /// What an API token begins with, so that it is recognised where it should not be.
 pub(crate) const TOKEN: &str = "ejt_";
 /// Every registry, those to come included; and the console itself.
@@ -84,6 +89,9 @@ pub(crate) struct Accounts {
     /// What a password is compared with where there is no such account, so that both take the same time.
     decoy: String,
     turns: Semaphore,
+    /// Passwords that were right lately, sealed with a key that only this process knows; whoever sends theirs with every request is not hashed every time.
+    lately: Mutex<HashMap<Vec<u8>, Monotonic>>,
+    seal: hmac::Key,
 }
 
 impl Accounts {
@@ -101,7 +109,15 @@ impl Accounts {
             }
         };
         let decoy = hash(&secret(16)?)?;
-        Ok(Self { file, filed: Mutex::new(filed), decoy, turns: Semaphore::new(AT_ONCE) })
+        let seal = hmac::Key::new(hmac::HMAC_SHA256, secret(32)?.as_bytes());
+        Ok(Self {
+            file,
+            filed: Mutex::new(filed),
+            decoy,
+            turns: Semaphore::new(AT_ONCE),
+            lately: Mutex::default(),
+            seal,
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -134,6 +150,30 @@ impl Accounts {
         let Ok(_turn) = self.turns.acquire().await else { return Ok(false) };
         let is_right = spawn_blocking(move || is_password(&hash, &password)).await;
         Ok(is_known && is_right.unwrap_or(false))
+    }
+
+    /// Whether that was the password a moment ago, and still is.
+    pub(crate) fn knew(&self, name: &str, password: &str, now: Monotonic) -> bool {
+        let Some(sealed) = self.sealed(name, password) else { return false };
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.get(&sealed).is_some_and(|since| now.saturating_since(*since) < LATELY)
+    }
+
+    /// It is the password, and will be for a moment.
+    pub(crate) fn remember(&self, name: &str, password: &str, now: Monotonic) {
+        let Some(sealed) = self.sealed(name, password) else { return };
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.retain(|_, since| now.saturating_since(*since) < LATELY);
+        if lately.len() < MOST_ACCOUNTS {
+            lately.insert(sealed, now);
+        }
+    }
+
+    /// With the hash that is kept of it: another password, another seal.
+    fn sealed(&self, name: &str, password: &str) -> Option<Vec<u8>> {
+        let hash = self.lock().accounts.get(name)?.hash.clone();
+        let text = format!("{name}\n{hash}\n{password}");
+        Some(hmac::sign(&self.seal, text.as_bytes()).as_ref().to_vec())
     }
 
     /// Makes an account, or changes it. What is left out stays.

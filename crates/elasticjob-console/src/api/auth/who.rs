@@ -1,6 +1,6 @@
 //! The one who asks.
 
-use std::{marker::PhantomData, net::SocketAddr, sync::Arc};
+use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -17,6 +17,7 @@ use crate::api::{
     extract::part,
     problem::{Code, Problem},
     registries::{Place, unknown},
+    server::Peer,
     state::Shared,
 };
 
@@ -102,7 +103,11 @@ async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
                 STANDARD.decode(value.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
             let decoded = decoded.ok_or_else(stranger)?;
             let (username, password) = decoded.split_once(':').ok_or_else(stranger)?;
-            shared.check_password(username, password, address.as_deref()).await?;
+            let now = shared.clock.monotonic();
+            if !shared.accounts.knew(username, password, now) {
+                shared.check_password(username, password, address.as_deref()).await?;
+                shared.accounts.remember(username, password, now);
+            }
             return known(username.to_owned(), Via::Basic, None);
         }
         return Err(stranger());
@@ -170,8 +175,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Where a request comes from.
 pub(crate) fn address(parts: &Parts) -> Option<String> {
-    let from = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-    from.map(|ConnectInfo(address)| address.ip().to_canonical().to_string())
+    let from = parts.extensions.get::<ConnectInfo<Peer>>();
+    from.map(|ConnectInfo(Peer(address))| address.ip().to_canonical().to_string())
 }
 
 impl Who {

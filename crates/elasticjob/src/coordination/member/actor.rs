@@ -30,7 +30,7 @@ use crate::{
         latch::Turn,
         ledger::Seen,
         sharding::{Dealers, plan},
-        tree::{JobTree, Place},
+        tree::{JobTree, Part, Place},
         trigger::Trigger,
         view::{Document, Known, View},
     },
@@ -278,11 +278,18 @@ impl Actor {
             (Event::Init, _) | (Event::Delete { .. }, Some(Place::Instance(_))) => {
                 self.memory.is_suspicious = true;
             }
-            (Event::Apply { .. }, Some(Place::Shard(shard, _)))
-                if self.view.failover_items.contains(&shard)
-                    && self.view.shards.get(&shard).is_some_and(|view| view.running.is_some()) =>
+            (Event::Apply { .. }, Some(Place::Shard(shard, Part::Running)))
+                if self.view.failover_items.contains(&shard) =>
             {
                 self.memory.ran_since_flagged.insert(shard);
+            }
+            // Whoever has a flagged shard in hand makes up for what was lost; if they are dead themselves it is flagged anew.
+            (Event::InitDone, _) => {
+                let is_held = |shard: &&u32| {
+                    self.view.shards.get(shard).is_some_and(|view| view.running.is_some())
+                };
+                let held = self.view.failover_items.iter().filter(is_held);
+                self.memory.ran_since_flagged.extend(held);
             }
             (_, Some(Place::FailoverItem(shard))) => {
                 self.memory.ran_since_flagged.remove(&shard);

@@ -14,6 +14,8 @@ use crate::{
 
 /// How long a candidate queues for leadership before it looks again whether that is still needed.
 const ELECTION: Duration = Duration::from_secs(10);
+/// How many changes go into one request. ZooKeeper takes no more than a megabyte.
+const BATCH: usize = 1_000;
 
 impl Actor {
     pub(super) fn elect(&mut self) {
@@ -72,14 +74,29 @@ impl Actor {
             self.unblock().await?;
             return Ok(false);
         };
-        let mut ops = vec![here, Op::Check { path: self.tree.leader(), expected: Expected::Any }];
-        ops.extend(planned.ops);
-        if self.view.necessary {
-            ops.push(Op::Delete { path: self.tree.necessary(), expected: Expected::Any });
+        let ground = [here, Op::Check { path: self.tree.leader(), expected: Expected::Any }];
+        let mut changes = planned.ops;
+        let last = changes.split_off(changes.len().saturating_sub(1) / BATCH * BATCH);
+        let mut dealt = Ok(());
+        // A job of many thousands of shards takes several requests. Nobody starts anything before the last one, whoever deals next begins anew.
+        for batch in changes.chunks(BATCH) {
+            let ops = ground.iter().chain(batch).cloned().collect();
+            dealt = self.registry.multi(ops).await.map(drop);
+            if dealt.is_err() {
+                break;
+            }
         }
-        ops.push(done);
-        match self.registry.multi(ops).await {
-            Ok(_) => {
+        if dealt.is_ok() {
+            let mut ops = ground.to_vec();
+            ops.extend(last);
+            if self.view.necessary {
+                ops.push(Op::Delete { path: self.tree.necessary(), expected: Expected::Any });
+            }
+            ops.push(done);
+            dealt = self.registry.multi(ops).await.map(drop);
+        }
+        match dealt {
+            Ok(()) => {
                 self.memory.dealing = false;
                 tracing::info!(job = %self.job.name, instances = planned.instances.len(), shards = planned.owners.len(), "shards dealt");
                 self.memory.dealt_for = Some((planned.instances, self.job.shards.get()));

@@ -163,7 +163,7 @@ pub(super) fn duties(
 }
 
 fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
-    let Some(candidates) = available(view, job) else { return false };
+    let Some(candidates) = available(view) else { return false };
     if candidates.is_empty() {
         return false;
     }
@@ -194,7 +194,7 @@ fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
 /// Whether shards that could be dealt belong to somebody who is not there.
 pub(super) fn has_ghosts(view: &View, job: &Job) -> bool {
     if job.resharding == Resharding::Static
-        || available(view, job).is_none_or(|candidates| candidates.is_empty())
+        || available(view).is_none_or(|candidates| candidates.is_empty())
     {
         return false;
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::Stake,
+        claim::{Flag, Stake},
         flaw::Flaw,
         latch::{self, Turn},
         ledger::State,
@@ -102,8 +102,14 @@ impl Actor {
             let seen = self.page(shard).await?;
             let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
             let Some(claimant) = self.claimant() else { return Ok(()) };
-            let steps =
-                claimant.bury(&self.me, shard, &seen, &seen.page.lost(&self.me), &view, false);
+            let steps = claimant.bury(
+                &self.me,
+                shard,
+                &seen,
+                &seen.page.lost(&self.me),
+                &view,
+                Flag::Leave,
+            );
             match self.registry.multi(steps.ops()).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),
@@ -160,8 +166,13 @@ impl Actor {
             && self.job.failover == Failover::TakeOver
             && self.job.monitor == Monitor::Executions
             && shard < self.job.shards.get()
-            && !view.disabled
-            && !self.view.failover_items.contains(&shard);
+            // A disabled one waits, flagged, until it is enabled. Java would take it all the same, not run it, and keep it.
+            && !(view.disabled && self.has_java());
+        let flag = match (flag, self.view.failover_items.contains(&shard)) {
+            (false, _) => Flag::Leave,
+            (true, false) => Flag::Raise,
+            (true, true) => Flag::RaiseAnew,
+        };
         let Some(claimant) = self.claimant() else { return Ok(()) };
         let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
         let steps = claimant.bury(dead, shard, &seen, &after, &view, flag);
@@ -274,7 +285,7 @@ impl Actor {
     async fn share(&mut self) -> Result<(Option<Fire>, Vec<Stake>), Error> {
         let busy = self.taking.as_ref().map(|taking| taking.busy.clone()).unwrap_or_default();
         let orphans: Vec<u32> = self.orphans().difference(&busy).copied().collect();
-        let instances = available(&self.view, &self.job).map_or(1, |all| all.len().max(1));
+        let instances = available(&self.view).map_or(1, |all| all.len().max(1));
         let count = orphans.len().div_ceil(instances);
         let mut fire: Option<Fire> = None;
         let mut stakes = Vec::new();

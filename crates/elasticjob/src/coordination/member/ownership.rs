@@ -74,7 +74,7 @@ impl Actor {
             return None;
         }
         let server = self.view.next_server.as_ref().and_then(Known::text)?;
-        let candidates = available(&self.view, &self.job)?;
+        let candidates = available(&self.view)?;
         let mut there: Vec<String> = candidates
             .into_iter()
             .map(|candidate| candidate.id)
@@ -90,7 +90,7 @@ impl Actor {
 
     /// After a run of a wandering shard: the next server is named, in the order the ancestor goes by.
     pub(super) async fn pass_on(&mut self) -> Result<(), Error> {
-        let Some(candidates) = available(&self.view, &self.job).filter(|_| self.wanders()) else {
+        let Some(candidates) = available(&self.view).filter(|_| self.wanders()) else {
             return Ok(());
         };
         let mut ids: Vec<String> = candidates.into_iter().map(|candidate| candidate.id).collect();

@@ -53,7 +53,7 @@ impl Presence {
         let total = job.shards.get();
         self.shards.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
-        if let Some(candidates) = available(view, job) {
+        if let Some(candidates) = available(view) {
             let is_open = !job.disabled && !candidates.is_empty();
             if is_open && !self.is_open {
                 self.open_since = Some(now);

@@ -15,7 +15,7 @@ use crate::{
         tree::Part,
         view::{Known, View},
     },
-    job::{Instance, Job},
+    job::Job,
     registry::{Create, Expected, Op, Path},
 };
 
@@ -33,20 +33,19 @@ pub struct Plan {
 }
 
 /// Instances that can take shards, or `None` while something that decides it is unread.
-pub fn available(view: &View, job: &Job) -> Option<Vec<Candidate>> {
+pub fn available(view: &View) -> Option<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (id, known) in &view.instances {
-        let document = known.read()?;
-        let Ok(id) = id.parse() else { continue };
-        // A document nobody can read is an instance nobody can rely on.
-        let Ok(instance) = Instance::read(&job.name, &id, &document.data) else { continue };
-        let enabled = match view.servers.get(id.server()) {
+        known.read()?;
+        let Some(weight) = view.weight(id) else { continue };
+        let Some((server, _)) = id.split_once("@-@") else { continue };
+        let enabled = match view.servers.get(server) {
             Some(Known::Dirty) => return None,
             Some(status) => status.text() == Some("ENABLED"),
             None => false,
         };
         if enabled {
-            candidates.push(Candidate { id: id.to_string(), weight: instance.weight() });
+            candidates.push(Candidate { id: id.clone(), weight });
         }
     }
     Some(candidates)
@@ -57,7 +56,7 @@ pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Pl
     if !view.is_current() {
         return None;
     }
-    let candidates = available(view, job).filter(|candidates| !candidates.is_empty())?;
+    let candidates = available(view).filter(|candidates| !candidates.is_empty())?;
     let total = job.shards.get();
     let mut owners = BTreeMap::new();
     for (number, shard) in &view.shards {

@@ -1,0 +1,297 @@
+//! A registry at a glance: counts, what is due, what should not be so.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use elasticjob::{
+    admin::JobStatus,
+    schedule::{Schedule, Zone},
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    auth::who::{Door, Looks},
+    extract::Query,
+    jobs::{Glance, Statuses, ready},
+    mirror::Seen,
+    problem::Problem,
+    state::Shared,
+};
+
+/// How many are named at a glance.
+const MOST_NEXT: usize = 10;
+const MOST_INCIDENTS: usize = 50;
+/// How far ahead can be looked, and in how many steps.
+const MOST_HOURS: u32 = 48;
+const MOST_BUCKETS: usize = 288;
+/// So many fires of a job are counted one by one; those of busier ones are taken to go on as they began.
+const COUNTED: usize = 300;
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(overview)).routes(routes!(forecast))
+}
+
+/// A registry at a glance.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Overview {
+    job_count: usize,
+    statuses: Statuses,
+    server_count: usize,
+    instance_count: usize,
+    #[serde(flatten)]
+    total: Bustling,
+    /// The jobs that are due next, at most ten.
+    next: Vec<Due>,
+    /// What somebody should look at: crashed jobs, shards that wait, what cannot be read; at most fifty.
+    incidents: Vec<Incident>,
+    as_of: Option<Timestamp>,
+    is_current: bool,
+}
+
+/// What there is of everything, in all jobs.
+#[expect(clippy::struct_field_names, reason = "they are the names of the answer")]
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Bustling {
+    shard_count: u64,
+    running_count: usize,
+    waiting_for_failover_count: usize,
+    misfired_count: usize,
+    disabled_shard_count: usize,
+    /// Jobs whose configuration cannot be read.
+    unreadable_count: usize,
+}
+
+/// A job that is due.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Due {
+    job_name: String,
+    at: Timestamp,
+}
+
+/// Something that should not be so.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Incident {
+    job_name: String,
+    kind: IncidentKind,
+    message: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum IncidentKind {
+    Unreadable,
+    Crashed,
+    ShardingFlag,
+    WaitingForFailover,
+    Misfired,
+}
+
+/// A registry at a glance: counts, what is due next, what should not be so.
+#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path)),
+    responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn overview(door: Door<Looks>) -> Result<Json<Overview>, Problem> {
+    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
+    Ok(Json(ready(&door).await?.seen(|seen| Overview::of(seen, now, &zone))))
+}
+
+impl Overview {
+    fn of(seen: &Seen, now: Timestamp, zone: &Zone) -> Self {
+        let mut statuses = Statuses::default();
+        let (mut servers, mut instances) = (BTreeSet::new(), BTreeSet::new());
+        let (mut next, mut incidents) = (Vec::new(), Vec::new());
+        let mut total = Bustling::default();
+        for glance in Glance::all(seen, now, zone) {
+            let summary = &glance.outline.summary;
+            statuses.count(summary.status);
+            servers.extend(glance.outline.servers.keys());
+            instances.extend(&glance.outline.instances);
+            total.add(&glance);
+            if matches!(summary.status, JobStatus::Ok | JobStatus::ShardingFlag)
+                && let Some(at) = glance.next_fire
+            {
+                next.push((at, &summary.name));
+            }
+            if incidents.len() < MOST_INCIDENTS {
+                incidents.extend(incident(&glance));
+            }
+        }
+        next.sort_unstable();
+        let next = next.into_iter().take(MOST_NEXT);
+        Self {
+            job_count: seen.jobs.len(),
+            statuses,
+            server_count: servers.len(),
+            instance_count: instances.len(),
+            total,
+            next: next.map(|(at, job)| Due { job_name: job.clone(), at }).collect(),
+            incidents,
+            as_of: seen.as_of,
+            is_current: seen.is_current,
+        }
+    }
+}
+
+impl Bustling {
+    fn add(&mut self, glance: &Glance<'_>) {
+        let summary = &glance.outline.summary;
+        self.shard_count += u64::from(summary.shards.unwrap_or(0));
+        self.unreadable_count += usize::from(summary.problem.is_some());
+        if let Some(bustle) = glance.bustle {
+            self.running_count += bustle.running.len();
+            self.waiting_for_failover_count += bustle.waiting.len();
+            self.misfired_count += bustle.misfired.len();
+            self.disabled_shard_count += bustle.disabled.len();
+        }
+    }
+}
+
+fn incident(glance: &Glance<'_>) -> Option<Incident> {
+    let (summary, bustle) = (&glance.outline.summary, glance.bustle);
+    let (kind, message) = if let Some(problem) = &summary.problem {
+        (IncidentKind::Unreadable, problem.clone())
+    } else if bustle.is_some_and(|bustle| !bustle.waiting.is_empty()) {
+        (IncidentKind::WaitingForFailover, "shards wait to be taken over".to_owned())
+    } else if summary.status == JobStatus::Crashed {
+        (IncidentKind::Crashed, "nobody runs it".to_owned())
+    } else if summary.status == JobStatus::ShardingFlag {
+        let message = "shards are not dealt, or belong to somebody who is gone".to_owned();
+        (IncidentKind::ShardingFlag, message)
+    } else if bustle.is_some_and(|bustle| !bustle.misfired.is_empty()) {
+        (IncidentKind::Misfired, "shards were due while they ran".to_owned())
+    } else {
+        return None;
+    };
+    Some(Incident { job_name: summary.name.clone(), kind, message })
+}
+
+/// How far ahead to look.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ForecastAsked {
+    /// How many hours.
+    #[param(minimum = 1, maximum = 48)]
+    hours: u32,
+    /// In how many steps.
+    #[param(minimum = 1, maximum = 288)]
+    buckets: usize,
+}
+
+impl Default for ForecastAsked {
+    fn default() -> Self {
+        Self { hours: 24, buckets: 96 }
+    }
+}
+
+/// How many fires are due, step by step.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Forecast {
+    from: Timestamp,
+    /// How long a step is.
+    bucket_ms: i64,
+    /// How many fires are due in each step.
+    counts: Vec<u64>,
+    /// Whether some of them were not counted one by one, but taken to go on as they began.
+    is_estimated: bool,
+}
+
+/// How many fires are due in the hours to come, of all jobs that are not disabled.
+#[utoipa::path(get, path = "/r/{registry}/forecast", tag = "jobs", params(("registry" = String, Path), ForecastAsked),
+    responses((status = 200, body = Forecast), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+async fn forecast(
+    door: Door<Looks>,
+    Query(asked): Query<ForecastAsked>,
+) -> Result<Json<Forecast>, Problem> {
+    if asked.hours == 0 || asked.hours > MOST_HOURS {
+        return Err(Problem::invalid(
+            "hours",
+            format!("1 to {MOST_HOURS} hours can be looked ahead"),
+        ));
+    }
+    if asked.buckets == 0 || asked.buckets > MOST_BUCKETS {
+        return Err(Problem::invalid("buckets", format!("there can be 1 to {MOST_BUCKETS} steps")));
+    }
+    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
+    let mut forecast = Forecast::empty(now, asked.hours, asked.buckets);
+    let schedules: Vec<Schedule> = ready(&door).await?.seen(|seen| {
+        let on = seen.jobs.values().filter(|outline| outline.summary.status != JobStatus::Disabled);
+        on.filter_map(|outline| outline.job.as_ref().filter(|job| !job.disabled)?.schedule(&zone))
+            .collect()
+    });
+    // Thousands of schedules take a moment: others are not to wait for it.
+    for some in schedules.chunks(64) {
+        for schedule in some {
+            forecast.add(schedule);
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(Json(forecast))
+}
+
+impl Forecast {
+    fn empty(from: Timestamp, hours: u32, buckets: usize) -> Self {
+        let bucket_ms = i64::from(hours) * 3_600_000 / buckets as i64;
+        Self { from, bucket_ms, counts: vec![0; buckets], is_estimated: false }
+    }
+
+    fn add(&mut self, schedule: &Schedule) {
+        let start = self.from.as_millisecond();
+        let end = start + self.bucket_ms * self.counts.len() as i64;
+        let fires = schedule.after(self.from).map(Timestamp::as_millisecond);
+        let fires: Vec<i64> = fires.take(COUNTED).take_while(|fire| *fire < end).collect();
+        for fire in &fires {
+            let place = ((fire - start) / self.bucket_ms).max(0) as usize;
+            if let Some(count) = self.counts.get_mut(place) {
+                *count += 1;
+            }
+        }
+        let (Some(first), Some(last), COUNTED) = (fires.first(), fires.last(), fires.len()) else {
+            return;
+        };
+        self.is_estimated = true;
+        // From the last one that was counted on, as many in a step as there were before it.
+        let every = ((last - first) / (COUNTED as i64 - 1)).max(1);
+        for (place, count) in self.counts.iter_mut().enumerate() {
+            let from = (start + self.bucket_ms * place as i64).max(last + 1);
+            let until = start + self.bucket_ms * (place as i64 + 1);
+            *count += ((until - from).max(0) / every) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forecast(cron: &str) -> Forecast {
+        let schedule = Schedule {
+            cron: cron.parse().unwrap(),
+            zone: Zone::utc(),
+            dst: "default".parse().unwrap(),
+        };
+        let mut forecast = Forecast::empty("2026-11-15T00:00:00Z".parse().unwrap(), 24, 24);
+        forecast.add(&schedule);
+        forecast
+    }
+
+    #[test]
+    fn fires_are_counted_where_they_fall_and_busy_jobs_are_taken_to_go_on() {
+        let daily = forecast("0 30 2 * * ?");
+        assert_eq!(
+            (daily.counts[2], daily.counts.iter().sum::<u64>(), daily.is_estimated),
+            (1, 1, false)
+        );
+
+        let busy = forecast("0/10 * * * * ?");
+        assert!(busy.is_estimated);
+        assert!(busy.counts.iter().all(|count| (358..=361).contains(count)), "{:?}", busy.counts);
+    }
+}

@@ -1,0 +1,168 @@
+//! Scripts that were written for the ancestor's consoles.
+
+use serde_json::{Value, json};
+
+use crate::{
+    console::Console,
+    http::{Answer, Request, request},
+    scene::{ADDRESS, Scene, settle},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_third_generation_logs_in_and_gets_envelopes() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle().cron("0 0 2 * * ?").unwrap()).await;
+    let console = Console::start(&[
+        &format!("shop={}", scene.url),
+        &format!("other={}", scene.url.replace("/shop?", "/other?")),
+    ]);
+    let login = |password: &str| {
+        let body = json!({ "username": "admin", "password": password });
+        console.send(&request("POST", "/api/login").json(&body))
+    };
+    let wrong = login("wrong");
+    assert_eq!(
+        (wrong.status, &wrong.json()["success"], &wrong.json()["errorCode"]),
+        (200, &json!(false), &json!(403))
+    );
+    let token =
+        login(&console.password).json()["model"]["accessToken"].as_str().unwrap().to_owned();
+    let send = |method: &str, path: &str, body: Option<Value>| -> Answer {
+        let request = request(method, path).header("access-token", &token);
+        console.send(&body.iter().fold(request, Request::json))
+    };
+    let model = |method: &str, path: &str| {
+        let answer = send(method, path, None);
+        let told = answer.json();
+        assert_eq!((answer.status, &told["success"]), (200, &json!(true)), "{path}: {told}");
+        told["model"].clone()
+    };
+
+    assert_eq!(send("GET", "/api/jobs/count", None).text, "1");
+    assert_eq!(send("GET", "/api/servers/count", None).text, "1");
+    assert_eq!(
+        model("GET", "/api/jobs/getAllJobsBriefInfo"),
+        json!([{ "jobName": "settle", "status": "OK", "description": "settles orders", "cron": "0 0 2 * * ?", "instanceCount": 1, "shardingTotalCount": 3 }])
+    );
+    let shards = model("GET", "/api/jobs/settle/sharding");
+    assert_eq!(
+        (&shards[0]["serverIp"], &shards[0]["status"], &shards[0]["failover"]),
+        (&json!(ADDRESS), &json!("PENDING"), &json!(false))
+    );
+    assert!(!shards[0]["instanceId"].as_str().unwrap().contains('@'), "the process alone");
+    for path in ["trigger", "disable", "enable", "sharding/1/disable", "sharding/1/enable"] {
+        assert_eq!(model("POST", &format!("/api/jobs/settle/{path}")), true, "{path}");
+    }
+    let mut config = model("GET", "/api/jobs/config/settle");
+    assert_eq!((&config["timeZone"], &config["jobListenerTypes"]), (&Value::Null, &json!([])));
+    config["description"] = "edited".into();
+    assert_eq!(send("PUT", "/api/jobs/config", Some(config)).json()["model"], true);
+    assert!(scene.get("settle/config").await.unwrap().contains("description: edited"));
+    let servers = model("GET", "/api/servers/getAllServersBriefInfo");
+    assert_eq!(
+        (&servers[0]["instancesNum"], &servers[0]["jobsNum"], &servers[0]["disabledJobsNum"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    for path in ["disable", "enable", "jobs/settle/disable", "jobs/settle/enable"] {
+        assert_eq!(model("POST", &format!("/api/servers/{ADDRESS}/{path}")), true, "{path}");
+    }
+    assert_eq!(
+        model("GET", &format!("/api/servers/{ADDRESS}/jobs")),
+        json!([{ "jobName": "settle", "status": "OK", "instanceCount": 1 }])
+    );
+    assert!(
+        model("POST", &format!("/api/servers/{ADDRESS}/9888/jobs/settle/dump"))
+            .as_str()
+            .unwrap()
+            .contains("/settle/config")
+    );
+    let refused = send("DELETE", "/api/jobs/config/settle", None);
+    assert_eq!(
+        (refused.status, &refused.json()["errorCode"]),
+        (200, &json!(400)),
+        "it has an instance"
+    );
+
+    let centers = model("GET", "/api/registry-center/load");
+    assert_eq!(
+        (&centers[1]["name"], &centers[1]["activated"], &centers[0]["activated"]),
+        (&json!("shop"), &json!(true), &json!(false))
+    );
+    assert_eq!(
+        send("POST", "/api/registry-center/connect", Some(json!({ "name": "other" }))).json()["model"],
+        true
+    );
+    assert_eq!(send("GET", "/api/jobs/count", None).text, "0");
+    let somebody = console.somebody("somebody", &json!({ "*": "viewer" }));
+    assert_eq!(somebody.get("/api/jobs/count").text, "1", "a choice is one's own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_generation_gets_bare_shapes() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    assert_eq!(admin.data("/api/jobs/count"), 1);
+    assert_eq!(admin.data("/api/jobs")[0]["status"], "OK");
+    assert_eq!(admin.data("/api/servers")[0]["serverIp"], ADDRESS);
+    assert_eq!(
+        admin.data(&format!(
+            "/api/servers/{ADDRESS}/jobs?order=asc&offset=0&limit=10&_=1568597724872"
+        ))[0]["jobName"],
+        "settle"
+    );
+    let status = || admin.data("/api/jobs")[0]["status"].clone();
+    assert_eq!((admin.post("/api/jobs/settle/disable").status, status()), (204, json!("DISABLED")));
+    assert_eq!(
+        (admin.send(request("DELETE", "/api/jobs/settle/disable")).status, status()),
+        (204, json!("OK"))
+    );
+    assert_eq!(admin.get("/api/jobs/nobody/sharding").problem(), (404, "notFound".to_owned()));
+    let disable = format!("/api/servers/{ADDRESS}/disable");
+    assert_eq!(admin.post(&disable).status, 204);
+    assert_eq!(scene.get(&format!("settle/servers/{ADDRESS}")).await.as_deref(), Some("DISABLED"));
+    assert_eq!(admin.send(request("DELETE", &disable)).status, 204);
+    assert_eq!(scene.get(&format!("settle/servers/{ADDRESS}")).await.as_deref(), Some("ENABLED"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_get_that_changes_something_is_not_done_for_a_cookie() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    assert_eq!(admin.get("/api/jobs/settle/trigger").problem(), (403, "csrf".to_owned()));
+    let made = admin
+        .send(request("POST", "/api/v1/tokens").json(&json!({ "name": "ci", "role": "operator" })))
+        .json();
+    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let sent = request("GET", "/api/jobs/settle/trigger").header("authorization", &token);
+    assert_eq!(console.send(&sent).status, 204);
+    assert_eq!(admin.data("/api/v1/audit?action=job.trigger")["items"][0]["via"], "token ci");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_and_password_with_every_request_are_good_until_the_password_changes() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    // "admin:correct horse"
+    let basic = "Basic YWRtaW46Y29ycmVjdCBob3JzZQ==";
+    let send = |method: &str, path: &str| {
+        console.send(&request(method, path).header("authorization", basic))
+    };
+    assert_eq!(send("GET", "/api/jobs/count").status, 401);
+    console.admin().put("/api/v1/accounts/admin", &json!({ "password": "correct horse" }));
+
+    for _ in 0..20 {
+        assert_eq!(send("GET", "/api/jobs/count").text, "1");
+    }
+    assert_eq!(send("GET", "/api/jobs/settle/trigger").status, 204);
+
+    let admin = console.login("admin", "correct horse");
+    admin.put("/api/v1/accounts/admin", &json!({ "password": "another horse" }));
+    assert_eq!(send("GET", "/api/jobs/count").status, 401, "not even for a moment");
+}

@@ -1,0 +1,139 @@
+//! Configurations, changed by several people at once.
+
+use serde_json::{Value, json};
+
+use crate::{
+    console::{Console, Visitor},
+    http::{Answer, request},
+    scene::Scene,
+};
+
+const CONFIG: &str = "/api/v1/r/shop/jobs/settle/config";
+
+fn put(visitor: &Visitor<'_>, condition: (&str, &str), body: &Value) -> Answer {
+    visitor.send(request("PUT", CONFIG).json(body).header(condition.0, condition.1))
+}
+
+fn patch(visitor: &Visitor<'_>, tag: &str, body: &Value) -> Answer {
+    visitor.send(request("PATCH", CONFIG).json(body).header("if-match", tag))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_did_not_see_the_newest_version_changes_nothing() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let job = json!({ "cron": "0 0 2 * * ?", "shardingTotalCount": 3 });
+
+    assert_eq!(admin.put(CONFIG, &job).problem(), (428, "preconditionRequired".to_owned()));
+    assert_eq!(put(&admin, ("if-match", "\"0\""), &job).problem().0, 404);
+    let made = put(&admin, ("if-none-match", "*"), &job);
+    assert_eq!((made.status, made.header("etag")), (201, Some("\"0\"")));
+    assert_eq!(
+        put(&admin, ("if-none-match", "*"), &job).problem(),
+        (412, "preconditionFailed".to_owned())
+    );
+
+    let tag = admin.get(CONFIG).header("etag").unwrap().to_owned();
+    let changed = patch(&admin, &tag, &json!({ "shardingTotalCount": 5 }));
+    assert_eq!(
+        changed.json()["differences"],
+        json!([{ "key": "shardingTotalCount", "stored": "3", "sent": "5" }])
+    );
+    assert_eq!(
+        patch(&admin, &tag, &json!({ "shardingTotalCount": 7 })).problem().0,
+        412,
+        "somebody was faster"
+    );
+    let stored = admin.data(CONFIG);
+    assert_eq!(
+        (&stored["properties"]["shardingTotalCount"], &stored["properties"]["cron"]),
+        (&json!(5), &json!("0 0 2 * * ?"))
+    );
+    assert_eq!(
+        stored["properties"]["monitorExecution"], true,
+        "what a new job leaves out has its documented default"
+    );
+
+    let same = patch(&admin, "*", &json!({ "shardingTotalCount": 5 }));
+    assert_eq!(same.json()["isChanged"], false);
+    let audit = admin.data("/api/v1/audit?action=job.config&target=settle");
+    assert_eq!(
+        audit["items"][1]["asked"]["differences"][0]["key"], "shardingTotalCount",
+        "{audit:#}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_never_sent_back_and_stays_when_its_mask_is() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let props = json!({ "email.password": "hunter2", "a": "b" });
+    put(&admin, ("if-none-match", "*"), &json!({ "shardingTotalCount": 1, "props": props }));
+
+    let shown = admin.data(CONFIG)["properties"]["props"].clone();
+    assert_eq!(shown, json!({ "email.password": "***", "a": "b" }));
+    let sent = json!({ "shardingTotalCount": 1, "props": { "email.password": "***", "a": "c" } });
+    assert_eq!(put(&admin, ("if-match", "\"0\""), &sent).status, 200);
+
+    assert!(scene.get("settle/config").await.unwrap().contains("email.password: hunter2"));
+    let nothing = patch(&admin, "*", &json!({ "props": { "email.token": "***" } }));
+    assert_eq!(nothing.json()["field"], "props.email.token");
+    let audit = admin.get("/api/v1/audit").text;
+    assert!(!audit.contains("hunter2"), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_writes_nothing() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    let plan = request("POST", &format!("{CONFIG}/plan")).json(&json!({ "shardingTotalCount": 2 }));
+    assert_eq!(admin.send(plan).json()["change"], "new");
+
+    assert_eq!(admin.get(CONFIG).problem().0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_named_by_its_field() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let put = |body: &Value| put(&admin, ("if-none-match", "*"), body);
+
+    for (body, field) in [
+        (json!({ "shardingTotalCount": "three" }), "shardingTotalCount"),
+        (json!({ "shardingTotalCount": -1 }), "shardingTotalCount"),
+        (json!({ "shardingTotalCount": 0 }), "shardingTotalCount"),
+        (json!({ "shardingTotalCount": 4_294_967_295_u32 }), "shardingTotalCount"),
+        (json!({ "cron": "every day" }), "cron"),
+        (json!({ "cron": 5 }), "cron"),
+        (json!({ "timeZone": "Mars" }), "timeZone"),
+        (json!({ "shardingItemParameters": "0" }), "shardingItemParameters"),
+        (json!({ "failover": "perhaps" }), "failover"),
+        (json!({ "props": [] }), "props"),
+        (json!({ "props": { "elasticjob.timeout": "soon" } }), "props.elasticjob.timeout"),
+        (json!({ "jobName": "other" }), "jobName"),
+        (json!({ "colour": "red" }), "colour"),
+    ] {
+        let answer = put(&body);
+        assert_eq!(
+            (answer.problem().0, answer.json()["field"].as_str()),
+            (422, Some(field)),
+            "{body}: {answer:?}"
+        );
+    }
+    for (body, status) in [("", 400), ("{", 400), ("{} {}", 400), ("[]", 422)] {
+        let sent = request("PUT", CONFIG)
+            .raw(body)
+            .header("content-type", "application/json")
+            .header("if-none-match", "*");
+        assert_eq!(admin.send(sent).problem().0, status, "{body}");
+    }
+    let plain = request("PUT", CONFIG).raw("{}").header("if-none-match", "*");
+    assert_eq!(admin.send(plain).problem().0, 415);
+    let large = json!({ "shardingTotalCount": 1, "description": "x".repeat(300_000) });
+    assert_eq!(put(&large).problem(), (413, "tooLarge".to_owned()));
+}

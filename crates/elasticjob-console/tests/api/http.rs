@@ -1,0 +1,102 @@
+//! A client that does what it is told, and nothing else.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use serde_json::Value;
+
+use crate::process::PATIENCE;
+
+/// A request to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) text: String,
+}
+
+pub(crate) fn request(method: &str, path: &str) -> Request {
+    Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+impl Request {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.raw(body.to_string()).header("content-type", "application/json")
+    }
+
+    pub(crate) fn raw(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends it, and does not wait for an answer.
+    pub(crate) fn open(&self, address: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let is_named = self.headers.iter().any(|(name, _)| name == "host");
+        let host = if is_named { String::new() } else { format!("host: {address}\r\n") };
+        let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let head = format!(
+            "{} {} HTTP/1.1\r\nconnection: close\r\n{host}{}content-length: {}\r\n\r\n",
+            self.method,
+            self.path,
+            headers.collect::<String>(),
+            self.body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // Who refuses a body may do so before it was sent.
+        let _ = stream.write_all(&self.body);
+        stream
+    }
+
+    pub(crate) fn send(&self, address: &str) -> Answer {
+        let mut bytes = Vec::new();
+        let ended = self.open(address).read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let (head, text) =
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {ended:?}, {text:?}"));
+        let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            text: text.to_owned(),
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The status and the code of a problem.
+    pub(crate) fn problem(&self) -> (u16, String) {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        (self.status, self.json()["code"].as_str().unwrap().to_owned())
+    }
+}

@@ -1,0 +1,238 @@
+//! Jobs, shards, servers: asked and steered.
+
+use elasticjob::Job;
+use serde_json::{Value, json};
+
+use crate::{
+    console::Console,
+    http::request,
+    process::elasticjob,
+    scene::{ADDRESS, Scene, settle},
+};
+
+const R: &str = "/api/v1/r/shop";
+
+async fn store(scene: &Scene, job: &Job) {
+    scene.put(&format!("{}/config", job.name), &job.to_yaml()).await;
+}
+
+fn names(page: &Value) -> Vec<&str> {
+    page["items"].as_array().unwrap().iter().map(|row| row["jobName"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_filtered_sorted_and_cut_into_pages_by_the_console() {
+    let scene = Scene::with("").await;
+    for (name, shards, label) in [("a", 3, "x"), ("b", 1, "y"), ("c", 2, "x"), ("d", 9, "x")] {
+        let job = Job::named(name)
+            .unwrap()
+            .shards(shards)
+            .label(label)
+            .description(format!("about {name}{name}"));
+        store(&scene, &job).await;
+    }
+    scene.put("broken/config", "jobName: broken\nshardingTotalCount: many\n").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    let page = admin.data(&format!(
+        "{R}/jobs?search=label:x&sort=shardingTotalCount&order=desc&page=1&pageSize=2"
+    ));
+    assert_eq!((page["total"].as_u64(), names(&page)), (Some(3), vec!["d", "a"]));
+    assert_eq!(page["statuses"]["CRASHED"], 3, "nobody runs them");
+    let page = admin.data(&format!(
+        "{R}/jobs?search=label:x&sort=shardingTotalCount&order=desc&page=2&pageSize=2"
+    ));
+    assert_eq!(names(&page), ["c"]);
+    assert_eq!(names(&admin.data(&format!("{R}/jobs?search=CC"))), ["c"]);
+    assert_eq!(names(&admin.data(&format!("{R}/jobs?search=-label:x+-is:unreadable"))), ["b"]);
+    assert_eq!(names(&admin.data(&format!("{R}/jobs?status=OK,DISABLED"))), Vec::<&str>::new());
+    let broken = admin.data(&format!("{R}/jobs?search=is:unreadable"));
+    assert!(broken["items"][0]["problem"].as_str().unwrap().contains("line 2"), "{broken}");
+    assert_eq!(admin.data(&format!("{R}/overview"))["jobCount"], 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_changed_here_the_next_list_shows() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let status = || admin.data(&format!("{R}/jobs"))["items"][0]["status"].clone();
+    assert_eq!(status(), "OK");
+
+    let switched = admin.post(&format!("{R}/jobs/settle/disable")).json();
+    assert_eq!(
+        (switched, status()),
+        (json!({ "servers": [ADDRESS], "config": { "outcome": "written" } }), json!("DISABLED"))
+    );
+    admin.post(&format!("{R}/jobs/settle/enable"));
+    assert_eq!(status(), "OK");
+
+    let disable = format!("{R}/jobs/settle/shards/1/disable");
+    assert_eq!(admin.post(&disable).json(), json!({ "isChanged": true }));
+    assert_eq!(admin.post(&disable).json(), json!({ "isChanged": false }));
+    assert_eq!(admin.data(&format!("{R}/jobs/settle/shards"))[1]["status"], "DISABLED");
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["disabledShardCount"] == 1);
+    assert_eq!(admin.post(&format!("{R}/jobs/settle/shards/7/disable")).problem().0, 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_with_a_key_is_carried_out_once() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let path = format!("{R}/jobs/settle/trigger");
+    let trigger = |key: &str, body: &Value| {
+        admin.send(request("POST", &path).json(body).header("idempotency-key", key))
+    };
+
+    let first = trigger("k1", &json!({ "shards": [1] })).json();
+    let again = trigger("k1", &json!({ "shards": [1] })).json();
+
+    assert_eq!(first, again);
+    admin.until(&format!("{R}/jobs/settle/shards"), |shards| {
+        shards[1]["lastRun"]["runId"] == first["runId"] && shards[1]["lastRun"]["state"] == "DONE"
+    });
+    assert_eq!(
+        trigger("k1", &json!({})).problem(),
+        (409, "conflict".to_owned()),
+        "the key was for something else"
+    );
+    assert_ne!(trigger("k2", &json!({ "shards": [1] })).json()["runId"], first["runId"]);
+    let triggers = admin.data("/api/v1/audit?action=job.trigger");
+    assert_eq!(triggers["total"], 2, "{triggers:#}");
+    assert_eq!(admin.send(request("POST", &path).json(&json!({ "shards": [7] }))).problem().0, 422);
+    assert_eq!(
+        admin.post(&format!("{R}/jobs/nobody/trigger")).problem(),
+        (404, "notFound".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_is_shown_and_stopped() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle().parameter("hang")).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    assert_eq!(admin.post(&format!("{R}/jobs/settle/trigger")).status, 200);
+    let page = admin.until(&format!("{R}/jobs?search=is:running"), |page| {
+        page["items"][0]["runningCount"] == 3
+    });
+    assert_eq!(page["total"], 1);
+    let cancelled = admin.post(&format!("{R}/jobs/settle/cancel")).json();
+
+    assert_eq!(cancelled["asked"].as_object().unwrap().values().next().unwrap(), &json!([0, 1, 2]));
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_and_instances_are_shown_and_steered() {
+    let scene = Scene::with("").await;
+    let node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    let servers = admin.data(&format!("{R}/servers"));
+    assert_eq!(
+        (servers["total"].as_u64(), &servers["items"][0]["serverIp"]),
+        (Some(1), &json!(ADDRESS))
+    );
+    let instances = admin.data(&format!("{R}/instances"));
+    assert_eq!(instances["items"][0]["jobNames"], json!(["settle"]));
+    assert_eq!(instances["items"][0]["detail"]["serverIp"], ADDRESS);
+    let server = format!("{R}/servers/{ADDRESS}");
+    assert_eq!(admin.post(&format!("{server}/disable")).json(), json!({ "jobNames": ["settle"] }));
+    assert_eq!(admin.data(&server)["jobList"][0]["status"], "DISABLED");
+    assert_eq!(admin.send(request("DELETE", &server)).problem(), (409, "refused".to_owned()));
+    assert_eq!(admin.post(&format!("{R}/servers/10.9.9.9/enable")).problem().0, 404);
+
+    let ended = admin.post(&format!("{server}/shutdown?job=settle")).json();
+    assert_eq!(ended["instances"]["settle"].as_array().unwrap().len(), 1);
+    admin.until(&format!("{R}/instances"), |page| page["total"] == 0);
+    assert_eq!(admin.send(request("DELETE", &server)).json(), json!({ "jobNames": ["settle"] }));
+    assert_eq!(admin.send(request("DELETE", &format!("{R}/jobs/settle"))).status, 200);
+    assert_eq!(admin.get(&format!("{R}/jobs/settle")).problem().0, 404);
+    assert_eq!(admin.data(&format!("{R}/jobs"))["total"], 0);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_where_only_java_runs_is_shown_and_steered() {
+    let scene = Scene::with("").await;
+    let yaml =
+        "cron: 0/5 * * * * ?\njobName: legacy\nshardingTotalCount: 2\nmonitorExecution: true\n";
+    scene.put("legacy", "com.acme.LegacyJob").await;
+    scene.put("legacy/config", yaml).await;
+    scene.put("legacy/servers/10.0.0.9", "").await;
+    scene
+        .put(
+            "legacy/instances/10.0.0.9@-@4711",
+            "jobInstanceId: 10.0.0.9@-@4711\nserverIp: 10.0.0.9\n",
+        )
+        .await;
+    for shard in 0..2 {
+        scene.put(&format!("legacy/sharding/{shard}/instance"), "10.0.0.9@-@4711").await;
+    }
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    let row = admin.data(&format!("{R}/jobs"))["items"][0].clone();
+    assert_eq!(
+        (&row["status"], &row["handler"]["class"]),
+        (&json!("OK"), &json!("com.acme.LegacyJob"))
+    );
+    assert_eq!(admin.data(&format!("{R}/jobs/legacy/shards"))[0]["language"], "java");
+    assert_eq!(admin.post(&format!("{R}/jobs/legacy/trigger")).status, 200);
+    assert_eq!(scene.get("legacy/trigger/10.0.0.9@-@4711").await.as_deref(), Some(""));
+    let chosen = admin
+        .send(request("POST", &format!("{R}/jobs/legacy/trigger")).json(&json!({ "shards": [0] })));
+    assert_eq!(chosen.problem(), (409, "refused".to_owned()));
+    admin.post(&format!("{R}/jobs/legacy/disable"));
+    assert_eq!(scene.get("legacy/servers/10.0.0.9").await.as_deref(), Some("DISABLED"));
+    assert!(
+        admin.get(&format!("{R}/jobs/legacy/dump")).text.contains("/legacy/servers/ip1 | DISABLED")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crons_and_deals_need_no_registry() {
+    let console = Console::start(&["shop=zookeeper://127.0.0.1:1/shop"]);
+    let admin = console.admin();
+
+    let next = admin.data("/api/v1/cron/next?expression=0+0+2+*+*+?&zone=Asia/Shanghai&after=2026-11-15T00:00:00Z&count=2");
+    assert_eq!(next, json!(["2026-11-15T18:00:00Z", "2026-11-16T18:00:00Z"]));
+    let wrong = admin.get("/api/v1/cron/check?expression=every+day");
+    assert_eq!((wrong.problem().0, wrong.json()["field"].clone()), (422, json!("expression")));
+    let plan = json!({ "jobName": "j", "shardingTotalCount": 3, "instances": ["10.0.0.1@-@1", "10.0.0.2@-@2"] });
+    let dealt = admin.send(request("POST", "/api/v1/plan").json(&plan)).json();
+    let arguments = ["--job", "j", "--total", "3", "--instance", "10.0.0.1@-@1", "10.0.0.2@-@2"];
+    let printed = elasticjob(&[&["shard", "plan", "-o", "json"], &arguments[..]].concat());
+    assert_eq!(dealt, serde_json::from_str::<Value>(&printed.stdout).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_job_does_not_run_is_explained_and_the_registry_examined() {
+    let scene = Scene::with("").await;
+    store(&scene, &settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+
+    let explanation = admin.data(&format!("{R}/jobs/settle/explain?shard=0"));
+    assert!(
+        explanation["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|finding| finding["topic"] == "noInstance"),
+        "{explanation:#}"
+    );
+    let findings = admin.data(&format!("{R}/doctor"));
+    assert!(
+        findings.as_array().unwrap().iter().any(|finding| finding["isProblem"] == true),
+        "{findings:#}"
+    );
+    assert_eq!(admin.get(&format!("{R}/jobs/settle/explain?at=noon")).json()["field"], "at");
+}

@@ -1,0 +1,19 @@
+//! The console over real HTTP: the binary, a registry in this process, and jobs in it.
+
+mod ancestor;
+mod config;
+mod console;
+mod fuzz;
+mod http;
+mod jobs;
+mod large;
+mod live;
+#[allow(dead_code, reason = "what the command line's tests use of it")]
+#[path = "../cli/process.rs"]
+mod process;
+mod registries;
+#[allow(dead_code, reason = "what the command line's tests use of it")]
+#[path = "../cli/scene.rs"]
+mod scene;
+mod session;
+mod tls;

@@ -1,0 +1,64 @@
+//! Makes every scenario a test on memory, on tinykeeper and on a real ZooKeeper. Stands beside `mod ground`.
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use elasticjob::{
+    registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryGround,
+};
+use testbed::ZooKeeper;
+use tinykeeper::server::{Config, Server};
+
+use crate::ground::Wire;
+
+// One server for all scenarios: each has a namespace of its own. It ends with the process.
+static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
+
+const SESSION: Duration = Duration::from_secs(10);
+
+pub(crate) fn memory() -> MemoryGround {
+    MemoryGround::new(MemoryServer::new(Arc::new(SystemClock)))
+}
+
+pub(crate) async fn tinykeeper() -> Wire<Server> {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION }
+}
+
+pub(crate) fn zookeeper() -> Wire<()> {
+    Wire { servers: vec![ZOOKEEPER.address()], _keep: (), session_timeout: SESSION }
+}
+
+macro_rules! everywhere {
+    ($($module:ident: $($scenario:ident)*;)*) => {
+        mod in_memory {
+            $($(
+                #[tokio::test]
+                async fn $scenario() {
+                    crate::$module::$scenario(&crate::everywhere::memory()).await;
+                }
+            )*)*
+        }
+
+        mod on_tinykeeper {
+            $($(
+                #[tokio::test]
+                async fn $scenario() {
+                    crate::$module::$scenario(&crate::everywhere::tinykeeper().await).await;
+                }
+            )*)*
+        }
+
+        mod on_zookeeper {
+            $($(
+                #[tokio::test]
+                #[ignore = "needs a real ZooKeeper: make test"]
+                async fn $scenario() {
+                    crate::$module::$scenario(&crate::everywhere::zookeeper()).await;
+                }
+            )*)*
+        }
+    };
+}
