@@ -9,7 +9,7 @@ import type {
   Current,
   DoctorFinding,
   Explanation,
-  Heat,
+  Forecast,
   InstanceRow,
   JobDetails,
   JobsPage,
@@ -201,10 +201,10 @@ export const useAudit = (asked: AuditAsked) =>
     refetchInterval: 10_000,
   });
 
-export const useHeat = (registry: string, hours: number, buckets: number) =>
+export const useForecast = (registry: string, hours: number, buckets: number) =>
   useQuery({
-    queryKey: [...keys.of(registry), "heat", hours, buckets],
-    queryFn: () => ask<Heat>("GET", `${atRegistry(registry)}/heat${query({ hours, buckets })}`),
+    queryKey: [...keys.of(registry), "forecast", hours, buckets],
+    queryFn: () => ask<Forecast>("GET", `${atRegistry(registry)}/forecast${query({ hours, buckets })}`),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
     refetchInterval: 60_000,

@@ -46,7 +46,8 @@ export interface JobSummary {
   status: JobStatus;
   description: string;
   cron: string | null;
-  shardingTotalCount: number;
+  /** Unknown if its configuration cannot be read. */
+  shardingTotalCount: number | null;
   instanceCount: number;
   handler: Handler;
   nextFireTime: string | null;
@@ -156,10 +157,10 @@ export interface Shard {
   misfire: boolean;
   disabled: boolean;
   lastRun: {
-    runId: string;
+    runId: string | null;
     dueAt: string | null;
     attempt: number;
-    instanceId: string;
+    instanceId: string | null;
     state: RunState;
     since: string | null;
   } | null;
@@ -277,8 +278,10 @@ export interface AuditEntry {
   problem: string | null;
 }
 
-export interface Heat {
+export interface Forecast {
   from: string;
-  bucketSeconds: number;
+  bucketMs: number;
   counts: number[];
+  /** Some were not counted one by one. */
+  isEstimated: boolean;
 }

@@ -29,7 +29,7 @@ export const en = {
     `${from.toLocaleString("en")}–${to.toLocaleString("en")} of ${total.toLocaleString("en")}`,
   pageNumber: (page: number) => `Page ${page}`,
   pagers: { first: "First page", previous: "Previous page", next: "Next page", last: "Last page" },
-  time: { yours: "yours", theJobs: "the job’s" },
+  time: { yours: "yours", theJobs: "the job's" },
   roles: { viewer: "viewer", operator: "operator", admin: "admin" },
   rolesAbout: {
     viewer: "may look",
@@ -50,7 +50,7 @@ export const en = {
     SHARDING_FLAG: "resharding",
     PENDING: "ready",
   },
-  runState: { FRESH: "taken", RUNNING: "running", DONE: "done", FAILED: "failed", LOST: "lost" },
+  runState: { FRESH: "never ran", RUNNING: "running", DONE: "done", FAILED: "failed", LOST: "lost" },
   problems: {
     malformed: "That could not be understood",
     invalid: "That is not possible",
@@ -130,7 +130,7 @@ export const en = {
     about:
       "Where jobs meet. Each has an address of its own in this console; your choice is yours alone.",
     fixed:
-      "They come from the console’s flags or configuration file; adding them here is switched off.",
+      "They come from the console's flags or configuration file; adding them here is switched off.",
     unknown: (name: string) => `Registry ${name} does not exist, or you have no role there.`,
     none: "No registry",
     noneAbout: "Start the console with --registry NAME=URL, or ask an admin for a role.",
@@ -283,7 +283,7 @@ export const en = {
     dumpTitle: (name: string) => `What the registry holds of ${name}`,
     triggered: (name: string, instances: number, waiting: number) =>
       waiting > 0
-        ? `${name}: ${s(instances, "instance")} asked; ${waiting} still run and start right after.`
+        ? `${name}: ${s(instances, "instance")} asked; ${waiting} had been asked before and run once.`
         : `${name}: ${s(instances, "instance")} asked to run it now.`,
     cancelled: (name: string, told: number, not: number) =>
       told === 0 && not === 0
@@ -300,7 +300,7 @@ export const en = {
     triggerAll: (count: number) => (count === 1 ? "its one shard" : `all ${count}`),
     triggerSome: "these",
     triggerParameter: "Parameter for this run",
-    triggerParameterAbout: "Instead of the job’s own; leave empty to keep that.",
+    triggerParameterAbout: "Instead of the job's own; leave empty to keep that.",
     triggerHappens: (count: number) =>
       `${s(count, "instance")} ${count === 1 ? "runs its" : "run their"} shards once, now. The schedule stays as it is.`,
     triggerNobody: "No instance is there: nobody would run it.",
@@ -370,7 +370,7 @@ export const en = {
   fires: {
     title: "Due next",
     oneOff: "It has no schedule: it runs when somebody asks for it.",
-    machineZone: "on each instance’s own clock",
+    machineZone: "on each instance's own clock",
     never: "Never again.",
   },
   facts: {
@@ -531,7 +531,7 @@ export const en = {
         about: "New instances do not run it until it is enabled",
       },
       overwrite: {
-        label: "The program’s configuration wins",
+        label: "The program's configuration wins",
         about: "It is stored at each start, over what is edited here",
       },
       jobExecutorThreadPoolSizeProviderType: {

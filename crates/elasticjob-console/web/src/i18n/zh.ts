@@ -41,7 +41,7 @@ export const zh: Messages = {
     SHARDING_FLAG: "待分片",
     PENDING: "等待运行",
   },
-  runState: { FRESH: "已领取", RUNNING: "运行中", DONE: "成功", FAILED: "失败", LOST: "丢失" },
+  runState: { FRESH: "从未运行", RUNNING: "运行中", DONE: "成功", FAILED: "失败", LOST: "丢失" },
   problems: {
     malformed: "无法理解该请求",
     invalid: "这样不行",
@@ -256,7 +256,7 @@ export const zh: Messages = {
     dumpTitle: (name) => `注册中心中 ${name} 的全部内容`,
     triggered: (name, instances, waiting) =>
       waiting > 0
-        ? `${name}：已通知 ${instances} 个实例；其中 ${waiting} 个仍在运行，结束后立即开始。`
+        ? `${name}：已通知 ${instances} 个实例；另有 ${waiting} 个此前已被通知，只运行一次。`
         : `${name}：已通知 ${instances} 个实例立即运行。`,
     cancelled: (name, told, not) =>
       told === 0 && not === 0

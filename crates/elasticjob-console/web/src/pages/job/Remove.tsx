@@ -18,7 +18,7 @@ export function Remove({ job, onClose }: { job: JobDetails; onClose: () => void 
   return (
     <Confirm
       title={t.job.removeTitle(job.jobName)}
-      happens={t.job.removeHappens(job.shardingTotalCount)}
+      happens={t.job.removeHappens(job.shardingTotalCount ?? 0)}
       warning={members > 0 ? t.job.removeMembers(members) : t.job.removeWarning}
       button={t.job.remove}
       typed={job.jobName}

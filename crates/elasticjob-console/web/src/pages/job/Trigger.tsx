@@ -49,7 +49,7 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
             onChange={(value) => setWhich(value as "all" | "some")}
           >
             <Group mt={6}>
-              <Radio value="all" label={t.job.triggerAll(job.shardingTotalCount)} />
+              <Radio value="all" label={t.job.triggerAll(job.shardingTotalCount ?? 0)} />
               <Radio value="some" label={t.job.triggerSome} />
             </Group>
           </Radio.Group>

@@ -46,7 +46,7 @@ export function JobCards({ rows, selected, onSelect }: ListProps) {
               <Group gap="md" mt={4}>
                 <NextFire row={row} />
                 <Text size="xs" c="dimmed" className="numeric">
-                  {t.jobs.shardsOn(row.shardingTotalCount, row.instanceCount)}
+                  {t.jobs.shardsOn(row.shardingTotalCount ?? 0, row.instanceCount)}
                 </Text>
               </Group>
             </Box>

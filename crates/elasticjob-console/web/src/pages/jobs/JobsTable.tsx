@@ -137,7 +137,7 @@ const Row = memo(function Row({
       <Table.Td>
         <NextFire row={row} />
       </Table.Td>
-      <Table.Td className="numeric">{row.shardingTotalCount}</Table.Td>
+      <Table.Td className="numeric">{row.shardingTotalCount ?? "–"}</Table.Td>
       <Table.Td className="numeric">{row.instanceCount}</Table.Td>
       <Table.Td>
         <Text span size="sm" c="dimmed">

@@ -1,7 +1,7 @@
 import { Group, SegmentedControl, Text, Tooltip } from "@mantine/core";
 import { useState } from "react";
 
-import { useHeat } from "../../api/queries";
+import { useForecast } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useLocale, useText } from "../../i18n";
 import { Failure, Loading } from "../../parts/states";
@@ -17,12 +17,12 @@ export function HeatStrip() {
   const locale = useLocale();
   const registry = useRegistry();
   const [hours, setHours] = useState("24");
-  const heat = useHeat(registry, Number(hours), BUCKETS);
+  const heat = useForecast(registry, Number(hours), BUCKETS);
   if (heat.isPending) return <Loading rows={2} />;
   if (!heat.data) return <Failure error={heat.error} again={() => void heat.refetch()} />;
-  const { from, bucketSeconds, counts } = heat.data;
+  const { from, bucketMs, counts } = heat.data;
   const start = new Date(from).getTime();
-  const at = (index: number) => start + index * bucketSeconds * 1_000;
+  const at = (index: number) => start + index * bucketMs;
   const total = counts.reduce((sum, count) => sum + count, 0);
   const most = Math.max(...counts);
   const busiest = at(counts.indexOf(most));

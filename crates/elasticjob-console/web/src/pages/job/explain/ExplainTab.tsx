@@ -31,7 +31,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
           label={t.explain.shard}
           placeholder={t.explain.all}
           min={0}
-          max={Math.max(0, job.shardingTotalCount - 1)}
+          max={Math.max(0, (job.shardingTotalCount ?? 1) - 1)}
           w={130}
           value={shard ?? ""}
           onChange={(value) => setShard(value === "" ? undefined : Number(value))}
