@@ -49,8 +49,7 @@ impl Tls {
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| cannot(key, &error))?;
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .map(rustls::ConfigBuilder::with_no_client_auth)
-            .and_then(|builder| builder.with_single_cert(chain, secret))
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
             .map_err(|error| cannot(cert, &error))?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         Ok(Self { listener, acceptor, greeted: JoinSet::new() })
