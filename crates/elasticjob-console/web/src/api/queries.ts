@@ -204,7 +204,8 @@ export const useAudit = (asked: AuditAsked) =>
 export const useForecast = (registry: string, hours: number, buckets: number) =>
   useQuery({
     queryKey: [...keys.of(registry), "forecast", hours, buckets],
-    queryFn: () => ask<Forecast>("GET", `${atRegistry(registry)}/forecast${query({ hours, buckets })}`),
+    queryFn: () =>
+      ask<Forecast>("GET", `${atRegistry(registry)}/forecast${query({ hours, buckets })}`),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
     refetchInterval: 60_000,

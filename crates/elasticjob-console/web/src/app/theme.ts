@@ -13,10 +13,24 @@ const ink: MantineColorsTuple = [
   "#1b2f7c",
 ];
 
+/** Greys with a little blue, so that fields and cards belong together in the dark. */
+const dark: MantineColorsTuple = [
+  "#d5d9e0",
+  "#b8bec9",
+  "#979fac",
+  "#6b7380",
+  "#3a404a",
+  "#30353e",
+  "#252a32",
+  "#1c1f25",
+  "#171a1f",
+  "#111317",
+];
+
 export const theme = createTheme({
   primaryColor: "ink",
   primaryShade: { light: 7, dark: 6 },
-  colors: { ink },
+  colors: { ink, dark },
   fontFamily:
     '-apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", Helvetica, Arial, sans-serif',
   fontFamilyMonospace:

@@ -50,7 +50,13 @@ export const en = {
     SHARDING_FLAG: "resharding",
     PENDING: "ready",
   },
-  runState: { FRESH: "never ran", RUNNING: "running", DONE: "done", FAILED: "failed", LOST: "lost" },
+  runState: {
+    FRESH: "never ran",
+    RUNNING: "running",
+    DONE: "done",
+    FAILED: "failed",
+    LOST: "lost",
+  },
   problems: {
     malformed: "That could not be understood",
     invalid: "That is not possible",
@@ -163,8 +169,9 @@ export const en = {
     asOf: "The registry cannot be reached; this is as of",
     heat: "Due in the hours to come",
     heatNone: "Nothing is due.",
-    heatSays: (total: number, hours: number, most: number, at: string) =>
-      `${s(total, "fire")} in ${s(hours, "hour")}; most at once from ${at}: ${most.toLocaleString("en")}`,
+    heatSays: (total: number, hours: number) => `${s(total, "fire")} in ${s(hours, "hour")}`,
+    heatPeak: (most: number, at: string) =>
+      `; most of them, ${most.toLocaleString("en")}, from ${at}`,
     heatCell: (at: string, count: number) => `${at}: ${s(count, "fire")}`,
     heatRange: "How far to look",
     hours: (count: number) => `${count} h`,

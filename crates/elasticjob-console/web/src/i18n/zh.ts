@@ -143,8 +143,8 @@ export const zh: Messages = {
     asOf: "无法连接注册中心；以下数据截至",
     heat: "未来数小时的触发",
     heatNone: "没有即将触发的作业。",
-    heatSays: (total, hours, most, at) =>
-      `${hours} 小时内触发 ${total.toLocaleString("zh")} 次；最密集的时段从 ${at} 开始：${most.toLocaleString("zh")} 次`,
+    heatSays: (total, hours) => `${hours} 小时内触发 ${total.toLocaleString("zh")} 次`,
+    heatPeak: (most, at) => `；最密集的时段从 ${at} 开始：${most.toLocaleString("zh")} 次`,
     heatCell: (at, count) => `${at}：${count.toLocaleString("zh")} 次`,
     heatRange: "时间范围",
     hours: (count) => `${count} 小时`,

@@ -16,7 +16,7 @@ export function Empty({
   children?: ReactNode;
 }) {
   return (
-    <Stack align="center" gap="xs" py={48} px="md" ta="center">
+    <Stack align="center" gap="xs" py={36} px="md" ta="center">
       <ThemeIcon variant="light" size={44} radius="xl" color="gray">
         <Icon name={icon} size={22} />
       </ThemeIcon>

@@ -84,7 +84,7 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
                 <List.Item>
                   {job.instanceList.map((each, index) => (
                     <span key={each.instanceId}>
-                      {index > 0 && ", "}
+                      {index > 0 && <>, </>}
                       <InstanceName id={each.instanceId} known={job.instanceList} />
                     </span>
                   ))}

@@ -6,7 +6,7 @@ import { useRegistry } from "../../app/registry";
 import { useLocale, useText } from "../../i18n";
 import { Failure, Loading } from "../../parts/states";
 import { stamp } from "../../parts/time";
-import { levels, labelled } from "./heat";
+import { labelled, levels, peak } from "./heat";
 import classes from "./HeatStrip.module.css";
 
 const BUCKETS = 48;
@@ -24,12 +24,14 @@ export function HeatStrip() {
   const start = new Date(from).getTime();
   const at = (index: number) => start + index * bucketMs;
   const total = counts.reduce((sum, count) => sum + count, 0);
-  const most = Math.max(...counts);
-  const busiest = at(counts.indexOf(most));
+  const hottest = peak(counts);
   const says =
     total === 0
       ? t.overview.heatNone
-      : t.overview.heatSays(total, Number(hours), most, stamp(busiest, locale));
+      : t.overview.heatSays(total, Number(hours)) +
+        (hottest === null
+          ? ""
+          : t.overview.heatPeak(counts[hottest] ?? 0, stamp(at(hottest), locale)));
   return (
     <div>
       <Group justify="space-between" mb="xs" gap="xs">

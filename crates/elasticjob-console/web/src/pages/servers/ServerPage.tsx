@@ -1,7 +1,7 @@
 import { Anchor, Breadcrumbs, Table } from "@mantine/core";
 import { Link, useNavigate, useParams } from "react-router";
 
-import { useServer } from "../../api/queries";
+import { useInstances, useServer } from "../../api/queries";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
@@ -20,6 +20,8 @@ export function ServerPage() {
   const registry = useRegistry();
   const { server: address = "" } = useParams();
   const server = useServer(registry, address);
+  const instances = useInstances(registry, address, 1);
+  const known = instances.data?.items.flatMap((each) => each.detail ?? []);
   const seen = server.data;
   return (
     <>
@@ -83,8 +85,8 @@ export function ServerPage() {
                     <Table.Td>
                       {job.instances.map((id, index) => (
                         <span key={id}>
-                          {index > 0 && ", "}
-                          <InstanceName id={id} />
+                          {index > 0 && <>, </>}
+                          <InstanceName id={id} known={known} />
                         </span>
                       ))}
                       {job.instances.length === 0 && "–"}

@@ -1,4 +1,4 @@
-import { Button, Grid, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import {
   keepPreviousData,
@@ -14,15 +14,12 @@ import { atJob } from "../../../api/queries";
 import type { Planned, Properties, Stored } from "../../../api/types";
 import { useMay, useRegistry } from "../../../app/registry";
 import { useText } from "../../../i18n";
-import { Card } from "../../../parts/Card";
 import { ProblemText } from "../../../parts/ProblemText";
 import { When } from "../../../parts/When";
-import { CronField } from "./CronField";
 import { rebased, toDraft, toProperties, type Draft } from "./draft";
-import { Entry } from "./Entry";
-import { KNOWN, SECTIONS } from "./fields";
-import { Others } from "./Others";
+import { KNOWN } from "./fields";
 import { Review } from "./Review";
+import { Sections } from "./Sections";
 
 interface Props {
   job: string;
@@ -87,48 +84,13 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
     >
       <Stack gap="md">
         {newer?.((theirs) => setDraft((mine) => rebased(mine, base, theirs)))}
-        <Grid gap="md">
-          {SECTIONS.map((section) => (
-            <Grid.Col key={section.name} span={{ base: 12, md: 6 }}>
-              <Card title={t.config.sections[section.name]}>
-                <Stack gap="sm">
-                  {section.fields.map((field) =>
-                    field.key === "cron" ? (
-                      <CronField
-                        key="cron"
-                        value={String(draft.values.cron ?? "")}
-                        zone={String(draft.values.timeZone ?? "")}
-                        dst={String(draft.values["props.elasticjob.dst"] ?? "")}
-                        error={errors.cron}
-                        isReadOnly={!may}
-                        onChange={(value) => change("cron", value)}
-                      />
-                    ) : (
-                      <Entry
-                        key={field.key}
-                        field={field}
-                        value={draft.values[field.key] ?? ""}
-                        error={errors[field.key]}
-                        isReadOnly={!may}
-                        onChange={(value) => change(field.key, value)}
-                      />
-                    ),
-                  )}
-                </Stack>
-              </Card>
-            </Grid.Col>
-          ))}
-          <Grid.Col span={{ base: 12, md: 6 }}>
-            <Card title={t.config.others}>
-              <Others
-                rows={draft.others}
-                errors={errors}
-                isReadOnly={!may}
-                onChange={(others) => setDraft((before) => ({ ...before, others }))}
-              />
-            </Card>
-          </Grid.Col>
-        </Grid>
+        <Sections
+          draft={draft}
+          errors={errors}
+          isReadOnly={!may}
+          onChange={change}
+          onOthers={(others) => setDraft((before) => ({ ...before, others }))}
+        />
         <Group
           className="card"
           px="md"

@@ -6,9 +6,10 @@ export type Field =
 
 export type SectionName = "schedule" | "shards" | "trouble" | "alerts" | "rest";
 
-export const SECTIONS: { name: SectionName; fields: Field[] }[] = [
+export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] = [
   {
     name: "schedule",
+    column: 0,
     fields: [
       { key: "cron", kind: "text", placeholder: "0 0/5 * * * ?" },
       { key: "timeZone", kind: "text", placeholder: "Asia/Shanghai" },
@@ -18,6 +19,7 @@ export const SECTIONS: { name: SectionName; fields: Field[] }[] = [
   },
   {
     name: "shards",
+    column: 1,
     fields: [
       { key: "shardingTotalCount", kind: "number" },
       { key: "shardingItemParameters", kind: "text", placeholder: "0=Beijing,1=Shanghai" },
@@ -33,6 +35,7 @@ export const SECTIONS: { name: SectionName; fields: Field[] }[] = [
   },
   {
     name: "trouble",
+    column: 0,
     fields: [
       { key: "failover", kind: "switch" },
       { key: "misfire", kind: "switch" },
@@ -49,6 +52,7 @@ export const SECTIONS: { name: SectionName; fields: Field[] }[] = [
   },
   {
     name: "alerts",
+    column: 1,
     fields: [
       {
         key: "jobErrorHandlerType",
@@ -60,6 +64,7 @@ export const SECTIONS: { name: SectionName; fields: Field[] }[] = [
   },
   {
     name: "rest",
+    column: 1,
     fields: [
       { key: "description", kind: "area" },
       { key: "label", kind: "text" },

@@ -2,11 +2,12 @@ import { Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { useExplain } from "../../../api/queries";
-import type { Finding, JobDetails } from "../../../api/types";
+import type { Finding, Instance, JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
 import { useText } from "../../../i18n";
 import { Card } from "../../../parts/Card";
 import { Icon, type IconName } from "../../../parts/Icon";
+import { Prose } from "../../../parts/Prose";
 import { Failure, Loading } from "../../../parts/states";
 import classes from "./ExplainTab.module.css";
 
@@ -52,7 +53,9 @@ export function ExplainTab({ job }: { job: JobDetails }) {
             {(["blocks", "matters", "informs"] as const).flatMap((weight) =>
               findings
                 .filter((each) => each.weight === weight)
-                .map((each, index) => <Row key={`${weight}${index}`} finding={each} />),
+                .map((each, index) => (
+                  <Row key={`${weight}${index}`} finding={each} known={job.instanceList} />
+                )),
             )}
           </ul>
         </Card>
@@ -67,7 +70,7 @@ const ICONS: Record<Finding["weight"], IconName> = {
   informs: "info",
 };
 
-function Row({ finding }: { finding: Finding }) {
+function Row({ finding, known }: { finding: Finding; known: Instance[] }) {
   const t = useText();
   return (
     <li className={classes.finding} data-weight={finding.weight}>
@@ -80,7 +83,7 @@ function Row({ finding }: { finding: Finding }) {
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
         <Text size="sm" className="wrap">
-          {finding.message}
+          <Prose text={finding.message} known={known} />
         </Text>
         {finding.hint && (
           <Text size="sm" c="dimmed" className="wrap">
