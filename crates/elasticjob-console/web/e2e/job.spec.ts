@@ -52,7 +52,7 @@ test("a configuration is checked while it is typed, and shown as a difference be
 
   await said(root, /Stored as version/);
   await root.goto(`${home()}/audit`);
-  await expect(root.getByRole("cell", { name: "config.put" }).first()).toBeVisible();
+  await expect(root.getByRole("cell", { name: "job.config" }).first()).toBeVisible();
 });
 
 test("whoever was slower is told, and keeps what they typed", async ({ root }) => {

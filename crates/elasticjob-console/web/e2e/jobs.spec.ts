@@ -49,10 +49,24 @@ test("a job is triggered from the list", async ({ root }) => {
   await said(root, /greet: 3 instances asked/);
 });
 
-test("what runs is seen to run, without anybody asking", async ({ root }) => {
-  const row = root.locator('[data-job="settle"]');
-  await expect(row).toContainText("running", { timeout: 30_000 });
-  await expect(row).not.toContainText("running", { timeout: 30_000 });
+test("what somebody else does is seen, and so is time going by", async ({ root }) => {
+  const row = root.locator('[data-job="greet"]');
+  const before = await row.locator("time").first().getAttribute("datetime");
+  await expect(row.locator("time").first()).not.toHaveAttribute("datetime", before ?? "", {
+    timeout: 30_000,
+  });
+
+  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
+    csrfToken: string;
+  };
+  const post = (verb: string) =>
+    root.request.post(`${home()}/api/v1/r/dev/jobs/greet/${verb}`, {
+      headers: { "X-CSRF-Token": csrfToken },
+    });
+  await post("disable");
+  await expect(row).toContainText("disabled");
+  await post("enable");
+  await expect(row).not.toContainText("disabled");
 });
 
 test("a job is made, and removed by its name", async ({ root }) => {

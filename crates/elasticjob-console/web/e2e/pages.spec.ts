@@ -35,6 +35,7 @@ for (const language of ["en", "zh"] as const) {
           },
           [language, scheme] as const,
         );
+        const found: Record<string, string[]> = {};
         for (const [path, en, zh] of PAGES) {
           await root.goto(home() + path);
           const title = language === "en" ? en : zh;
@@ -50,8 +51,9 @@ for (const language of ["en", "zh"] as const) {
           const told = violations.map(
             ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
           );
-          expect(told, path).toEqual([]);
+          if (told.length > 0) found[path] = told;
         }
+        expect(found).toEqual({});
       });
     }
   }

@@ -1,6 +1,6 @@
 import { Box, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type KeyboardEvent } from "react";
 import { useNavigate } from "react-router";
 
@@ -37,9 +37,15 @@ export function Palette({
     queryFn: () => fetchJobs(registry, { search, pageSize: 8 }),
     enabled: registry !== "",
     retry: false,
+    placeholderData: keepPreviousData,
   });
 
   const word = text.trim().toLowerCase();
+  // Until the server has answered to what is typed now, only what surely fits is offered.
+  const isAnswered = search === text.trim() && !jobs.isPlaceholderData;
+  const found = (jobs.data?.items ?? []).filter(
+    (job) => isAnswered || job.jobName.toLowerCase().includes(word),
+  );
   const choices: Choice[] = [
     ...places
       .filter((place) => place.label.toLowerCase().includes(word))
@@ -49,7 +55,7 @@ export function Palette({
         about: t.palette.page,
         icon: place.icon,
       })),
-    ...(jobs.data?.items ?? []).map((job) => ({
+    ...found.map((job) => ({
       to: `/r/${encodeURIComponent(registry)}/jobs/${encodeURIComponent(job.jobName)}`,
       label: job.jobName,
       about: job.description || t.palette.job,

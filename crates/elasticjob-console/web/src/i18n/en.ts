@@ -248,6 +248,7 @@ export const en = {
     bulkFailed: "Not done",
     bulkStop: "Stop",
     oneOff: "when asked",
+    dueNow: "now",
     running: (count: number) => `${count} running`,
     waiting: (count: number) => `${count} waiting`,
     misfired: (count: number) => `${count} misfired`,

@@ -220,6 +220,7 @@ export const zh: Messages = {
     bulkFailed: "未执行",
     bulkStop: "停止",
     oneOff: "按需运行",
+    dueNow: "现在",
     running: (count) => `${count} 个运行中`,
     waiting: (count) => `${count} 个等待转移`,
     misfired: (count) => `${count} 个错过触发`,

@@ -15,7 +15,7 @@ export function Card({
   isFlush?: boolean;
 }) {
   return (
-    <Box component="section" className="card" aria-label={title}>
+    <Box component="section" className="card">
       {(title || right) && (
         <Group justify="space-between" px="md" pt="sm" pb={isFlush ? "xs" : 0} gap="xs">
           {title && (

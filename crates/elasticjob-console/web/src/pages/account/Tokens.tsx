@@ -17,6 +17,7 @@ import { ask, segment } from "../../api/client";
 import { keys, useTokens } from "../../api/queries";
 import type { Role, Token } from "../../api/types";
 import { useText } from "../../i18n";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { Scroll } from "../../parts/Scroll";
 import { Empty, Failure, Loading } from "../../parts/states";
@@ -133,7 +134,7 @@ export function Tokens() {
                 <Table.Th>{t.account.tokenRole}</Table.Th>
                 <Table.Th>{t.account.created}</Table.Th>
                 <Table.Th>{t.account.expires}</Table.Th>
-                <Table.Th w={44} aria-label={t.jobs.actions} />
+                <HiddenHead width={44} label={t.jobs.actions} />
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>

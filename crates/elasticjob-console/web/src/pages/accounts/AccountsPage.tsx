@@ -9,6 +9,7 @@ import { rules, useSession } from "../../app/session";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { Confirm } from "../../parts/Confirm";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { PageHead } from "../../parts/PageHead";
 import { Scroll } from "../../parts/Scroll";
@@ -52,7 +53,7 @@ function List() {
                   <Table.Th>{t.login.username}</Table.Th>
                   <Table.Th>{t.accounts.roles}</Table.Th>
                   <Table.Th>{t.account.tokens}</Table.Th>
-                  <Table.Th w={90} aria-label={t.jobs.actions} />
+                  <HiddenHead width={90} label={t.jobs.actions} />
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>

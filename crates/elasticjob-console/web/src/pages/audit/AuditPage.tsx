@@ -7,6 +7,7 @@ import { useAudit, useRegistries } from "../../api/queries";
 import type { AuditEntry } from "../../api/types";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { PageHead } from "../../parts/PageHead";
 import { Pager } from "../../parts/Pager";
@@ -104,7 +105,7 @@ function Entries({ entries }: { entries: AuditEntry[] }) {
             <Table.Th>{t.audit.action}</Table.Th>
             <Table.Th>{t.audit.target}</Table.Th>
             <Table.Th>{t.audit.result}</Table.Th>
-            <Table.Th w={40} aria-label={t.audit.details} />
+            <HiddenHead width={40} label={t.audit.details} />
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

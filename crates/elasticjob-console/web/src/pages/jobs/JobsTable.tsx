@@ -5,6 +5,7 @@ import { Link } from "react-router";
 import type { JobRow } from "../../api/types";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { Scroll } from "../../parts/Scroll";
 import { JobStatusBadge } from "../../parts/statuses";
@@ -63,11 +64,7 @@ export function JobsTable({ rows, asked, onChange, selected, onSelect }: ListPro
             {head("shardingTotalCount", t.jobs.shards)}
             {head("instanceCount", t.jobs.instances)}
             <Table.Th>{t.jobs.runsWith}</Table.Th>
-            <Table.Th w={44}>
-              <Text span className="mantine-visually-hidden" fz={0}>
-                {t.jobs.actions}
-              </Text>
-            </Table.Th>
+            <HiddenHead width={44} label={t.jobs.actions} />
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -37,7 +37,11 @@ export function NextFire({ row }: { row: JobRow }) {
       <Text size="sm" component="div">
         <When at={row.nextFireTime} zone={row.timeZone} />{" "}
         <Text span size="xs" c="dimmed">
-          <When at={row.nextFireTime} zone={row.timeZone} isRelative />
+          {new Date(row.nextFireTime).getTime() <= now ? (
+            t.jobs.dueNow
+          ) : (
+            <When at={row.nextFireTime} zone={row.timeZone} isRelative />
+          )}
         </Text>
       </Text>
       <Text size="xs" c="dimmed" component="div">

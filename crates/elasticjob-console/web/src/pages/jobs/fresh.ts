@@ -1,17 +1,22 @@
 import type { UseQueryResult } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 
 import type { JobsPage } from "../../api/types";
 import { useNow } from "../../parts/now";
 
+/** How long the list is left alone between two looks. */
+const PATIENCE = 2_500;
+
 /** A fire that has passed is no next fire: the list is asked again, not too often. */
-export function useFreshFires(jobs: UseQueryResult<JobsPage>) {
+export function useFreshFires({ data, refetch }: UseQueryResult<JobsPage>) {
   const now = useNow();
-  const { data, dataUpdatedAt, isFetching, refetch } = jobs;
+  const asked = useRef(0);
   const isPast = data?.items.some(
-    (row) => row.nextFireTime !== null && new Date(row.nextFireTime).getTime() < now - 500,
+    (row) => row.nextFireTime !== null && new Date(row.nextFireTime).getTime() < now - 300,
   );
   useEffect(() => {
-    if (isPast && !isFetching && now - dataUpdatedAt > 2_500 && !document.hidden) void refetch();
-  }, [isPast, isFetching, now, dataUpdatedAt, refetch]);
+    if (!isPast || document.hidden || now - asked.current < PATIENCE) return;
+    asked.current = now;
+    void refetch();
+  }, [isPast, now, refetch]);
 }

@@ -10,6 +10,7 @@ import { rules, useSession } from "../../app/session";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { Confirm } from "../../parts/Confirm";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { PageHead } from "../../parts/PageHead";
 import { Scroll } from "../../parts/Scroll";
@@ -60,7 +61,7 @@ export function RegistriesPage() {
                   <Table.Th>{t.registries.url}</Table.Th>
                   <Table.Th>{t.registries.jobs}</Table.Th>
                   <Table.Th>{t.registries.role}</Table.Th>
-                  <Table.Th w={44} aria-label={t.jobs.actions} />
+                  <HiddenHead width={44} label={t.jobs.actions} />
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>

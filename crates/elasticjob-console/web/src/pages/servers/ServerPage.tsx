@@ -6,6 +6,7 @@ import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { Card } from "../../parts/Card";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { InstanceName } from "../../parts/InstanceName";
 import { PageHead } from "../../parts/PageHead";
 import { Scroll } from "../../parts/Scroll";
@@ -66,7 +67,7 @@ export function ServerPage() {
                   <Table.Th>{t.jobs.name}</Table.Th>
                   <Table.Th>{t.servers.status}</Table.Th>
                   <Table.Th>{t.servers.instances}</Table.Th>
-                  <Table.Th w={44} aria-label={t.jobs.actions} />
+                  <HiddenHead width={44} label={t.jobs.actions} />
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>

@@ -6,6 +6,7 @@ import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { useListParams } from "../../parts/listParams";
+import { HiddenHead } from "../../parts/HiddenHead";
 import { PageHead } from "../../parts/PageHead";
 import { Pager } from "../../parts/Pager";
 import { Scroll } from "../../parts/Scroll";
@@ -42,7 +43,7 @@ export function ServersPage() {
                     <Table.Th>{t.servers.status}</Table.Th>
                     <Table.Th>{t.servers.instances}</Table.Th>
                     <Table.Th>{t.servers.jobs}</Table.Th>
-                    <Table.Th w={44} aria-label={t.jobs.actions} />
+                    <HiddenHead width={44} label={t.jobs.actions} />
                   </Table.Tr>
                 </Table.Thead>
                 <Table.Tbody>
