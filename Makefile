@@ -54,11 +54,12 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, and a thousand jobs on it: prints tables, fails below the bar
+bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, and a worker: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
-	$(CARGO) build --release -p tinykeeper -p bench
+	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
 	$(CARGO) run --release -p bench -- jobs
+	$(CARGO) run --release -p bench -- worker
 
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster

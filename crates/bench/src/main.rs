@@ -14,6 +14,7 @@ mod process;
 mod registry;
 mod statistics;
 mod stopwatch;
+mod worker;
 
 /// What goes wrong in a benchmark ends it; nobody does anything different about one error than about another.
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -31,6 +32,8 @@ enum Benchmark {
     Registry(registry::Options),
     /// a thousand jobs in one process, on ZooKeeper
     Jobs,
+    /// the binary elasticjob: how large it is, how soon it is ready, what it takes when nothing is due
+    Worker,
 }
 
 #[tokio::main]
@@ -73,6 +76,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
     match benchmark {
         Benchmark::Registry(options) => registry::run(options).await,
         Benchmark::Jobs => jobs::run().await,
+        Benchmark::Worker => worker::run(),
     }
 }
 

@@ -98,6 +98,15 @@ impl Error {
         Self { code, problems: vec![Problem::of(error)] }
     }
 
+    /// All of it in one line, for a log.
+    pub(crate) fn line(&self) -> String {
+        let problems = self.problems.iter().map(|Problem { message, hint }| {
+            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
+            one_line(&format!("{message}{hint}"))
+        });
+        problems.collect::<Vec<_>>().join("; ")
+    }
+
     /// Says it on standard error, one line for each problem and each way out, and becomes the exit code.
     pub(crate) fn tell(&self) -> ExitCode {
         let mut stderr = io::stderr().lock();

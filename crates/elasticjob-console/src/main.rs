@@ -5,6 +5,7 @@
 //! * [`dev`] — `elasticjob dev`: a registry and, for a demonstration, workers in one place, with a running commentary.
 //! * [`jobfile`] — jobs as people write them down: Spring Boot's YAML and properties, JSON, TOML, Spring's XML.
 //! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
+//! * [`observe`] — `elasticjob run --observe`: what others do, without taking part.
 //! * [`doctor`] — what is wrong in a registry, and what to do about it.
 //! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
 
@@ -15,6 +16,7 @@ mod doctor;
 mod error;
 mod jobfile;
 mod logs;
+mod observe;
 mod output;
 mod worker;
 

@@ -9,7 +9,7 @@ use crate::BoxError;
 
 /// What becomes of a write before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(crate) enum Keeping {
     /// Nothing. ZooKeeper has no such mode.
     InMemory,
     /// It is written to a log, and the disk gets it when the system sees fit.

@@ -27,11 +27,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 
-use self::{
-    contestant::{Contestant, Keeping},
-    report::Report,
-    rounds::Rounds,
-    row::Row,
+use self::{contestant::Contestant, report::Report, rounds::Rounds, row::Row};
+pub(crate) use self::{
+    contestant::Keeping,
+    process::{Tinykeeper, beside_us},
 };
 use crate::BoxError;
 

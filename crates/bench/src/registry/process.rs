@@ -15,7 +15,7 @@ use super::contestant::Keeping;
 use crate::BoxError;
 
 /// A running tinykeeper; dropping it kills it and removes its folder.
-pub(super) struct Tinykeeper {
+pub(crate) struct Tinykeeper {
     child: Child,
     address: SocketAddr,
     // Kept, or whatever it says next would end it.
@@ -25,8 +25,8 @@ pub(super) struct Tinykeeper {
 }
 
 impl Tinykeeper {
-    pub(super) fn start(keeping: Keeping) -> Result<Self, BoxError> {
-        let program = beside_us()?;
+    pub(crate) fn start(keeping: Keeping) -> Result<Self, BoxError> {
+        let program = beside_us("tinykeeper", "tinykeeper")?;
         // The testbed's servers have their folders in the same place, so both are on one file system.
         let folder = tempfile::Builder::new().prefix("bench-tinykeeper-").tempdir()?;
         let log = folder.path().join("log");
@@ -55,7 +55,7 @@ impl Tinykeeper {
         Ok(Self { child, address, _stdout: stdout, _folder: folder })
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -72,14 +72,14 @@ impl Drop for Tinykeeper {
     }
 }
 
-/// Cargo puts the programs of a workspace into one folder.
-fn beside_us() -> Result<PathBuf, BoxError> {
-    let program = env::current_exe()?.with_file_name("tinykeeper");
+/// The program `name` of the crate `package`. Cargo puts the programs of a workspace into one folder.
+pub(crate) fn beside_us(name: &str, package: &str) -> Result<PathBuf, BoxError> {
+    let program = env::current_exe()?.with_file_name(name);
     if program.is_file() {
         Ok(program)
     } else {
         let place = program.display();
-        Err(format!("no {place}; hint: cargo build --release -p tinykeeper (make bench does it)")
+        Err(format!("no {place}; hint: cargo build --release -p {package} (make bench does it)")
             .into())
     }
 }

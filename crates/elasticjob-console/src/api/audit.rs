@@ -7,6 +7,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
+    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -106,7 +107,7 @@ impl Audit {
         }
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
-        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         file.write_all(&line)?;
         file.sync_data()
     }

@@ -111,7 +111,8 @@ impl Listener {
             Via::Session(secret) | Via::AccessToken(secret) => {
                 self.shared.sessions.is_alive(secret, clock.monotonic())
             }
-            Via::Token(_) | Via::Basic => true,
+            Via::Token(name) => self.shared.accounts.has_token(&who.username, name, clock.now()),
+            Via::Basic => true,
         };
         let roles = self.shared.accounts.roles(&who.username).unwrap_or_default();
         is_open

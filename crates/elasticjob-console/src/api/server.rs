@@ -30,6 +30,9 @@ use crate::error::{Code, Error};
 /// How much a request may carry; a configuration is far smaller.
 const LARGEST_BODY: usize = 256 * 1024;
 
+/// The account that `dev` begins with, and its password.
+const ROOT: &str = "root";
+
 /// A console, as flags and its file describe it.
 pub(crate) struct Console {
     /// Names and URLs.
@@ -131,11 +134,19 @@ impl Console {
         let mut password = None;
         if accounts.is_empty() {
             let (name, made) = match self.first {
-                First::Root => ("root", "root".to_owned()),
+                First::Root => (ROOT, ROOT.to_owned()),
                 First::Generated => ("admin", secret(15).map_err(told)?),
             };
             accounts.begin(name, &made).map_err(told)?;
             password = (self.first == First::Generated).then_some(made);
+        }
+        if !address.ip().is_loopback() && accounts.knows(ROOT, ROOT).await.map_err(told)? {
+            return Err(Error::new(
+                Code::Refused,
+                format!(
+                    "{address} can be reached from elsewhere, and the account {ROOT} has the password that everybody knows; hint: change it on loopback first"
+                ),
+            ));
         }
         let is_secure = self.is_secure || self.identity.is_some();
         let shared = Shared::new(clock, registries, accounts, audit, self.idle, is_secure);

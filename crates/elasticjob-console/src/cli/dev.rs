@@ -1,18 +1,19 @@
 //! `elasticjob dev`, and the workers of its demonstration.
 
-use std::{env, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use elasticjob::execution::Supervisor;
 
 use super::{
     DEFAULT_REGISTRY, Global,
-    run::{address, block_on, runnable},
+    run::{address, block_on},
 };
 use crate::{
     dev::{self, Member},
     error::Error,
-    jobfile, logs, output,
-    worker::{Rights, Worker},
+    jobfile::runnable,
+    logs, output,
+    worker::{Files, Rights, Worker},
 };
 
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ impl Dev {
 /// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
 fn worker(files: &[PathBuf], supervisor: Supervisor) -> Result<Worker, Error> {
     let note = |note: &str| output::say(&format!("note: {note}"));
-    let jobs = jobfile::read(files, &|name| env::var(name).ok())?;
+    let (watched, jobs) = Files::read(files, false)?;
     for text in &jobs.notes {
         note(text);
     }
@@ -63,11 +64,14 @@ fn worker(files: &[PathBuf], supervisor: Supervisor) -> Result<Worker, Error> {
     Ok(Worker {
         registry: String::new(),
         entries: runnable(jobs, files, false, note)?,
+        files: Some(watched),
+        prune: false,
         rights: Rights::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
         patience: Duration::from_secs(30),
         health: None,
+        dump: None,
     })
 }
 

@@ -6,6 +6,7 @@ mod cron;
 mod dev;
 mod doctor;
 mod job;
+mod man;
 mod run;
 mod server;
 mod shard;
@@ -94,6 +95,8 @@ enum Command {
     Cron(cron::Cron),
     /// Prints completions for a shell
     Completions(completions::Completions),
+    /// Prints the manual page of a command
+    Man(man::Man),
 }
 
 /// Does what the command line says. What is wrong with the command line itself is said, and ends the process, right here.
@@ -110,6 +113,7 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Doctor(doctor) => doctor.run(&global),
         Command::Cron(cron) => cron.run(&global),
         Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     }
 }
 

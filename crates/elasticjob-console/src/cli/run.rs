@@ -1,7 +1,6 @@
 //! `elasticjob run`
 
 use std::{
-    env,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -13,31 +12,48 @@ use tokio::net::TcpListener;
 
 use super::Global;
 use crate::{
-    error::{Code, Error, Problem},
-    jobfile::{self, Entry, Jobs, Kind},
+    error::{Code, Error},
+    jobfile::{Entry, Jobs, runnable},
     logs,
+    observe::Observer,
     output::{self, Format, Table},
-    worker::{Rights, Worker},
+    worker::{Files, Rights, Worker},
 };
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
     /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
-    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(
+        short,
+        long = "file",
+        value_name = "FILE",
+        num_args = 1..,
+        required_unless_present_any = ["scripts_from", "http_allow", "observe"]
+    )]
     files: Vec<PathBuf>,
     /// Only say what would run, and what is wrong with the files
     #[arg(long)]
     check: bool,
+    /// Remove jobs that vanish from the files from the registry, too, unless others run them
+    #[arg(long, requires = "files")]
+    prune: bool,
+    /// Join nothing and write nothing: say what happens to the jobs of the namespace, or to those of the files
+    #[arg(
+        long,
+        conflicts_with_all = ["check", "prune", "skip_java", "labels", "scripts_from", "http_allow", "health_listen", "dump_listen"]
+    )]
+    observe: bool,
     /// Leave out jobs that are Java classes, and run the others
     #[arg(long)]
     skip_java: bool,
     /// What this instance is known by, for example weight=3,zone=a
     #[arg(long, value_name = "K=V,…")]
     labels: Option<String>,
-    /// Folders whose programs a job may run even if its command line is another one than in the file
+    /// Folders whose programs jobs of the registry may run, and jobs of the files whose command line is another one there
     #[arg(long, value_name = "DIR", num_args = 1..)]
     scripts_from: Vec<PathBuf>,
-    /// Hosts that a job may ask even if its address is another one than in the file
+    /// Hosts that jobs of the registry may ask, and jobs of the files whose address is another one there
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
     /// How long the registry may be away at the start
@@ -46,11 +62,19 @@ pub(super) struct Run {
     /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
+    /// Where to answer dump@JOB as the ancestor's dump service does: an address, or a port of this machine alone
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    dump_listen: Option<SocketAddr>,
 }
 
 impl Run {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
-        let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
+        let (files, jobs) = if self.files.is_empty() {
+            (None, Jobs::default())
+        } else {
+            let (files, jobs) = Files::read(&self.files, self.skip_java)?;
+            (Some(files), jobs)
+        };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
@@ -61,24 +85,39 @@ impl Run {
         for note in &jobs.notes {
             self.note(note);
         }
-        let entries = runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?;
+        if self.observe {
+            let (entries, patience) = (jobs.entries, self.connect_timeout);
+            return block_on(Observer { registry: url, entries, patience }.run());
+        }
+        let entries = if files.is_some() {
+            runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?
+        } else {
+            Vec::new()
+        };
         if self.check {
             return check(global.output, &entries);
         }
         tracing::info!(registry = %url, jobs = entries.len(), "the node starts");
         block_on(async {
             let health = match self.health_listen {
-                Some(address) => Some(listen(address).await?),
+                Some(address) => Some(listen(address, "--health-listen").await?),
+                None => None,
+            };
+            let dump = match self.dump_listen {
+                Some(address) => Some(listen(address, "--dump-listen").await?),
                 None => None,
             };
             let worker = Worker {
                 registry,
                 entries,
+                files,
+                prune: self.prune,
                 rights,
                 labels: self.labels,
                 supervisor,
                 patience: self.connect_timeout,
                 health,
+                dump,
             };
             worker.run().await
         })
@@ -103,43 +142,6 @@ pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<
     // Whoever asked twice to stop does not want to wait for what blocks.
     runtime.shutdown_background();
     ended
-}
-
-/// What can run here. What is a Java class is a mistake, or left out, with a note, if that was asked for.
-pub(super) fn runnable(
-    jobs: Jobs,
-    files: &[PathBuf],
-    skip_java: bool,
-    note: impl Fn(&str),
-) -> Result<Vec<Entry>, Error> {
-    let mut problems = Vec::new();
-    let mut entries = Vec::new();
-    for entry in jobs.entries {
-        let Kind::Java(class) = &entry.kind else {
-            entries.push(entry);
-            continue;
-        };
-        let Entry { job, place, .. } = &entry;
-        let message =
-            format!("{place}: job {} is the Java class {class}, which cannot run here", job.name);
-        if skip_java {
-            note(&format!("{message}: it is left out"));
-            continue;
-        }
-        let hint = "write it as a Rust handler, or leave it to the Java process and run the others with --skip-java";
-        problems.push(Problem { message, hint: Some(hint.to_owned()) });
-    }
-    if !problems.is_empty() {
-        return Err(Error { code: Code::BadInput, problems });
-    }
-    if entries.is_empty() {
-        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        return Err(Error::bad_input(format!(
-            "there is no job to run in {}; hint: jobs stand below elasticjob.jobs, each with its name",
-            files.join(", ")
-        )));
-    }
-    Ok(entries)
 }
 
 /// Prints what would run.
@@ -170,10 +172,10 @@ fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     output::print(format, &table, &Value::Array(values))
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::bad_input(format!(
-            "cannot listen on {address}: {error}; hint: --health-listen takes another address, or port 0 for a free one"
+            "cannot listen on {address}: {error}; hint: {flag} takes another address, or port 0 for a free one"
         ))
     })
 }

@@ -18,6 +18,7 @@ mod legacy;
 mod placeholder;
 mod properties;
 mod registry;
+mod runnable;
 mod section;
 mod toml;
 mod tree;
@@ -29,9 +30,11 @@ use std::{collections::BTreeMap, fmt, fs, path::PathBuf, sync::Arc};
 use elasticjob::{
     execution::{Http, Script},
     job::{Job, JobName},
+    schedule::Zone,
 };
+use jiff::{Timestamp, tz::TimeZone};
 
-pub(crate) use self::keys::nearest;
+pub(crate) use self::{keys::nearest, runnable::runnable};
 use self::{
     placeholder::Resolver,
     tree::{Node, Roots, Value},
@@ -89,11 +92,19 @@ impl fmt::Display for Place {
     }
 }
 
+/// Files as they are: what each is called, and what stands in it.
+pub(crate) type Texts = Vec<(String, String)>;
+
 /// Reads these files. `variable` is how the environment answers.
 pub(crate) fn read(
     files: &[PathBuf],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Jobs, Error> {
+    understand(&load(files)?, variable)
+}
+
+/// What stands in these files.
+pub(crate) fn load(files: &[PathBuf]) -> Result<Texts, Error> {
     let mut texts = Vec::new();
     for file in files {
         let text = fs::read_to_string(file).map_err(|error| {
@@ -101,7 +112,15 @@ pub(crate) fn read(
         })?;
         texts.push((file.display().to_string(), text));
     }
-    parse(&texts, variable).map_err(|problems| Error { code: Code::BadInput, problems })
+    Ok(texts)
+}
+
+/// What it means.
+pub(crate) fn understand(
+    texts: &Texts,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Jobs, Error> {
+    parse(texts, variable).map_err(|problems| Error { code: Code::BadInput, problems })
 }
 
 /// What one file is, before anything in it is believed.
@@ -208,7 +227,7 @@ fn is_active(tree: &Node, variable: &dyn Fn(&str) -> Option<String>) -> bool {
     wanted.split(',').any(|wanted| active.split(',').any(|active| active.trim() == wanted.trim()))
 }
 
-/// What can be said about a script or a request without running it.
+/// What can be said about a job without running it.
 fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
     for Entry { job, kind, place } in &jobs.entries {
         let checked = match kind {
@@ -218,6 +237,14 @@ fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
         };
         if let Err(failure) = checked {
             problems.push(Problem::new(format!("{place}: job {}: {failure}", job.name)));
+        }
+        let schedule = job.schedule(&Zone::from(TimeZone::UTC));
+        if schedule.is_some_and(|schedule| schedule.next_after(Timestamp::UNIX_EPOCH).is_none()) {
+            let cron = job.cron.as_ref().map(ToString::to_string).unwrap_or_default();
+            problems.push(Problem::new(format!(
+                "{place}: job {}: cron {cron:?} never fires; hint: a job without cron runs when somebody asks for it",
+                job.name
+            )));
         }
     }
 }

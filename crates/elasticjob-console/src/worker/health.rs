@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, header},
     routing::get,
 };
-use elasticjob::{node::Running, runtime::Tasks};
+use elasticjob::runtime::Tasks;
 use tokio::net::TcpListener;
 
 use super::{Shown, metrics::Metrics};
@@ -47,5 +47,6 @@ async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
 }
 
 fn is_ready(shown: &Shown) -> bool {
-    shown.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(Running::is_ready)
+    let running = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    running.as_ref().is_some_and(|running| running.is_ready())
 }

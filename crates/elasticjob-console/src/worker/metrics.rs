@@ -1,15 +1,17 @@
 //! What a worker counts, in Prometheus's text format.
 //!
-//! It listens to every execution as any [`Listener`] does; the library knows nothing of it. Every job has all of its series from the start, at zero,
-//! so that the first failure is a change that an alert can see.
+//! It listens to every execution as any [`Listener`] does; the library knows nothing of it. Every job has all of its series from when it is joined, at
+//! zero, so that the first failure is a change that an alert can see; they go when the worker leaves it, so that nothing is missed of what it
+//! no longer does.
 
 use std::{
     collections::BTreeMap,
     fmt::{self, Write},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -27,36 +29,92 @@ const OUTCOMES: [&str; 5] = ["done", "failed", "timed_out", "cancelled", "fenced
 /// The upper bounds of what is counted as how late, in seconds.
 const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 3600.0];
 
+/// The upper bounds of what is counted as how slow a registry is, in seconds.
+const ANSWERS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
+/// What a registry is asked, by the word it is counted under.
+const REQUESTS: [&str; 3] = ["read", "write", "sync"];
+
+/// What a registry is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Request {
+    Read = 0,
+    Write = 1,
+    Sync = 2,
+}
+
 /// What is counted.
+#[derive(Debug)]
 pub(crate) struct Metrics {
     clock: Arc<dyn Clock>,
     jobs: Mutex<BTreeMap<JobName, Tally>>,
+    answers: Mutex<[Histogram; REQUESTS.len()]>,
+    unanswered: Mutex<[u64; REQUESTS.len()]>,
+    /// Jobs of the registry that this worker has no right to run.
+    refused: AtomicUsize,
     is_connected: AtomicBool,
 }
 
 /// What is counted of one job.
+#[derive(Debug)]
 struct Tally {
     fires: [u64; REASONS.len()],
+    missed: usize,
     outcomes: [u64; OUTCOMES.len()],
     running: usize,
-    /// How many were at most as late as the bound of the same place, and not as the one before.
-    late: [u64; BUCKETS.len()],
-    lateness: f64,
-    /// All of them, those later than every bound among them.
-    started: u64,
+    lateness: Histogram,
     /// When a shard was last done; before the first, when counting began. Then a job that never succeeds is noticed, too.
     succeeded: Monotonic,
 }
 
+/// How often something took how long.
+#[derive(Debug, Clone, Copy)]
+struct Histogram {
+    bounds: &'static [f64; 10],
+    /// How many took at most as long as the bound of the same place, and longer than the one before.
+    counts: [u64; 10],
+    sum: f64,
+    /// All of them, those longer than every bound among them.
+    count: u64,
+}
+
 impl Metrics {
-    /// Counts these jobs.
-    pub(crate) fn of<'a>(
-        clock: Arc<dyn Clock>,
-        jobs: impl IntoIterator<Item = &'a JobName>,
-    ) -> Self {
-        let now = clock.monotonic();
-        let jobs = jobs.into_iter().map(|job| (job.clone(), Tally::new(now))).collect();
-        Self { clock, jobs: Mutex::new(jobs), is_connected: AtomicBool::new(false) }
+    /// Counts nothing yet.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            jobs: Mutex::default(),
+            answers: Mutex::new([Histogram::new(&ANSWERS); REQUESTS.len()]),
+            unanswered: Mutex::default(),
+            refused: AtomicUsize::new(0),
+            is_connected: AtomicBool::new(false),
+        }
+    }
+
+    /// Counts this job from now on.
+    pub(super) fn add(&self, job: &JobName) {
+        let now = self.clock.monotonic();
+        self.lock().entry(job.clone()).or_insert_with(|| Tally::new(now));
+    }
+
+    /// Counts it no longer.
+    pub(super) fn remove(&self, job: &JobName) {
+        self.lock().remove(job);
+    }
+
+    /// So many jobs of the registry are not run here.
+    pub(super) fn refuses(&self, jobs: usize) {
+        self.refused.store(jobs, Ordering::Relaxed);
+    }
+
+    /// The registry was asked, and took so long.
+    pub(super) fn answered(&self, request: Request, is_answered: bool, took: Duration) {
+        let place = request as usize;
+        if is_answered {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers[place].add(took.as_secs_f64());
+        } else {
+            self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)[place] += 1;
+        }
     }
 
     /// Follows the registry session until it is closed.
@@ -88,6 +146,7 @@ impl Metrics {
             "Whether every job can run what is due: 1 if so, as /readyz says.",
         );
         page.line("elasticjob_ready", &[], u8::from(is_ready));
+        self.registry(&mut page);
 
         page.head(
             "elasticjob_fires_total",
@@ -99,6 +158,15 @@ impl Metrics {
                 let labels = [("job_name", job.as_str()), ("reason", reason)];
                 page.line("elasticjob_fires_total", &labels, fires);
             }
+        }
+        page.head(
+            "elasticjob_missed_fires_total",
+            "counter",
+            "Fires that were due and are left out: nobody was there, or the one before was not over and the job does not make up for it.",
+        );
+        for (job, tally) in &*jobs {
+            let labels = [("job_name", job.as_str())];
+            page.line("elasticjob_missed_fires_total", &labels, tally.missed);
         }
         page.head(
             "elasticjob_shards_total",
@@ -121,7 +189,8 @@ impl Metrics {
             "How long after it was due a fire was started.",
         );
         for (job, tally) in &*jobs {
-            tally.lateness(job, &mut page);
+            let labels = [("job_name", job.as_str())];
+            tally.lateness.print("elasticjob_lateness_seconds", labels, &mut page);
         }
         page.head(
             "elasticjob_seconds_since_last_success",
@@ -137,6 +206,35 @@ impl Metrics {
             );
         }
         page.0
+    }
+
+    fn registry(&self, page: &mut Page) {
+        page.head(
+            "elasticjob_jobs_refused",
+            "gauge",
+            "Scripts and requests in the registry that this worker has no right to run.",
+        );
+        page.line("elasticjob_jobs_refused", &[], self.refused.load(Ordering::Relaxed));
+        page.head(
+            "elasticjob_registry_request_seconds",
+            "histogram",
+            "How long the registry took to answer: read, write, sync.",
+        );
+        let answers = *self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (request, answers) in REQUESTS.iter().zip(answers) {
+            let labels = [("request", *request)];
+            answers.print("elasticjob_registry_request_seconds", labels, page);
+        }
+        page.head(
+            "elasticjob_registry_unanswered_total",
+            "counter",
+            "Requests that the registry did not answer.",
+        );
+        let unanswered = *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        for (request, unanswered) in REQUESTS.iter().zip(unanswered) {
+            let labels = [("request", *request)];
+            page.line("elasticjob_registry_unanswered_total", &labels, unanswered);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<JobName, Tally>> {
@@ -166,11 +264,7 @@ impl Listener for Metrics {
         if let Some(tally) = self.lock().get_mut(&first.job) {
             tally.fires[reason] += 1;
             tally.running += execution.shards.len();
-            tally.started += 1;
-            tally.lateness += late;
-            if let Some(place) = BUCKETS.iter().position(|bound| late <= *bound) {
-                tally.late[place] += 1;
-            }
+            tally.lateness.add(late);
         }
         Ok(())
     }
@@ -190,32 +284,49 @@ impl Listener for Metrics {
         }
         Ok(())
     }
+
+    fn missed(&self, job: &JobName, fires: usize) {
+        if let Some(tally) = self.lock().get_mut(job) {
+            tally.missed += fires;
+        }
+    }
 }
 
 impl Tally {
     fn new(now: Monotonic) -> Self {
         Self {
             fires: [0; REASONS.len()],
+            missed: 0,
             outcomes: [0; OUTCOMES.len()],
             running: 0,
-            late: [0; BUCKETS.len()],
-            lateness: 0.0,
-            started: 0,
+            lateness: Histogram::new(&BUCKETS),
             succeeded: now,
         }
     }
+}
 
-    fn lateness(&self, job: &JobName, page: &mut Page) {
-        let mut so_far = 0;
-        for (bound, late) in BUCKETS.iter().zip(self.late) {
-            so_far += late;
-            let labels = [("job_name", job.as_str()), ("le", &*bound.to_string())];
-            page.line("elasticjob_lateness_seconds_bucket", &labels, so_far);
+impl Histogram {
+    fn new(bounds: &'static [f64; 10]) -> Self {
+        Self { bounds, counts: [0; 10], sum: 0.0, count: 0 }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        self.sum += value;
+        if let Some(place) = self.bounds.iter().position(|bound| value <= *bound) {
+            self.counts[place] += 1;
         }
-        let labels = [("job_name", job.as_str()), ("le", "+Inf")];
-        page.line("elasticjob_lateness_seconds_bucket", &labels, self.started);
-        page.line("elasticjob_lateness_seconds_sum", &labels[..1], self.lateness);
-        page.line("elasticjob_lateness_seconds_count", &labels[..1], self.started);
+    }
+
+    fn print(&self, name: &str, [label]: [(&str, &str); 1], page: &mut Page) {
+        let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
+        for (bound, count) in self.bounds.iter().zip(self.counts) {
+            so_far += count;
+            page.line(&bucket, &[label, ("le", &*bound.to_string())], so_far);
+        }
+        page.line(&bucket, &[label, ("le", "+Inf")], self.count);
+        page.line(&format!("{name}_sum"), &[label], self.sum);
+        page.line(&format!("{name}_count"), &[label], self.count);
     }
 }
 
@@ -287,7 +398,8 @@ mod tests {
     #[tokio::test]
     async fn what_begins_and_ends_is_counted_where_it_belongs() {
         let late = execution(Reason::Misfire, Duration::from_secs(7), 3);
-        let metrics = Metrics::of(Arc::new(SystemClock), [&late.shards[0].job]);
+        let metrics = Metrics::new(Arc::new(SystemClock));
+        metrics.add(&late.shards[0].job);
         let says = |line: &str| {
             let text = metrics.text(true);
             let line = line.replace("JOB", r#"job_name="settle \"all\"""#);
@@ -316,5 +428,15 @@ mod tests {
         says("elasticjob_lateness_seconds_count{JOB} 2");
         says("elasticjob_ready 1");
         says("elasticjob_registry_connected 0");
+        metrics.missed(&late.shards[0].job, 3);
+        says("elasticjob_missed_fires_total{JOB} 3");
+        metrics.answered(Request::Write, true, Duration::from_millis(3));
+        metrics.answered(Request::Write, false, Duration::from_secs(9));
+        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.0025\"} 0");
+        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.005\"} 1");
+        says("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
+        says("elasticjob_registry_unanswered_total{request=\"write\"} 1");
+        metrics.remove(&late.shards[0].job);
+        assert!(!metrics.text(true).contains("job_name"), "what is left is counted no longer");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     console::Console,
     http::request,
-    process::elasticjob,
+    process::{Process, elasticjob},
     scene::{Scene, settle},
 };
 
@@ -210,4 +210,21 @@ fn dev_does_not_listen_where_others_could_reach_it() {
 
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert!(ended.stderr.contains("everybody knows the password of dev"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_password_that_everybody_knows_is_for_loopback_alone() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let mut dev =
+        Process::start(&["dev", "--registry-listen", "0", "--listen", "0", "--data", data]);
+    dev.logged("root / root");
+    dev.terminate();
+    dev.ended();
+
+    let kept = folder.path().join("console");
+    let ended = elasticjob(&["console", "--listen", "0.0.0.0:0", "--data", kept.to_str().unwrap()]);
+
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert!(ended.stderr.contains("change it on loopback first"), "{}", ended.stderr);
 }

@@ -81,3 +81,21 @@ fn whoever_stops_reading_is_not_told_about_it() {
     assert_eq!(&first, b"FIRE");
     assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
 }
+
+#[test]
+fn every_command_has_a_manual_page() {
+    for (command, title) in [
+        (&[][..], ".TH elasticjob 1"),
+        (&["run"], ".TH elasticjob-run 1"),
+        (&["job", "apply"], ".TH elasticjob-job-apply 1"),
+    ] {
+        let ended = elasticjob(&[&["man"], command].concat());
+
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{command:?}");
+        assert!(ended.stdout.contains(title), "{}", ended.stdout);
+        assert!(ended.stdout.contains(".SH SYNOPSIS"), "{}", ended.stdout);
+    }
+    let ended = elasticjob(&["man", "job", "aply"]);
+    assert_eq!(ended.code, Some(2));
+    assert_eq!(ended.stderr, "error: job has no command \"aply\"\nhint: did you mean apply?\n");
+}

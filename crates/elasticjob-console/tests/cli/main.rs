@@ -2,12 +2,16 @@
 
 mod asked;
 mod cron;
+mod defined;
 mod deploy;
 mod dev;
 mod doctor;
+mod dump;
 mod files;
 mod look;
 mod metrics;
+mod mistakes;
+mod observe;
 mod pages;
 mod process;
 mod run;
@@ -16,3 +20,4 @@ mod shard;
 mod steer;
 mod store;
 mod trigger;
+mod watched;

@@ -88,6 +88,11 @@ async fn what_jobs_do_moves_the_numbers() {
     let since = |job| now[&format!(r#"elasticjob_seconds_since_last_success{{job_name="{job}"}}"#)];
     assert!(since("well") < since("badly"), "{now:?}");
     assert_eq!((count("elasticjob_registry_connected"), count("elasticjob_ready")), (1, 1));
+    for request in ["read", "write"] {
+        let answers =
+            format!(r#"elasticjob_registry_request_seconds_count{{request="{request}"}}"#);
+        assert!(count(&answers) > 0, "{now:?}");
+    }
 
     scene.registry.unwrap().shutdown().await.unwrap();
     let limit = SystemClock.monotonic() + PATIENCE;

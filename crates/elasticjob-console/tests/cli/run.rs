@@ -285,8 +285,10 @@ async fn a_registry_that_is_somebody_elses_is_not_opened() {
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     registry::connect(&theirs.parse().unwrap()).await.unwrap();
 
-    let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", &scene.url]);
+    for url in [&scene.url, &theirs.replace("secret", "wrong")] {
+        let ended = elasticjob(&["run", "-f", &scene.file(), "--registry", url]);
 
-    assert_eq!(ended.code, Some(4), "{}", ended.stderr);
-    assert!(ended.stderr.contains("hint: check user and password in the registry URL"));
+        assert_eq!(ended.code, Some(4), "{}", ended.stderr);
+        assert!(ended.stderr.contains("hint: check user and password in the registry URL"));
+    }
 }

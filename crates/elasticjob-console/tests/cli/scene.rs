@@ -145,3 +145,12 @@ pub(crate) fn settle() -> Job {
     let job = Job::named("settle").unwrap().shards(3).description("settles orders");
     job.items("0=Beijing,1=Shanghai,2=Guangzhou").unwrap()
 }
+
+/// Waits until it is so.
+pub(crate) fn settled(is_so: impl Fn() -> bool) {
+    let deadline = SystemClock.monotonic() + PATIENCE;
+    while !is_so() {
+        assert!(SystemClock.monotonic() < deadline, "it never became so");
+        std::thread::yield_now();
+    }
+}

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::{failure::Failure, runner::Ran};
-use crate::job::{RunId, Shard, TaskId};
+use crate::job::{JobName, RunId, Shard, TaskId};
 
 /// What this instance executes of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,12 @@ pub trait Listener: Send + Sync + 'static {
         let _ = (execution, ran);
         Ok(())
     }
+
+    /// Fires that were due and that this instance leaves out: nobody was there, or the one before was not over and the job does not make up
+    /// for it. For counting: it must not take long.
+    fn missed(&self, job: &JobName, fires: usize) {
+        let _ = (job, fires);
+    }
 }
 
 /// A job's listeners, in order.
@@ -75,6 +81,13 @@ impl Listeners {
             called(listener.after(execution, ran)).await?;
         }
         Ok(())
+    }
+
+    /// Tells all of them.
+    pub fn missed(&self, job: &JobName, fires: usize) {
+        for listener in &self.0 {
+            listener.missed(job, fires);
+        }
     }
 }
 

@@ -53,12 +53,15 @@ pub struct Node {
     zone: Option<Zone>,
     dealers: Dealers,
     output: Arc<dyn Output>,
+    between: Between,
     supervisor: Option<Supervisor>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
     // As with the URL: what is wrong with a declared job is told when the node starts.
     mistake: Option<NodeError>,
 }
+
+type Between = Box<dyn FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send>;
 
 enum Source {
     // A URL that is wrong is told when the node starts, so that building one does not have to be checked half way.
@@ -88,6 +91,7 @@ impl Node {
             zone: None,
             dealers: Dealers::default(),
             output: Arc::new(()),
+            between: Box::new(|registry| registry),
             supervisor: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
@@ -196,6 +200,25 @@ impl Node {
         self
     }
 
+    /// Puts something between this node and its registry: to measure it, or to watch what it says.
+    ///
+    /// ```
+    /// use elasticjob::Node;
+    ///
+    /// let node = Node::join("zookeeper://127.0.0.1:2181/shop").through(|registry| {
+    ///     println!("meets the others in {}", registry.namespace());
+    ///     registry
+    /// });
+    /// ```
+    #[must_use]
+    pub fn through(
+        mut self,
+        between: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
+    ) -> Self {
+        self.between = Box::new(between);
+        self
+    }
+
     /// Who keeps what scripts print; without, it is only logged.
     #[must_use]
     pub fn output(mut self, output: Arc<dyn Output>) -> Self {
@@ -251,6 +274,7 @@ impl Node {
             }
             Source::Registry(registry) => (registry, address::find(self.address, None)?),
         };
+        let registry = (self.between)(registry);
         let timer = Timer::new(Arc::clone(&self.clock));
         let mut posts = Tasks::new();
         let alerts = Alerts::start(Ways::default(), &mut posts);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{declared::Place, permit::Permit};
 use crate::{
+    coordination::member::Author,
     execution::{Failure, IntoWork, Listener, OnceListener, ScriptWork, Work},
     job::{Handler, Job},
 };
@@ -26,6 +27,7 @@ use crate::{
 pub struct NodeJob {
     pub(super) job: Job,
     pub(super) handler: Handler,
+    pub(super) author: Author,
     pub(super) work: Arc<dyn Work>,
     pub(super) listeners: Vec<Arc<dyn Listener>>,
     pub(super) once: Vec<Arc<dyn OnceListener>>,
@@ -54,7 +56,24 @@ impl NodeJob {
 
     fn new(job: Job, handler: Handler, work: Arc<dyn Work>) -> Self {
         let (listeners, once) = (Vec::new(), Vec::new());
-        Self { job, handler, work, listeners, once, permit: None, place: None }
+        let author = Author::Program;
+        Self { job, handler, author, work, listeners, once, permit: None, place: None }
+    }
+
+    /// Is what the registry says it is, and only while it says so: this job is not stored, overwrites nothing, and is not brought back once
+    /// somebody has removed it. For those who run jobs that others defined.
+    ///
+    /// ```
+    /// use elasticjob::{job::Job, node::NodeJob};
+    ///
+    /// # let stored = Job::named("backup")?.prop("script.command.line", "/opt/jobs/backup.sh")?;
+    /// let backup = NodeJob::script(stored).from_registry();
+    /// # Ok::<(), elasticjob::job::Invalid>(())
+    /// ```
+    #[must_use]
+    pub fn from_registry(mut self) -> Self {
+        self.author = Author::Registry;
+        self
     }
 
     /// The class Java instances run this job with: without it they and we take each other for strangers. Scripts and HTTP jobs

@@ -131,6 +131,7 @@ impl Run {
         let until = missed.first().map_or(now, |first| *first - SignedDuration::from_nanos(1));
         if let Some(left_out) = schedule.missed(last, until, SignedDuration::MAX) {
             let Missed { first, last, count } = left_out;
+            self.listeners.missed(&self.job.name, count);
             tracing::warn!(job = %self.job.name, count, %first, %last, "due while nobody was there, and left out; hint: elasticjob.catch.up says what is to run");
         }
         let mut end = End::Nothing;

@@ -13,11 +13,11 @@ use super::{
     error::NodeError,
     fresh,
     job::NodeJob,
-    worker::{Shared, Worker},
+    worker::{Said, Shared, Worker},
 };
 use crate::{
-    job::JobName,
-    registry::Session,
+    job::{Job, JobName},
+    registry::{Registry, Session},
     runtime::{Cancel, CancelReason, Tasks},
 };
 
@@ -46,9 +46,12 @@ enum Place {
     Reserved,
     Taken {
         worker: Tasks,
+        said: Arc<Said>,
         stop: Cancel,
         ready: watch::Receiver<bool>,
     },
+    /// What runs of it may finish; nothing more is due.
+    Leaving,
 }
 
 impl Running {
@@ -89,9 +92,10 @@ impl Running {
         let (tell_ready, ready) = watch::channel(false);
         let worker = Worker::new(Arc::clone(&self.shared), job, stop.clone(), tell_ready);
         let member = worker.join().await?;
+        let said = Arc::clone(worker.said());
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(worker).run(member));
-        reservation.take(Place::Taken { worker: tasks, stop, ready });
+        reservation.take(Place::Taken { worker: tasks, said, stop, ready });
         Ok(())
     }
 
@@ -101,8 +105,8 @@ impl Running {
         let place = {
             let mut workers = self.lock();
             match workers.get(job) {
-                Some(Place::Taken { .. }) => workers.insert(job.clone(), Place::Reserved),
-                Some(Place::Reserved) | None => None,
+                Some(Place::Taken { .. }) => workers.insert(job.clone(), Place::Leaving),
+                Some(Place::Reserved | Place::Leaving) | None => None,
             }
         };
         let Some(Place::Taken { worker, stop, .. }) = place else { return false };
@@ -114,6 +118,37 @@ impl Running {
         true
     }
 
+    /// Says something else about a job that this node runs. What counts is settled as when it was joined: what is stored, and the difference is
+    /// logged, or what is said now, if the job [overwrites](crate::job::Overwrite); then it takes effect at once, everywhere. `false` if
+    /// the node does not run it.
+    ///
+    /// ```no_run
+    /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
+    /// use elasticjob::job::{Job, Overwrite};
+    ///
+    /// let job = Job::named("clean-up")?.cron("0 0 4 * * ?")?.if_stored_differs(Overwrite::LocalWins);
+    /// assert!(running.revise(job).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn revise(&self, job: Job) -> Result<bool, NodeError> {
+        let said = match self.lock().get(&job.name) {
+            Some(Place::Taken { said, ready, .. }) if ready.has_changed().is_ok() => {
+                Arc::clone(said)
+            }
+            _ => return Ok(false),
+        };
+        said.revise(&*self.shared.registry, job).await?;
+        Ok(true)
+    }
+
+    /// Whether a job of this node has ended without its doing: somebody shut the instance down, or removed the job. It keeps its place until
+    /// it is [removed](Running::remove).
+    pub fn has_ended(&self, job: &JobName) -> bool {
+        // Whoever runs it holds the other end.
+        matches!(self.lock().get(job), Some(Place::Taken { ready, .. }) if ready.has_changed().is_err())
+    }
+
     /// The jobs this node takes part in.
     pub fn jobs(&self) -> Vec<JobName> {
         let workers = self.lock();
@@ -121,10 +156,12 @@ impl Running {
         taken.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether every job of this node can run what is due: its registry answers, and it is known who owns which shard.
+    /// Whether every job of this node can run what is due: its registry answers, and it is known who owns which shard. What [has
+    /// ended](Running::has_ended) because somebody wanted it so is no reason not to be ready.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|place| match place {
-            Place::Taken { ready, .. } => *ready.borrow(),
+            Place::Taken { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
+            Place::Leaving => true,
             Place::Reserved => false,
         })
     }
@@ -134,9 +171,20 @@ impl Running {
         self.shared.registry.session()
     }
 
+    /// Where it meets the others, for whoever has more to ask there.
+    pub fn registry(&self) -> &Arc<dyn Registry> {
+        &self.shared.registry
+    }
+
+    /// Tells every job to start nothing new; each leaves when what it runs has finished. [`Running::stop`] waits for that. For those who
+    /// have something else to finish first.
+    pub fn wind_down(&self) {
+        self.shared.stop.cancel(CancelReason::ShuttingDown);
+    }
+
     /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.
     pub async fn stop(self) {
-        self.shared.stop.cancel(CancelReason::ShuttingDown);
+        self.wind_down();
         let patience = self.patience();
         let places = std::mem::take(&mut *self.lock());
         let all = places.into_iter().filter_map(|(job, place)| match place {
@@ -145,7 +193,7 @@ impl Running {
                     tracing::error!(%job, "the job did not end in time and was dropped");
                 }
             }),
-            Place::Reserved => None,
+            Place::Reserved | Place::Leaving => None,
         });
         futures_util::future::join_all(all).await;
         let registry = Arc::clone(&self.shared.registry);
@@ -193,7 +241,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut workers = self.running.lock();
-        if matches!(workers.get(self.job), Some(Place::Reserved)) {
+        if matches!(workers.get(self.job), Some(Place::Reserved | Place::Leaving)) {
             workers.remove(self.job);
         }
     }

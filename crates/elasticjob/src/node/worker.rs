@@ -1,6 +1,9 @@
 //! One job on this node, for as long as the node lives.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use tokio::{
@@ -21,12 +24,17 @@ use super::{
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
-        member::{Ground, JoinError, Joining, Member, News, Why},
+        member::{
+            Author, Ground, IfAbsent, JoinError, Joining, Member, News, Why, settle_configuration,
+        },
         sharding::Dealers,
+        tree::JobTree,
     },
     execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
-    job::{Fire, Handler, Instance, Job, LeaseLoss, Misfire, RunId, ThreadPool},
-    registry::Registry,
+    job::{
+        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, ThreadPool,
+    },
+    registry::{self, Registry},
     runtime::{Cancel, CancelReason, Clock, Randomness},
     schedule::Zone,
 };
@@ -60,11 +68,46 @@ pub(super) struct Shared {
     pub(super) stop: Cancel,
 }
 
+/// What the program says a job is. It may say something else later.
+pub(super) struct Said {
+    name: JobName,
+    local: Mutex<Job>,
+    handler: Handler,
+    author: Author,
+}
+
+impl Said {
+    /// Says something else from now on, and settles with the registry what counts, as when a job is joined; one that was removed meanwhile
+    /// stays removed.
+    pub(super) async fn revise(&self, registry: &dyn Registry, job: Job) -> Result<(), JoinError> {
+        *self.local.lock().unwrap_or_else(PoisonError::into_inner) = job.clone();
+        let outage = |source| JoinError::Registry { job: self.name.to_string(), source };
+        let namespace = registry.namespace();
+        let tree = JobTree::new(namespace, &self.name).map_err(|error| {
+            let (path, reason) = (namespace.path().clone(), error.to_string());
+            outage(registry::Error::Invalid { path, reason })
+        })?;
+        let settled =
+            settle_configuration(registry, &tree, &job, &self.handler, IfAbsent::Gone).await?;
+        self.tell(&settled.1);
+        Ok(())
+    }
+
+    fn tell(&self, drift: &[Difference]) {
+        for difference in drift {
+            tracing::warn!(job = %self.name, %difference, "the stored configuration counts, and it is not ours");
+        }
+    }
+
+    fn local(&self) -> Job {
+        self.local.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// One job as the program registered it.
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    local: Job,
-    handler: Handler,
+    said: Arc<Said>,
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
     once: Once,
@@ -103,13 +146,14 @@ impl Worker {
         ready: watch::Sender<bool>,
     ) -> Self {
         let work = shared.supervision.over(&entry.handler, entry.work);
+        let name = entry.job.name.clone();
+        let (local, handler) = (Mutex::new(entry.job), entry.handler);
         Self {
-            local: entry.job,
+            said: Arc::new(Said { name, local, handler, author: entry.author }),
             work: match entry.permit {
                 Some(permit) => permit.over(work),
                 None => work,
             },
-            handler: entry.handler,
             listeners: Arc::new(Listeners::new(entry.listeners)),
             once: Once::new(entry.once, &shared.randomness),
             shared,
@@ -118,16 +162,25 @@ impl Worker {
         }
     }
 
+    /// What the program says, for whoever may hear something else later.
+    pub(super) fn said(&self) -> &Arc<Said> {
+        &self.said
+    }
+
     /// Enters the job.
     pub(super) async fn join(&self) -> Result<Member, JoinError> {
         let shared = &self.shared;
         let id = shared.identity.now(&*shared.registry, &*shared.randomness).await;
         let id =
-            id.map_err(|source| JoinError::Registry { job: self.local.name.to_string(), source })?;
+            id.map_err(|source| JoinError::Registry { job: self.said.name.to_string(), source })?;
         let mut instance = Instance::new(id);
         instance.labels.clone_from(&shared.labels);
-        let joining =
-            Joining { local: self.local.clone(), handler: self.handler.clone(), instance };
+        let joining = Joining {
+            local: self.said.local(),
+            handler: self.said.handler.clone(),
+            author: self.said.author,
+            instance,
+        };
         let ground = Ground {
             registry: Arc::clone(&shared.registry),
             clock: Arc::clone(&shared.clock),
@@ -136,9 +189,7 @@ impl Worker {
             flaws: shared.flaws,
         };
         let member = Member::join(ground, joining).await?;
-        for difference in member.drift() {
-            tracing::warn!(job = %self.local.name, %difference, "the stored configuration counts, and it is not ours");
-        }
+        self.said.tell(member.drift());
         Ok(member)
     }
 
@@ -165,8 +216,12 @@ impl Worker {
                     // Boxed: it is large and rare, and every worker would carry the room for it.
                     joined = Box::pin(self.join()) => match joined {
                         Ok(member) => break member,
+                        // What only the registry knows and it has forgotten is over.
+                        Err(JoinError::Gone { .. }) => {
+                            return self.drain(life.runs, &Cancel::new()).await;
+                        }
                         Err(error) => {
-                            tracing::error!(job = %self.local.name, %error, "cannot join again yet");
+                            tracing::error!(job = %self.said.name, %error, "cannot join again yet");
                         }
                     },
                 }
@@ -244,6 +299,7 @@ impl Worker {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it runs right after");
                     } else {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it is left out");
+                        self.listeners.missed(&job.name, 1);
                     }
                 }
                 Some(ended) = life.runs.join_next_with_id() => {

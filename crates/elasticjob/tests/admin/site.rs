@@ -6,7 +6,7 @@ use elasticjob::{
     admin::Admin,
     coordination::{
         flaw::Flaws,
-        member::{Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why},
+        member::{Author, Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why},
         process,
         sharding::Dealers,
         tree::{JobTree, Part},
@@ -90,6 +90,7 @@ impl<'g> Site<'g> {
         let joining = Joining {
             local: job,
             handler: Handler::Code { java_class: None },
+            author: Author::Program,
             instance: Instance::new(id).labels("zone=a"),
         };
         let session = line.registry.session().id();

@@ -194,6 +194,7 @@ pub(crate) async fn one_that_does_not_come_is_told_and_the_job_runs_and_the_next
     let joining = Joining {
         local: job(),
         handler: Handler::Code { java_class: None },
+        author: member::Author::Program,
         instance: Instance::new(InstanceId::new([10, 0, 0, 3].into(), 3, 7)),
     };
     let soil = member::Ground {

@@ -6,7 +6,9 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         ledger::Page,
-        member::{Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused, Request, Why},
+        member::{
+            Author, Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused, Request, Why,
+        },
         process,
         sharding::Dealers,
     },
@@ -60,7 +62,8 @@ impl Stage {
             flaws: Flaws::default(),
         };
         let handler = Handler::Code { java_class: None };
-        let joining = Joining { local: job, handler, instance: Instance::new(id) };
+        let joining =
+            Joining { local: job, handler, author: Author::Program, instance: Instance::new(id) };
         Ok(Actor { member: Member::join(ground, joining).await?, line })
     }
 

@@ -65,6 +65,7 @@ impl<'g> Cluster<'g> {
         let joining = Joining {
             local: job,
             handler: Handler::Code { java_class: None },
+            author: member::Author::Program,
             instance: Instance::new(id),
         };
         let session = registry.registry.session().id();

@@ -281,6 +281,14 @@ impl Accounts {
         None
     }
 
+    /// Whether an account still has a token of this name.
+    pub(crate) fn has_token(&self, account: &str, name: &str, now: Timestamp) -> bool {
+        let filed = self.lock();
+        let mut tokens =
+            filed.accounts.get(account).into_iter().flat_map(|account| &account.tokens);
+        tokens.any(|token| token.name == name && token.expires_at.is_none_or(|end| now < end))
+    }
+
     /// Changes accounts, on disk too, or not at all. Somebody who may everything is always left.
     fn change<T>(
         &self,

@@ -20,7 +20,9 @@ use super::{
     duties::{Duty, Memory, duties, has_ghosts},
     failover::Taking,
     handle::{Command, Ground, News, Refused},
-    join::{JoinError, Joining, entry, settle_configuration},
+    join::{
+        Author, IfAbsent, JoinError, Joining, entry, settle_configuration, stored_configuration,
+    },
     presence::Presence,
 };
 use crate::{
@@ -111,7 +113,15 @@ impl Actor {
             })
         })?;
         let session = registry.session();
-        let (job, drift) = settle_configuration(&*registry, &tree, &joining).await?;
+        let Joining { local, handler, author, .. } = &joining;
+        let (job, drift) = match author {
+            Author::Program => {
+                settle_configuration(&*registry, &tree, local, handler, IfAbsent::Store).await?
+            }
+            Author::Registry => {
+                (stored_configuration(&*registry, &tree, &name, handler).await?, Vec::new())
+            }
+        };
         plant(&*registry, tree.ledger()).await.map_err(outage)?;
         let watch = registry.watch(tree.root()).await.map_err(outage)?;
         let mut memory = Memory::default();

@@ -6,7 +6,7 @@
 
 use crate::{
     coordination::{tree::JobTree, view::View},
-    job::{Conflict, Difference, Handler, Instance, Job, Settled, Unreadable, settle},
+    job::{Conflict, Difference, Handler, Instance, Job, JobName, Settled, Unreadable, settle},
     registry::{Create, Error, Expected, Op, Registry, SessionId},
 };
 
@@ -29,6 +29,12 @@ pub enum JoinError {
         #[source]
         source: Error,
     },
+    /// The job is only what the registry says of it, and that says nothing any more.
+    #[error("job {job} was removed from the registry")]
+    Gone {
+        /// The job.
+        job: String,
+    },
     /// The registry changed under every try.
     #[error(
         "cannot join job {job}: its configuration changes faster than it can be read; hint: do instances of two versions overwrite each other?"
@@ -46,38 +52,59 @@ pub struct Joining {
     pub local: Job,
     /// What runs it.
     pub handler: Handler,
+    /// Who says what the job is.
+    pub author: Author,
     /// Who we are.
     pub instance: Instance,
+}
+
+/// Who says what a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    /// The program: it is stored where nothing is, and what it says otherwise is told.
+    Program,
+    /// The registry: the job is what is stored. Where nothing is there is no job, and nobody makes it one.
+    Registry,
+}
+
+/// Whether a job that is not there is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfAbsent {
+    /// It is new.
+    Store,
+    /// It was there: somebody removed it.
+    Gone,
 }
 
 /// How often the configuration is read again when somebody writes it at the same time.
 const TRIES: usize = 8;
 
 /// Settles which configuration counts and stores it if it is ours; says which it is, and what the program says otherwise.
-pub(super) async fn settle_configuration(
+pub async fn settle_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
-    joining: &Joining,
+    local: &Job,
+    handler: &Handler,
+    if_absent: IfAbsent,
 ) -> Result<(Job, Vec<Difference>), JoinError> {
-    let name = &joining.local.name;
+    let name = &local.name;
     let outage = |source| JoinError::Registry { job: name.to_string(), source };
     for _ in 0..TRIES {
         let root = registry.get(tree.root()).await.map_err(outage)?;
         let config = registry.get(&tree.config()).await.map_err(outage)?;
+        if config.is_none() && if_absent == IfAbsent::Gone {
+            return Err(JoinError::Gone { job: name.to_string() });
+        }
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
-        joining.handler.check(
-            &joining.local,
-            root_data.as_deref().unwrap_or_default(),
-            stored.as_ref(),
-        )?;
-        let settled = settle(joining.local.clone(), stored);
+        handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
+        let settled = settle(local.clone(), stored);
         let Some(job) = settled.to_store() else {
             let drift =
                 if let Settled::Keep { drift, .. } = &settled { drift.clone() } else { vec![] };
             return Ok((settled.job().clone(), drift));
         };
-        let class = joining.handler.root_data().to_owned();
+        let class = handler.root_data().to_owned();
         let root_op = match &root {
             None => Op::Create(Create::persistent(tree.root(), class)),
             Some(_) => {
@@ -101,6 +128,22 @@ pub(super) async fn settle_configuration(
         }
     }
     Err(JoinError::Restless { job: name.to_string() })
+}
+
+/// What a job is that only the registry knows.
+pub(super) async fn stored_configuration(
+    registry: &dyn Registry,
+    tree: &JobTree,
+    name: &JobName,
+    handler: &Handler,
+) -> Result<Job, JoinError> {
+    let outage = |source| JoinError::Registry { job: name.to_string(), source };
+    let gone = || JoinError::Gone { job: name.to_string() };
+    let root = registry.get(tree.root()).await.map_err(outage)?.ok_or_else(gone)?;
+    let config = registry.get(&tree.config()).await.map_err(outage)?.ok_or_else(gone)?;
+    let job = Job::read(name, &config.data)?;
+    handler.check(&job, &String::from_utf8_lossy(&root.data), Some(&job))?;
+    Ok(job)
 }
 
 /// Whether it was somebody else, and not a refusal that stays one.

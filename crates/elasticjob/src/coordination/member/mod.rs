@@ -32,5 +32,5 @@ mod presence;
 pub use self::{
     handle::{Claimed, ClaimedShard, Claims, Ended, Ground, Member, News, Refused, Request, Why},
     hold::Hold,
-    join::{JoinError, Joining},
+    join::{Author, IfAbsent, JoinError, Joining, settle_configuration},
 };

@@ -255,7 +255,14 @@ fn judge(program: &str, status: Result<ExitStatus, NoStatus>, tail: &Tail) -> Re
 }
 
 fn unstarted(program: &str, error: &io::Error) -> Failure {
-    Failure::new(format_args!("cannot start {program}: {error}"))
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "; hint: the search path does not have it, or the full path is another one"
+        }
+        io::ErrorKind::PermissionDenied => "; hint: chmod +x makes it a program",
+        _ => "",
+    };
+    Failure::new(format_args!("cannot start {program}: {error}{hint}"))
 }
 
 fn ended(program: &str, reason: CancelReason) -> Failure {

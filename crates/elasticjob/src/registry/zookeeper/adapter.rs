@@ -199,7 +199,14 @@ impl Registry for ZooKeeper {
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         let mode = AddWatchMode::PersistentRecursive;
         let watch = self.ask(|| self.link.0.watch(prefix.as_str(), mode)).await;
-        let watch = watch.map_err(|error| self.outage(error))?;
+        let watch = watch.map_err(|error| match error {
+            client::Error::Refused { code: Code::UNIMPLEMENTED, .. } => Error::Invalid {
+                path: prefix.clone(),
+                reason: "it cannot watch everything below a node; hint: ZooKeeper has to be 3.6 or newer"
+                    .to_owned(),
+            },
+            error => self.outage(error),
+        })?;
         // A prefix that may not be read is an error here and now, not an empty picture for ever.
         self.children(prefix).await?;
         let floor = self.settings.fence_floor;

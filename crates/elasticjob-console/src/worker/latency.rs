@@ -1,0 +1,88 @@
+//! A registry whose answers are timed.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use elasticjob::{
+    registry::{
+        Committed, Create, Error, Expected, Namespace, Node, Op, Path, Registry, Session, Stat,
+        Watch,
+    },
+    runtime::{Clock, SystemClock},
+};
+
+use super::metrics::{Metrics, Request};
+
+/// Passes everything on, and says how long it took.
+#[derive(Debug)]
+pub(super) struct Timed {
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl Timed {
+    async fn timed<T>(
+        &self,
+        request: Request,
+        asked: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, Error> {
+        let since = SystemClock.monotonic();
+        let answer = asked.await;
+        let is_answered = !answer.as_ref().is_err_and(Error::is_outage);
+        let took = SystemClock.monotonic().saturating_since(since);
+        self.metrics.answered(request, is_answered, took);
+        answer
+    }
+}
+
+#[async_trait]
+impl Registry for Timed {
+    fn namespace(&self) -> &Namespace {
+        self.registry.namespace()
+    }
+
+    fn session(&self) -> Session {
+        self.registry.session()
+    }
+
+    async fn create(&self, node: Create) -> Result<Committed, Error> {
+        self.timed(Request::Write, self.registry.create(node)).await
+    }
+
+    async fn set(&self, path: &Path, data: Bytes, expected: Expected) -> Result<Committed, Error> {
+        self.timed(Request::Write, self.registry.set(path, data, expected)).await
+    }
+
+    async fn delete(&self, path: &Path, expected: Expected) -> Result<Committed, Error> {
+        self.timed(Request::Write, self.registry.delete(path, expected)).await
+    }
+
+    async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
+        self.timed(Request::Write, self.registry.multi(ops)).await
+    }
+
+    async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
+        self.timed(Request::Read, self.registry.get(path)).await
+    }
+
+    async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
+        self.timed(Request::Read, self.registry.exists(path)).await
+    }
+
+    async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
+        self.timed(Request::Read, self.registry.children(path)).await
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.timed(Request::Sync, self.registry.sync()).await
+    }
+
+    async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
+        self.registry.watch(prefix).await
+    }
+
+    async fn close(&self) {
+        self.registry.close().await;
+    }
+}

@@ -1,0 +1,94 @@
+//! `--dump-listen`: the ancestor's dump service.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+};
+
+use serde_json::Value;
+
+use crate::{
+    process::{PATIENCE, Process, elasticjob},
+    scene::Scene,
+};
+
+const HELLO: &str = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo}}\n";
+
+fn listening(process: &mut Process) -> String {
+    let told: Value = serde_json::from_str(&process.logged("dumps are told")).unwrap();
+    told["address"].as_str().unwrap().to_owned()
+}
+
+/// What is answered to these bytes, until the connection is closed.
+fn ask(address: &str, what: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(what).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_dumped_as_the_ancestor_does_it() {
+    let scene = Scene::with(HELLO).await;
+    let mut process = scene.run(&["--dump-listen", "0"]);
+    let address = listening(&mut process);
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    process.logged("shards dealt");
+
+    let named = ask(&address, b"dump@hello\n");
+    let only = ask(&address, b"dump\r\n");
+
+    assert!(named.contains("/hello/config | "), "{named}");
+    assert!(named.contains("/hello/servers/ip1 | ENABLED\n") && named.ends_with('\n'), "{named}");
+    assert!(!named.contains("127.0.0.1"), "{named}");
+    assert_eq!(named, scene.ask(&["job", "dump", "hello"]).stdout);
+    assert_eq!(only, named);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_understood_gets_one_line() {
+    let scene = Scene::with(&format!("{HELLO}{}", HELLO.replace("hello", "howdy"))).await;
+    let mut process = scene.run(&["--dump-listen", "0"]);
+    let address = listening(&mut process);
+
+    for (asked, told) in [
+        (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
+        (b"dump\n", "error: 2 jobs run here, and nothing says which one is meant; hint: dump@JOB"),
+        (b"ruok\n", "error: \"ruok\" is no command; hint: dump@JOB"),
+        (b"dump@a/b\n", "error: "),
+        (b"\xff\n", "error: a command is one line of at most 1024 bytes"),
+        (&[b'x'; 1_300], "error: a command is one line of at most 1024 bytes"),
+    ] {
+        let answer = ask(&address, asked);
+
+        assert!(answer.starts_with(told) && answer.lines().count() == 1, "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_is_taken_is_said_before_anything_runs() {
+    let scene = Scene::with(HELLO).await;
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let ended = elasticjob(&[
+        "run",
+        "-f",
+        &scene.file(),
+        "--registry",
+        &scene.url,
+        "--dump-listen",
+        &address,
+    ]);
+
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains(&format!("error: cannot listen on {address}")),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("hint: --dump-listen takes another address"), "{}", ended.stderr);
+    assert_eq!(scene.get("hello").await, None);
+}

@@ -1,0 +1,136 @@
+//! What people get wrong: one line, one way out, an exit code that means it.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use crate::{process::elasticjob, scene::Scene};
+
+/// `addWatch`, which came with 3.6.
+const ADD_WATCH: i32 = 106;
+const UNIMPLEMENTED: i32 = -6;
+
+/// A ZooKeeper of before 3.6 for one client: what it does not know it says so, and closes the connection. Everything else is the registry's.
+fn older(registry: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let server = TcpStream::connect(registry).unwrap();
+            thread::spawn(move || pass(client, server));
+        }
+    });
+    address
+}
+
+fn pass(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
+    let answers = Arc::new(Mutex::new(client.try_clone()?));
+    let (to_client, mut from_server) = (Arc::clone(&answers), server.try_clone()?);
+    thread::spawn(move || -> io::Result<()> {
+        loop {
+            let answer = frame(&mut from_server)?;
+            to_client.lock().unwrap().write_all(&answer)?;
+        }
+    });
+    // The first one opens the session.
+    let mut asked = frame(&mut client)?;
+    loop {
+        server.write_all(&asked)?;
+        asked = frame(&mut client)?;
+        if asked[8..12] == ADD_WATCH.to_be_bytes() {
+            let mut answer = 16_i32.to_be_bytes().to_vec();
+            answer.extend_from_slice(&asked[4..8]);
+            answer.extend_from_slice(&0_i64.to_be_bytes());
+            answer.extend_from_slice(&UNIMPLEMENTED.to_be_bytes());
+            answers.lock().unwrap().write_all(&answer)?;
+            return client.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// A message, with its length.
+fn frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut frame = length.to_vec();
+    frame.resize(4 + u32::from_be_bytes(length) as usize, 0);
+    stream.read_exact(&mut frame[4..])?;
+    Ok(frame)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
+    let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
+    let old = older(scene.registry.as_ref().unwrap().address());
+    let url = format!("zookeeper://{old}/shop");
+
+    for more in [&["-f", &scene.file()][..], &["--observe"]] {
+        let ended = elasticjob(&[&["run", "--registry", &url], more].concat());
+
+        assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+        let error =
+            "it cannot watch everything below a node\nhint: ZooKeeper has to be 3.6 or newer\n";
+        assert!(ended.stderr.contains(error), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it() {
+    let scene = Scene::with(
+        "    missing: {props: {script.command.line: FOLDER/missing.sh}}\n    \
+         text: {props: {script.command.line: FOLDER/text.sh}}\n",
+    )
+    .await;
+    scene.write("text.sh", "#!/bin/sh\n");
+    let mut process = scene.run(&[]);
+    process.logged("the node runs");
+
+    for (job, told) in [
+        ("missing", "missing.sh: No such file or directory"),
+        ("text", "text.sh: Permission denied"),
+    ] {
+        scene.until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
+        let ended = scene.ask(&["job", "trigger", job, "--wait"]);
+        let line = process.logged(told);
+
+        assert_eq!(ended.code, Some(20), "{}", ended.stderr);
+        assert!(line.contains("cannot start ") && line.contains("; hint: "), "{line}");
+    }
+}
+
+#[test]
+fn a_cron_that_never_fires_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.yml");
+    let job = "hello: {cron: '0 0 0 30 2 ?', props: {script.command.line: echo}}";
+    fs::write(&file, format!("elasticjob:\n  jobs:\n    {job}\n")).unwrap();
+
+    let ended = elasticjob(&["run", "-f", file.to_str().unwrap()]);
+
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""));
+    assert!(ended.stderr.contains("jobs.yml:3: job hello: cron"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("never fires\nhint: a job without cron runs when somebody asks for it"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_worker_that_has_nothing_to_run_says_what_it_could_be_given() {
+    let nothing = elasticjob(&["run"]);
+    let alone = elasticjob(&["run", "--prune", "--http-allow", "shop"]);
+    let both = elasticjob(&["run", "--observe", "--http-allow", "shop"]);
+
+    for ended in [&nothing, &alone, &both] {
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
+    }
+    assert!(nothing.stderr.contains("--file"), "{}", nothing.stderr);
+}

@@ -1,0 +1,105 @@
+//! `elasticjob run --observe`: looks on, and leaves everything as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use elasticjob::registry::{Path, Registry, SessionId, Stat};
+
+use crate::{
+    process::Process,
+    scene::{Scene, settle},
+};
+
+/// Everything there is, with what is known about each node.
+async fn tree(registry: &dyn Registry) -> BTreeMap<Path, Stat> {
+    let mut found = BTreeMap::new();
+    let mut waiting: Vec<Path> = vec!["/".parse().unwrap()];
+    while let Some(path) = waiting.pop() {
+        let Some(children) = registry.children(&path).await.unwrap() else { continue };
+        if let Some(stat) = registry.exists(&path).await.unwrap() {
+            found.insert(path.clone(), stat);
+        }
+        waiting.extend(children.iter().map(|child| path.join(child).unwrap()));
+    }
+    found.retain(|path, _| path.below(&"/zookeeper".parse().unwrap()).is_none());
+    found
+}
+
+fn owners(tree: &BTreeMap<Path, Stat>) -> BTreeSet<SessionId> {
+    tree.values().filter_map(|stat| stat.owner).collect()
+}
+
+fn observe(scene: &Scene, more: &[&str]) -> Process {
+    let what = ["run", "--observe", "--registry", &scene.url, "--log-format", "json"];
+    Process::start(&[&what[..], more].concat())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing() {
+    let scene = Scene::with("").await;
+    let node = scene.node(settle()).await;
+    let registry = scene.line().await;
+    let before = tree(&*registry).await;
+
+    let mut process = observe(&scene, &[]);
+    let dealt = process.logged("the shards are dealt");
+    assert!(dealt.contains("0=10.0.0.7@-@") && dealt.contains("\"settle\""), "{dealt}");
+    let log = process.log();
+    assert!(log.contains("the job is there") && log.contains("the job is led"), "{log}");
+    assert!(log.contains("an instance is there") && log.contains("\"Rust\""), "{log}");
+    assert_eq!(tree(&*registry).await, before);
+
+    assert_eq!(scene.ask(&["job", "trigger", "settle", "--wait"]).code, Some(0));
+    let runs = process.logged("the shard runs");
+    assert!(runs.contains("\"instance\":\"10.0.0.7@-@"), "{runs}");
+    process.logged("the shard has ended");
+    scene.ask(&["shard", "disable", "settle", "1"]);
+    process.logged("the shard is disabled");
+    scene
+        .put("settle/config", "jobName: settle\nshardingTotalCount: 5\ncron: '* * * * * ?'\n")
+        .await;
+    let changed = process.logged("shardingTotalCount from");
+    assert!(changed.contains("the configuration has changed"), "{changed}");
+    process.logged("the job is due");
+    assert_eq!(owners(&tree(&*registry).await), owners(&before), "it has no node of its own");
+
+    node.stop().await;
+    process.logged("an instance is gone");
+    process.terminate();
+    let (status, stdout) = process.ended();
+    assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is_said() {
+    let scene = Scene::with(
+        "    settle: {elasticJobClass: com.acme.Settle, shardingTotalCount: 4}\n    \
+         absent: {elasticJobClass: com.acme.Absent}\n",
+    )
+    .await;
+    scene.put("other", "com.acme.Other").await;
+    scene.put("other/config", "jobName: other\nshardingTotalCount: 1\n").await;
+    scene.put("settle", "com.acme.Settle").await;
+    scene.put("settle/config", "jobName: settle\nshardingTotalCount: 2\n").await;
+
+    let mut process = observe(&scene, &["-f", &scene.file()]);
+
+    let otherwise = process.logged("shardingTotalCount");
+    assert!(otherwise.contains("the files say otherwise"), "{otherwise}");
+    process.logged("a job that is not in the registry");
+    process.logged("the job is there");
+    process.terminate();
+    process.ended();
+    assert!(!process.log().contains("\"other\""), "{}", process.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_is_not_there_is_not_made() {
+    let scene = Scene::with("").await;
+    let registry = elasticjob::registry::visit(&scene.url.parse().unwrap()).await.unwrap();
+    let before = tree(&*registry).await;
+
+    let mut process = observe(&scene, &[]);
+    process.logged("looking on");
+
+    assert_eq!(tree(&*registry).await, before);
+}
