@@ -36,7 +36,7 @@ export function App() {
     >
       <LanguageProvider>
         <QueryClientProvider client={client}>
-          <Notifications position="bottom-right" limit={4} />
+          <Notifications position="top-center" limit={4} />
           <SessionProvider>
             <RouterProvider router={router} />
           </SessionProvider>

@@ -261,6 +261,13 @@ export const en = {
     noneFound: "No job fits",
     showAll: "Show all",
   },
+  views: {
+    title: "Views",
+    none: "A search with a name is a view.",
+    save: "Save this search",
+    name: "Name",
+    forget: (name: string) => `Forget view ${name}`,
+  },
   newJob: {
     title: "New job",
     about: "Stored in the registry; it runs as soon as an instance that can run it is there.",
@@ -309,11 +316,13 @@ export const en = {
     triggerSome: "these",
     triggerParameter: "Parameter for this run",
     triggerParameterAbout: "Instead of the job's own; leave empty to keep that.",
+    triggerAt: "The time it works for",
+    triggerAtAbout: "To catch up on a day that was missed; leave empty for now.",
     triggerHappens: (count: number) =>
       `${s(count, "instance")} ${count === 1 ? "runs its" : "run their"} shards once, now. The schedule stays as it is.`,
     triggerNobody: "No instance is there: nobody would run it.",
     triggerJava:
-      "Java instances cannot take chosen shards or a parameter; they refuse, and you will be told.",
+      "Java instances cannot take chosen shards, a parameter or a time; they refuse, and you will be told.",
     disableTitle: (name: string) => `Disable ${name}?`,
     disableHappens: (servers: number, instances: number) => [
       `It is switched off on ${s(servers, "server")} and in its configuration, so that new instances start disabled too.`,

@@ -231,6 +231,13 @@ export const zh: Messages = {
     noneFound: "没有符合条件的作业",
     showAll: "显示全部",
   },
+  views: {
+    title: "视图",
+    none: "给搜索命名即成为视图。",
+    save: "保存当前搜索",
+    name: "名称",
+    forget: (name) => `移除视图 ${name}`,
+  },
   newJob: {
     title: "新建作业",
     about: "保存在注册中心；一旦有能运行它的实例加入，就会开始运行。",
@@ -275,9 +282,11 @@ export const zh: Messages = {
     triggerSome: "指定分片",
     triggerParameter: "本次运行的参数",
     triggerParameterAbout: "代替作业自身的参数；留空则不变。",
+    triggerAt: "为哪个时间运行",
+    triggerAtAbout: "用于补跑错过的日期；留空为现在。",
     triggerHappens: (count) => `${count} 个实例立即将各自的分片运行一次，调度不变。`,
     triggerNobody: "没有实例在线：没有人会运行它。",
-    triggerJava: "Java 实例不支持指定分片或参数；它们会拒绝，并告知您。",
+    triggerJava: "Java 实例不支持指定分片、参数或时间；它们会拒绝，并告知您。",
     disableTitle: (name) => `禁用 ${name}？`,
     disableHappens: (servers, instances) => [
       `在 ${servers} 台服务器上以及配置中关闭，新加入的实例也会处于禁用状态。`,

@@ -33,16 +33,21 @@ function formatOf(locale: string, zone: string | undefined, isLong: boolean) {
 /** `GMT+8:00`, as the ancestor writes zones, in the words browsers know. */
 export function zoneName(zone: string | null | undefined): string | undefined {
   if (!zone) return undefined;
-  const offset = /^GMT([+-])(\d{1,2}):?(\d{2})?$/.exec(zone);
-  const name = offset
-    ? `${offset[1]}${(offset[2] ?? "").padStart(2, "0")}:${offset[3] ?? "00"}`
-    : zone;
+  const name = offsetName(zone) ?? zone;
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
     return name;
   } catch {
     return undefined;
   }
+}
+
+function offsetName(zone: string): string | undefined {
+  const [, sign, hours, minutes = "00"] = /^GMT([+-])(\d{1,2}):?(\d{2})?$/.exec(zone) ?? [];
+  if (!sign || !hours) return undefined;
+  // Whole hours have names that every browser knows; their signs are the other way round.
+  if (minutes === "00") return `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
+  return `${sign}${hours.padStart(2, "0")}:${minutes}`;
 }
 
 export function clock(at: string | number, locale: string, zone?: string): string {

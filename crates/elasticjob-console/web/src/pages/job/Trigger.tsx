@@ -17,14 +17,16 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
   const [which, setWhich] = useState<"all" | "some">("all");
   const [chosen, setChosen] = useState<string[]>([]);
   const [parameter, setParameter] = useState("");
+  const [worksFor, setWorksFor] = useState("");
   const hasJava = job.instanceList.some((each) => each.language === "java");
-  const isSpecial = which === "some" || parameter !== "";
+  const isSpecial = which === "some" || parameter !== "" || worksFor !== "";
 
   const submit = () =>
     trigger.mutate(
       {
         shards: which === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
         parameter: parameter || undefined,
+        at: worksFor ? new Date(worksFor).toISOString() : undefined,
       },
       { onSuccess: onClose },
     );
@@ -71,6 +73,14 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
             value={parameter}
             onChange={(event) => setParameter(event.currentTarget.value)}
             autoComplete="off"
+          />
+          <TextInput
+            type="datetime-local"
+            step={1}
+            label={t.job.triggerAt}
+            description={t.job.triggerAtAbout}
+            value={worksFor}
+            onChange={(event) => setWorksFor(event.currentTarget.value)}
           />
           <div>
             <Text size="sm">{t.thisHappens}</Text>

@@ -8,6 +8,8 @@ import { useText } from "../../i18n";
 export interface TriggerAsked {
   shards?: number[];
   parameter?: string;
+  /** The time it is to work for. */
+  at?: string;
 }
 
 /** Everything that can be done to a job. */

@@ -1,4 +1,4 @@
-import { Box, Button } from "@mantine/core";
+import { Box, Button, Group } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { Link } from "react-router";
@@ -18,6 +18,7 @@ import { JobsSearch } from "./JobsSearch";
 import { JobsTable } from "./JobsTable";
 import { StatusChips } from "./StatusChips";
 import { useFreshFires } from "./fresh";
+import { Views } from "./Views";
 
 export function JobsPage() {
   const t = useText();
@@ -50,11 +51,14 @@ export function JobsPage() {
           problem={wrongSearch ? asProblem(jobs.error) : null}
           onChange={(search) => change({ search })}
         />
-        <StatusChips
-          counts={page?.statuses}
-          chosen={asked.status}
-          onChange={(status) => change({ status })}
-        />
+        <Group gap="xs" pr="sm" wrap="nowrap">
+          <StatusChips
+            counts={page?.statuses}
+            chosen={asked.status}
+            onChange={(status) => change({ status })}
+          />
+          <Views />
+        </Group>
         {page && selected.size > 0 && (
           <BulkBar asked={asked} total={page.total} selected={selected} onSelect={setSelected} />
         )}

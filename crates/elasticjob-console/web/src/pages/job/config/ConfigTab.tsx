@@ -44,6 +44,8 @@ function Editing({ job, latest }: { job: string; latest: Versioned }) {
     },
     done: (stored) => (stored.isChanged ? t.config.stored(stored.version) : t.config.same),
     touches: [keys.job(registry, job), keys.shards(registry, job), keys.jobs(registry)],
+    // The form says that itself, where it can be mended.
+    failed: (problem) => problem.code === "preconditionFailed",
     then: (stored, sent) =>
       setSeen({
         ...seen,
