@@ -40,7 +40,10 @@ export const theme = createTheme({
   headings: { fontWeight: "600" },
   components: {
     Button: { defaultProps: { size: "sm" } },
-    Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.4 } } },
+    Modal: {
+      defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.4 } },
+      styles: { content: { background: "var(--card)" }, header: { background: "var(--card)" } },
+    },
     Table: { defaultProps: { verticalSpacing: "xs", horizontalSpacing: "sm" } },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 300, multiline: true } },
   },

@@ -181,6 +181,7 @@ export const en = {
     next: "Due next",
     nothingDue: "Nothing is due",
     why: "Why?",
+    more: (count: number) => `${count} more`,
     kinds: {
       unreadable: "unreadable",
       crashed: "no instance",

@@ -154,6 +154,7 @@ export const zh: Messages = {
     next: "即将触发",
     nothingDue: "没有即将触发的作业",
     why: "为什么？",
+    more: (count) => `还有 ${count} 个`,
     kinds: {
       unreadable: "无法读取",
       crashed: "无实例",

@@ -1,4 +1,5 @@
-import { Anchor, Box, Group, Text } from "@mantine/core";
+import { Anchor, Box, Button, Group, Text } from "@mantine/core";
+import { useState } from "react";
 import { Link } from "react-router";
 
 import type { Incident } from "../../api/types";
@@ -15,10 +16,14 @@ const TONES: Record<Incident["kind"], Tone> = {
   misfired: "warn",
 };
 
+/** How many are shown before somebody asks for all. */
+const FIRST = 8;
+
 /** What somebody should look at; from each a way to why. */
 export function Incidents({ incidents }: { incidents: Incident[] }) {
   const t = useText();
   const to = useTo();
+  const [shown, setShown] = useState(FIRST);
   if (incidents.length === 0) {
     return (
       <Empty icon="check" title={t.overview.calm}>
@@ -28,7 +33,7 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
   }
   return (
     <Box component="ul" m={0} p={0} style={{ listStyle: "none" }}>
-      {incidents.map((incident) => (
+      {incidents.slice(0, shown).map((incident) => (
         <Box
           component="li"
           key={`${incident.jobName} ${incident.kind}`}
@@ -55,6 +60,13 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
           </Text>
         </Box>
       ))}
+      {incidents.length > shown && (
+        <Box component="li" p="xs" ta="center" style={{ borderTop: "1px solid var(--line)" }}>
+          <Button variant="subtle" size="compact-sm" onClick={() => setShown(incidents.length)}>
+            {t.overview.more(incidents.length - shown)}
+          </Button>
+        </Box>
+      )}
     </Box>
   );
 }
