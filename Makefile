@@ -3,6 +3,7 @@ CARGO ?= cargo
 SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
 MINUTES ?= 5
+ROWS ?= 10000000
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 # The simulated cluster: only what it spends its time in is built anew, for speed.
@@ -10,7 +11,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test-web test lint bench sim chaos package ci
+.PHONY: help run web test-web test lint bench sim million chaos package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -54,12 +55,13 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, and a worker: prints tables, fails below the bar
+bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, history into each database: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
 	$(CARGO) run --release -p bench -- jobs
 	$(CARGO) run --release -p bench -- worker
+	$(CARGO) run --release -p bench -- history
 
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster
@@ -70,6 +72,9 @@ sim:
 	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p elasticjob --lib --test schedule --test job_wire -- strategy:: properties arbitrary
 	SEEDS=$(SEEDS) $(SIMULATE)
 endif
+
+million: ## questions to a history of ROWS executions (default 10 million; make test does a million)
+	HISTORY_ROWS=$(ROWS) $(CARGO) test --release -p elasticjob --all-features --test history_million -- --nocapture
 
 chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real ensemble and database; SEED=n for a certain storm
 	@scripts/install-test-servers.sh

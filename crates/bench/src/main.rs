@@ -9,6 +9,8 @@ use tokio::{
 };
 
 mod files;
+mod fires;
+mod history;
 mod jobs;
 mod process;
 mod registry;
@@ -34,6 +36,10 @@ enum Benchmark {
     Jobs,
     /// the binary elasticjob: how large it is, how soon it is ready, what it takes when nothing is due
     Worker,
+    /// what a fire costs, without a history and with one
+    Fires,
+    /// shard-events per second into each database
+    History,
 }
 
 #[tokio::main]
@@ -77,6 +83,8 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Registry(options) => registry::run(options).await,
         Benchmark::Jobs => jobs::run().await,
         Benchmark::Worker => worker::run(),
+        Benchmark::Fires => fires::run().await,
+        Benchmark::History => history::run().await,
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 use elasticjob::{
     admin::AdminError,
     coordination::member::JoinError,
+    history::StoreError,
     job::Invalid,
     node::NodeError,
     registry::{self, UrlError},
@@ -166,6 +167,19 @@ impl From<AdminError> for Error {
             AdminError::NotFound { .. } => Code::NotFound,
             AdminError::Conflict { .. } => Code::Conflict,
             AdminError::Refused { .. } => Code::Refused,
+            _ => Code::Internal,
+        };
+        Self::of(code, &error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::Url { .. } => Code::BadInput,
+            StoreError::Unreachable { .. } => Code::Unreachable,
+            StoreError::NotAuthorised { .. } => Code::NotAuthorised,
+            StoreError::Refused { .. } => Code::Refused,
             _ => Code::Internal,
         };
         Self::of(code, &error)

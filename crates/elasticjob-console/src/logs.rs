@@ -3,7 +3,9 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 /// In which form logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,15 +16,17 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Logs from here on; what is logged is `RUST_LOG`'s word, else everything from `level`.
+/// Logs from here on; what is logged is `RUST_LOG`'s word, else everything from `level`. What a job's own code logs is part of its history, too.
 pub(crate) fn start(format: LogFormat, no_color: bool, level: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
-    let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter);
-    match format {
+    let logs = fmt::layer().with_writer(io::stderr);
+    let logs = match format {
         LogFormat::Text => {
             let plain = no_color || std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
-            logs.with_ansi(!plain && io::stderr().is_terminal()).init();
+            logs.with_ansi(!plain && io::stderr().is_terminal()).boxed()
         }
-        LogFormat::Json => logs.json().flatten_event(true).init(),
-    }
+        LogFormat::Json => logs.json().flatten_event(true).boxed(),
+    };
+    let history = elasticjob::history::layer().with_filter(LevelFilter::INFO);
+    tracing_subscriber::registry().with(logs.with_filter(filter)).with(history).init();
 }

@@ -77,7 +77,7 @@ impl Table {
 }
 
 /// What others stored may hold anything, also what moves a terminal's cursor or breaks a row.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 

@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -15,13 +14,14 @@ use crate::child::Child;
 use crate::folder;
 use crate::poll;
 use crate::ports::free_port;
+use crate::user::{self, User};
 
 /// How long the server may take to serve, or to end, on a machine that has a lot else to do.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Where Debian keeps the servers, each version in a folder of its own.
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// Whom Debian runs them as.
-const USER: &str = "postgres";
+const USER: User = User { name: "postgres", group: "postgres" };
 
 /// A real PostgreSQL server that trusts everybody on loopback. It does not wait for the disk: it is for tests.
 ///
@@ -38,14 +38,14 @@ impl Postgres {
     pub fn start() -> Self {
         let folder = folder::temporary("testbed-postgres-");
         let data = folder.path().join("data");
-        own(folder.path());
-        let mut initdb = unprivileged(&program("initdb"));
+        USER.own(folder.path());
+        let mut initdb = USER.unprivileged(&program("initdb"));
         initdb.extend(
             ["--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8", "--username=test"]
                 .map(OsString::from),
         );
         initdb.extend(["--pgdata".into(), data.clone().into()]);
-        run(&initdb);
+        user::run(&initdb);
         loop {
             let port = free_port();
             let child = Child::start(&server(&data, port), folder.path());
@@ -82,7 +82,7 @@ impl Drop for Postgres {
 }
 
 fn server(data: &Path, port: u16) -> Vec<OsString> {
-    let mut command = unprivileged(&program("postgres"));
+    let mut command = USER.unprivileged(&program("postgres"));
     command.extend(["-D".into(), data.into(), "-p".into(), port.to_string().into()]);
     for setting in [
         "listen_addresses=127.0.0.1",
@@ -126,40 +126,6 @@ fn program(name: &str) -> PathBuf {
         .filter(|folder| folder.join("bin").join(name).exists())
         .max_by_key(|folder| number(folder));
     newest.map_or_else(|| name.into(), |folder| folder.join("bin").join(name))
-}
-
-/// The start of a command line that runs `program` as somebody who is not root.
-fn unprivileged(program: &Path) -> Vec<OsString> {
-    let mut command = Vec::new();
-    if is_root() {
-        let user = [format!("--reuid={USER}"), format!("--regid={USER}")];
-        command.push("setpriv".into());
-        command.extend(user.map(OsString::from));
-        command.push("--clear-groups".into());
-    }
-    command.push(program.into());
-    command
-}
-
-/// Gives the folder to whoever the server runs as.
-fn own(folder: &Path) {
-    if is_root() {
-        run(&["chown".into(), format!("{USER}:").into(), folder.into()]);
-    }
-}
-
-fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output().expect("id starts");
-    output.stdout.trim_ascii() == b"0"
-}
-
-fn run(command: &[OsString]) {
-    let output = Command::new(&command[0]).args(&command[1..]).current_dir("/").output();
-    let Output { status, stdout, stderr } = output.unwrap_or_else(|error| {
-        panic!("cannot start {}: {error}; hint: make test installs it", command[0].display())
-    });
-    let said = [stdout, stderr].concat();
-    assert!(status.success(), "{command:?}: {status}\n{}", String::from_utf8_lossy(&said));
 }
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ async fn trigger(
             format!("a parameter has at most {LONGEST_PARAMETER} bytes"),
         ));
     }
-    let ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter };
+    let by = Some(door.who.username.clone());
+    let ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
     let fingerprint = said.to_string();
     let work = async {
         door.change("job.trigger", job.as_str(), said, async |admin| admin.trigger(&job, ask).await)

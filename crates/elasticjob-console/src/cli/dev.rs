@@ -6,6 +6,7 @@ use elasticjob::execution::Supervisor;
 
 use super::{
     DEFAULT_REGISTRY, Global,
+    kept::Kept,
     run::{address, block_on},
 };
 use crate::{
@@ -33,12 +34,18 @@ pub(super) struct Dev {
     /// Jobs that this process runs, too, as `run` does
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl Dev {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
-        let worker =
-            if self.files.is_empty() { None } else { Some(worker(&self.files, supervisor)?) };
+        let worker = if self.files.is_empty() {
+            None
+        } else {
+            Some(worker(&self.files, supervisor, &self.kept)?)
+        };
+        let history = self.kept.history(None)?.map(|history| history.place);
         logs::start(global.log_format, global.no_color, "warn");
         let dev = dev::Dev {
             listen: self.registry_listen,
@@ -46,13 +53,14 @@ impl Dev {
             demo: self.demo,
             console: self.listen,
             worker,
+            history: history.zip(self.kept.url(None)),
         };
         block_on(dev.run())
     }
 }
 
 /// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
-fn worker(files: &[PathBuf], supervisor: Supervisor) -> Result<Worker, Error> {
+fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Worker, Error> {
     let note = |note: &str| output::say(&format!("note: {note}"));
     let (watched, jobs) = Files::read(files, false)?;
     for text in &jobs.notes {
@@ -61,7 +69,9 @@ fn worker(files: &[PathBuf], supervisor: Supervisor) -> Result<Worker, Error> {
     if jobs.registry.is_some() {
         note("the registry in the files is left alone: dev brings its own");
     }
+    let history = kept.history(None)?.map(|history| history.recorder);
     Ok(Worker {
+        history,
         registry: String::new(),
         entries: runnable(jobs, files, false, note)?,
         files: Some(watched),
@@ -86,6 +96,8 @@ pub(super) struct DemoWorker {
     /// Ends with the process that started it
     #[arg(long)]
     child: bool,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl DemoWorker {
@@ -98,6 +110,7 @@ impl DemoWorker {
             endpoint: self.endpoint,
             is_child: self.child,
             supervisor,
+            history: self.kept.history(None)?.map(|history| history.recorder),
         };
         block_on(member.run())
     }

@@ -5,7 +5,9 @@ mod console;
 mod cron;
 mod dev;
 mod doctor;
+mod history;
 mod job;
+mod kept;
 mod man;
 mod run;
 mod server;
@@ -88,6 +90,9 @@ enum Command {
     /// Shows and steers the machines that jobs run on
     #[command(subcommand)]
     Server(server::Server),
+    /// Shows what ran, how it ended and what it printed
+    #[command(subcommand)]
+    History(history::History),
     /// Looks for what is wrong in a registry, and says what to do about it
     Doctor(doctor::Doctor),
     /// Reads cron expressions as Quartz does
@@ -110,6 +115,7 @@ pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
         Command::Job(job) => job.run(&global),
         Command::Shard(shard) => shard.run(&global),
         Command::Server(server) => server.run(&global),
+        Command::History(history) => history.run(&global),
         Command::Doctor(doctor) => doctor.run(&global),
         Command::Cron(cron) => cron.run(&global),
         Command::Completions(completions) => completions.run(),

@@ -10,7 +10,7 @@ use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedul
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::Global;
+use super::{Global, kept::Kept};
 use crate::{
     error::{Code, Error},
     jobfile::{Entry, Jobs, runnable},
@@ -65,6 +65,8 @@ pub(super) struct Run {
     /// Where to answer dump@JOB as the ancestor's dump service does: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     dump_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    kept: Kept,
 }
 
 impl Run {
@@ -77,6 +79,7 @@ impl Run {
         };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
+        let history = self.kept.history(jobs.history.as_ref().map(|(_, url)| url.as_str()))?;
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
         labels(self.labels.as_deref())?;
         if !self.check {
@@ -97,7 +100,8 @@ impl Run {
         if self.check {
             return check(global.output, &entries);
         }
-        tracing::info!(registry = %url, jobs = entries.len(), "the node starts");
+        let place = history.as_ref().map_or("nowhere", |history| &history.place);
+        tracing::info!(registry = %url, history = place, jobs = entries.len(), "the node starts");
         block_on(async {
             let health = match self.health_listen {
                 Some(address) => Some(listen(address, "--health-listen").await?),
@@ -115,6 +119,7 @@ impl Run {
                 rights,
                 labels: self.labels,
                 supervisor,
+                history: history.map(|history| history.recorder),
                 patience: self.connect_timeout,
                 health,
                 dump,

@@ -29,7 +29,11 @@ pub(super) struct Children {
 
 impl Children {
     /// Starts them. The death of one is told, with the words that start it again.
-    pub(super) fn start(registry: &str, endpoint: &str) -> Result<Self, Error> {
+    pub(super) fn start(
+        registry: &str,
+        endpoint: &str,
+        history: Option<&str>,
+    ) -> Result<Self, Error> {
         let cannot = |error: io::Error| {
             Error::new(Code::Internal, format!("cannot start a worker: {error}"))
         };
@@ -39,6 +43,8 @@ impl Children {
             let child = Command::new(&program)
                 .args(["demo-worker", "--child", "--name", name])
                 .args(["--endpoint", endpoint, "--registry", registry])
+                // Not an argument: it may hold a password, and everybody sees those.
+                .env("ELASTICJOB_HISTORY", history.unwrap_or("none"))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 // ctrl-C is for us: we tell them.

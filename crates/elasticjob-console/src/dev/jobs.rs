@@ -13,7 +13,7 @@ use elasticjob::{
     node::NodeJob,
 };
 
-use super::voice::tell;
+use super::voice;
 
 /// How many orders a shard settles in one run, and how many at once.
 const ORDERS: u32 = 15;
@@ -55,6 +55,13 @@ pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, In
         jobs.push(NodeJob::http(ping));
     }
     Ok(jobs)
+}
+
+/// For whoever watches, and for the history.
+fn tell(text: &str) {
+    // This program has the library's name, and what the library says about a shard is not what the shard says.
+    tracing::info!(target: "demo", "{text}");
+    voice::tell(text);
 }
 
 struct Greet {

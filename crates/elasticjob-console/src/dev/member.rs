@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     execution::{Output, Stream, Supervisor},
+    history::Recorder,
     job::Shard,
     node::Node,
 };
@@ -25,6 +26,7 @@ pub(crate) struct Member {
     /// Ends with the process that started it.
     pub(crate) is_child: bool,
     pub(crate) supervisor: Supervisor,
+    pub(crate) history: Option<Recorder>,
 }
 
 impl Member {
@@ -40,6 +42,9 @@ impl Member {
             .drain(DRAIN)
             .supervisor(self.supervisor)
             .output(Arc::new(Said(self.name.clone())));
+        if let Some(history) = self.history {
+            node = node.history(history);
+        }
         for job in jobs::all(&self.name, self.endpoint.as_deref())? {
             node = node.with(job);
         }

@@ -56,6 +56,8 @@ pub(crate) struct Dev {
     pub(crate) console: Option<SocketAddr>,
     /// What this process runs itself; where the registry is it learns here.
     pub(crate) worker: Option<Worker>,
+    /// Where history is kept, as it may be shown and as it is.
+    pub(crate) history: Option<(String, String)>,
 }
 
 impl Dev {
@@ -70,6 +72,10 @@ impl Dev {
         let mut server = start(self.listen, self.data).await?;
         let url = url(server.address(), self.demo);
         say(&format!("registry  {url}  ({place})"));
+        let (shown, history) = self.history.unzip();
+        if let Some(shown) = shown {
+            say(&format!("history   {shown}"));
+        }
 
         let registry = registry::connect(&url.parse()?).await?;
         let mut tasks = Tasks::new();
@@ -80,7 +86,7 @@ impl Dev {
         let children = if self.demo {
             let endpoint = endpoint::serve(&mut tasks).await?;
             say(&format!("endpoint  {endpoint}  (what the job ping asks)"));
-            let children = Children::start(&url, &endpoint)?;
+            let children = Children::start(&url, &endpoint, history.as_deref())?;
             say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
             Some(children)
         } else {

@@ -13,6 +13,7 @@
 //! What a file does not say has the documented default. What it says and nobody knows is a mistake, told with file, line and the
 //! nearest name that is known; all mistakes are told at once. Roots of others (`server`, `spring`) are none of our business.
 
+mod history;
 mod keys;
 mod legacy;
 mod placeholder;
@@ -46,6 +47,8 @@ use crate::error::{Code, Error, Problem};
 pub(crate) struct Jobs {
     /// Where the instances meet, if a file says so: a registry URL.
     pub(crate) registry: Option<(Place, String)>,
+    /// Where history is kept, if a file says so: a history URL.
+    pub(crate) history: Option<(Place, String)>,
     /// The jobs, in the order of the files.
     pub(crate) entries: Vec<Entry>,
     /// What was left out on purpose, one sentence each.

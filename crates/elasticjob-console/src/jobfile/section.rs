@@ -5,7 +5,7 @@ use std::sync::Arc;
 use elasticjob::job::{Invalid, Job, keys as prop};
 
 use super::{
-    Entry, Jobs, Kind, Place, Style,
+    Entry, Jobs, Kind, Place, Style, history,
     keys::{known, suggestion},
     placeholder::Resolver,
     registry,
@@ -60,6 +60,7 @@ pub(super) fn read(
     for (written, node) in roots.named("elasticjob") {
         reader.section(written, node, style);
     }
+    history::read(&mut reader, roots);
     if style == Style::Groups {
         for (_, node) in roots.named(REG_CENTER) {
             registry::read(&mut reader, node);
@@ -86,7 +87,7 @@ impl Reader<'_> {
         self.problems.push(Problem::new(format!("{place}: {}", problem.as_ref())));
     }
 
-    fn note(&mut self, line: usize, note: &str) {
+    pub(super) fn note(&mut self, line: usize, note: &str) {
         let place = self.place(line);
         self.jobs.notes.push(format!("{place}: {note}"));
     }
@@ -139,8 +140,11 @@ impl Reader<'_> {
                     let jobs = self.group("jobs", node).iter();
                     groups.extend(jobs.map(|(name, node)| (unbracketed(name), node)));
                 }
-                Some("tracing") => self.ignored("tracing", node, &TRACING),
-                Some("dump") => self.ignored("dump", node, &DUMP),
+                Some("tracing") => self.check("tracing", node, &TRACING),
+                Some("dump") => {
+                    self.check("dump", node, &DUMP);
+                    self.note(node.line, "dump is for Java processes and has no effect here");
+                }
                 Some(_) => {
                     let text = self.text("enabled", node).unwrap_or_default();
                     is_enabled = !text.eq_ignore_ascii_case("false");
@@ -174,14 +178,13 @@ impl Reader<'_> {
         }
     }
 
-    /// What a Java process would do with it is not done here.
-    fn ignored(&mut self, name: &str, node: &Node, names: &[&str]) {
+    /// Whether all of a group's names are known.
+    fn check(&mut self, name: &str, node: &Node, names: &[&str]) {
         for (key, node) in self.group(name, node) {
             if known(key, names).is_none() {
                 self.unknown(node.line, &format!("{name}."), key, names);
             }
         }
-        self.note(node.line, &format!("{name} is for Java processes and has no effect here"));
     }
 
     fn job(&mut self, name: &str, node: &Node) {

@@ -49,6 +49,10 @@ elasticjob:
     digest: jane:p@ss/word
   tracing:
     type: RDB
+    dataSource:
+      url: jdbc:mysql://${DB_HOST:db}:3306/jobs?useSSL=false
+      username: jane
+      password: p@ss
   jobs:
     settle-orders:
       elasticJobType: SCRIPT
@@ -90,10 +94,10 @@ fn an_application_yml_is_taken_as_it_is() {
     assert_eq!(settle.job.overwrite, Overwrite::LocalWins);
     assert_eq!(settle.job.props.policies().timeout.unwrap().as_secs(), 90);
     assert_eq!(ping.job.props.get("http.uri"), Some("http://shop/ping"));
-    assert_eq!(
-        jobs.notes,
-        ["application.yml:11: tracing is for Java processes and has no effect here"]
-    );
+    let (place, url) = jobs.history.unwrap();
+    assert_eq!(place.to_string(), "application.yml:13");
+    assert_eq!(url, "mysql://jane:p%40ss@db:3306/jobs");
+    assert!(jobs.notes.is_empty(), "{:?}", jobs.notes);
 }
 
 #[test]

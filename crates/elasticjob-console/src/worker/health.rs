@@ -27,7 +27,7 @@ pub(super) fn serve(listener: TcpListener, shown: Shown, metrics: Arc<Metrics>, 
         .route(
             "/metrics",
             get(|State(shown): State<Shown>| async move {
-                ([(header::CONTENT_TYPE, TEXT_FORMAT)], metrics.text(is_ready(&shown)))
+                ([(header::CONTENT_TYPE, TEXT_FORMAT)], page(&shown, &metrics))
             }),
         )
         .with_state(shown);
@@ -36,6 +36,12 @@ pub(super) fn serve(listener: TcpListener, shown: Shown, metrics: Arc<Metrics>, 
             tracing::error!(%error, "health is not told any more");
         }
     });
+}
+
+fn page(shown: &Shown, metrics: &Metrics) -> String {
+    let running = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    let history = running.as_ref().and_then(|running| running.recording());
+    metrics.text(running.as_ref().is_some_and(|running| running.is_ready()), history)
 }
 
 async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {

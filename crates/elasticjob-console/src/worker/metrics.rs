@@ -17,6 +17,7 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     execution::{Execution, Failure, Listener, Outcome, Ran},
+    history::{Counts, Recording, Worth},
     job::{JobName, Reason},
     registry::{SessionState, States},
     runtime::{Clock, Monotonic},
@@ -128,7 +129,7 @@ impl Metrics {
     }
 
     /// Everything, as Prometheus reads it.
-    pub(super) fn text(&self, is_ready: bool) -> String {
+    pub(super) fn text(&self, is_ready: bool, history: Option<&Recording>) -> String {
         let (jobs, now) = (self.lock(), self.clock.monotonic());
         let mut page = Page::default();
         page.head("elasticjob_build_info", "gauge", "Which version this is.");
@@ -204,6 +205,10 @@ impl Metrics {
                 &[("job_name", job.as_str())],
                 seconds,
             );
+        }
+        drop(jobs);
+        if let Some(history) = history {
+            page.history(history);
         }
         page.0
     }
@@ -345,6 +350,45 @@ fn place(outcome: &Outcome) -> usize {
 struct Page(String);
 
 impl Page {
+    /// What became of events, for each sink.
+    fn history(&mut self, history: &Recording) {
+        let counts = history.counts();
+        let mut series = |name: &str, kind: &str, help: &str, count: fn(&Counts) -> u64| {
+            let name = format!("elasticjob_history_{name}");
+            self.head(&name, kind, help);
+            for (sink, counts) in &counts {
+                self.line(&name, &[("sink", sink)], count(counts));
+            }
+        };
+        series("recorded_total", "counter", "Events that are kept.", |it| it.recorded);
+        series(
+            "spilled_total",
+            "counter",
+            "Events that went to a file to wait for the database.",
+            |it| it.spilled,
+        );
+        series(
+            "failures_total",
+            "counter",
+            "How often the database could not keep what it was given.",
+            |it| it.failures,
+        );
+        series("queued", "gauge", "Events that wait in memory.", |it| it.queued);
+        series("spill_bytes", "gauge", "Bytes that wait in a file.", |it| it.spill_bytes);
+        let name = "elasticjob_history_dropped_total";
+        self.head(
+            name,
+            "counter",
+            "Events that are lost because there was no room: output goes first, failures last.",
+        );
+        for (sink, counts) in &counts {
+            for worth in Worth::ALL {
+                let labels = [("sink", *sink), ("worth", worth.as_str())];
+                self.line(name, &labels, counts.dropped(worth));
+            }
+        }
+    }
+
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to text does not fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -401,7 +445,7 @@ mod tests {
         let metrics = Metrics::new(Arc::new(SystemClock));
         metrics.add(&late.shards[0].job);
         let says = |line: &str| {
-            let text = metrics.text(true);
+            let text = metrics.text(true, None);
             let line = line.replace("JOB", r#"job_name="settle \"all\"""#);
             assert!(text.lines().any(|said| said == line), "no {line} in\n{text}");
         };
@@ -437,6 +481,9 @@ mod tests {
         says("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
         says("elasticjob_registry_unanswered_total{request=\"write\"} 1");
         metrics.remove(&late.shards[0].job);
-        assert!(!metrics.text(true).contains("job_name"), "what is left is counted no longer");
+        assert!(
+            !metrics.text(true, None).contains("job_name"),
+            "what is left is counted no longer"
+        );
     }
 }

@@ -27,6 +27,7 @@ use std::{
 use elasticjob::{
     admin::Admin,
     execution::Supervisor,
+    history::Recorder,
     job::JobName,
     node::{Node, NodeError, Running},
     registry::RegistryUrl,
@@ -65,6 +66,8 @@ pub(crate) struct Worker {
     pub(crate) rights: Rights,
     pub(crate) labels: Option<String>,
     pub(crate) supervisor: Supervisor,
+    /// What happens is recorded by this.
+    pub(crate) history: Option<Recorder>,
     /// How long the registry may be away at the start.
     pub(crate) patience: Duration,
     /// Where to tell how it goes.
@@ -142,6 +145,9 @@ impl Worker {
             .through(|registry| Arc::new(Timed { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
+        }
+        if let Some(history) = &self.history {
+            node = node.history(history.clone());
         }
         for job in self.entries.iter().filter_map(|entry| terms.filed(entry)) {
             node = node.with(job);

@@ -24,9 +24,13 @@ pub(crate) struct Ended {
 /// The binary in an environment that says nothing.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
-    for variable in ["ELASTICJOB_REGISTRY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"] {
+    for variable in
+        ["ELASTICJOB_REGISTRY", "ELASTICJOB_HISTORY", "RUST_LOG", "NO_COLOR", "ELASTICJOB_ADDRESS"]
+    {
         command.env_remove(variable);
     }
+    // What tests run is no history of this machine's.
+    command.env("ELASTICJOB_HISTORY", "none");
     command
 }
 

@@ -30,6 +30,8 @@ pub struct Ask {
     pub shards: BTreeSet<u32>,
     /// What the job is given instead of its own parameter.
     pub parameter: Option<String>,
+    /// Who wants it, for the history.
+    pub by: Option<String>,
 }
 
 impl Trigger {
@@ -49,6 +51,7 @@ impl Trigger {
             at: text("at").and_then(|at| at.parse().ok()),
             shards,
             parameter: text("parameter").map(ToOwned::to_owned),
+            by: text("by").map(ToOwned::to_owned),
         })
     }
 
@@ -61,6 +64,7 @@ impl Trigger {
                 "at": ask.at.map(|at| at.to_string()),
                 "shards": ask.shards,
                 "parameter": ask.parameter,
+                "by": ask.by,
             }),
             Self::Cancel(shards) => json!({ "cancel": true, "shards": shards }),
         };
@@ -79,6 +83,7 @@ mod tests {
             at: Some("2026-11-15T06:36:07Z".parse().unwrap()),
             shards: BTreeSet::from([0, 2]),
             parameter: Some("2026-11".into()),
+            by: Some("ann".into()),
         };
         for trigger in
             [Trigger::Run(ask), Trigger::Run(Ask::default()), Trigger::Cancel(BTreeSet::from([1]))]

@@ -13,9 +13,13 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, Semaphore};
+use tracing::Span;
 
 use super::{failure::Failure, handler::Handler};
-use crate::job::{JobName, Shard};
+use crate::{
+    job::{JobName, Shard},
+    runtime::Carried,
+};
 
 /// Makes a job of a function that blocks. At most two shards for each processor run at once, unless
 /// [`threads`](Blocking::threads) says otherwise.
@@ -89,10 +93,11 @@ where
             }
         };
         let function = Arc::clone(&self.function);
+        let (span, carried) = (Span::current(), Carried::current());
         let ended = tokio::task::spawn_blocking(move || {
             // They belong to the thread, not to whoever waits for it.
             let _kept = (place, thread);
-            function(shard).map_err(Into::into)
+            carried.during(|| span.in_scope(|| function(shard).map_err(Into::into)))
         });
         match ended.await {
             Ok(result) => result,

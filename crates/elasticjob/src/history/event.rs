@@ -1,10 +1,10 @@
 //! What is remembered.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::job::{Attempt, FencingToken, JobName, RunId, Shard, ShardCount, TaskId};
+use crate::job::{Attempt, FencingToken, Invalid, JobName, RunId, Shard, ShardCount, TaskId};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,11 @@ impl AttemptId {
 
     /// The attempt with this number of a shard of a run, under the claim with this token.
     pub fn new(run: &RunId, item: u32, attempt: Attempt, token: FencingToken) -> Self {
-        let name = format!("{run}#{item}#{}#{token}", attempt.number);
+        Self::named(&format!("{run}#{item}#{}#{token}", attempt.number))
+    }
+
+    /// What else has a name of this kind: the same text, the same name.
+    pub(super) fn named(name: &str) -> Self {
         // FNV-1a: nobody chooses these names to collide, and it has to stay the same for ever.
         let hash =
             name.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {
@@ -54,6 +58,23 @@ impl fmt::Display for AttemptId {
         let hex = format!("{:032x}", self.0);
         let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
         f.write_str(&parts.join("-"))
+    }
+}
+
+impl FromStr for AttemptId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let hex = text.replace('-', "");
+        let wrong = || Invalid {
+            what: "attempt id".into(),
+            text: text.to_owned(),
+            problem: "it looks like a UUID".to_owned(),
+        };
+        if hex.len() != 32 || text.len() != 36 || hex.starts_with('+') {
+            return Err(wrong());
+        }
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| wrong())
     }
 }
 

@@ -7,13 +7,37 @@
 //! A run is one fire as the cluster executes it; it has shards; a shard has attempts. Every [`Event`] stands for itself: it says all there is to say
 //! about what it tells of, so that a sink can keep it without having seen what came before, twice as well as once, and in any order.
 
+#[cfg(feature = "history")]
+mod archive;
 mod event;
+#[cfg(feature = "otel")]
+mod otel;
+mod output;
+mod recorder;
 mod sink;
+#[cfg(feature = "history")]
+mod store;
+mod trace;
 
+#[cfg(feature = "otel")]
+pub use self::otel::Spans;
+#[cfg(feature = "log-capture")]
+pub use self::output::{Layer, layer};
+#[cfg(feature = "history")]
+pub use self::store::{
+    Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
+    Output, OutputLine, OutputPosition, Page, Percentiles, Pruned, Retention, Run, RunDetails,
+    RunFilter, RunState, Span, Store, StoreError, Trace, TraceFilter, default_path,
+};
 pub use self::{
     event::{
         AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
         StatusState, Why,
     },
+    recorder::{Counts, Recorder, Recording, Worth},
     sink::{Sink, SinkError},
+};
+pub(crate) use self::{
+    output::{Notebook, Notebooks},
+    trace::trace,
 };

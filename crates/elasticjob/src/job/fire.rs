@@ -20,17 +20,26 @@ pub struct Fire {
     pub due_at: Timestamp,
     /// The run this becomes.
     pub run: RunId,
+    /// Who triggered it, if somebody did and is known.
+    pub triggered_by: Option<String>,
 }
 
 impl Fire {
     /// The schedule says so.
     pub fn scheduled(job: JobName, due_at: Timestamp) -> Self {
-        Self { run: RunId::scheduled(job.clone(), due_at), job, due_at }
+        Self { run: RunId::scheduled(job.clone(), due_at), job, due_at, triggered_by: None }
     }
 
     /// Somebody says so.
     pub fn triggered(job: JobName, due_at: Timestamp, run: RunId) -> Self {
-        Self { job, due_at, run }
+        Self { job, due_at, run, triggered_by: None }
+    }
+
+    /// The same, and who said so.
+    #[must_use]
+    pub fn by(mut self, who: Option<String>) -> Self {
+        self.triggered_by = who;
+        self
     }
 }
 
@@ -256,6 +265,8 @@ pub struct Shard {
     pub due_at: Timestamp,
     /// Grows with every claim of this shard.
     pub token: FencingToken,
+    /// Who triggered the run, if somebody did and is known. Whoever takes it over from a dead instance does not know.
+    pub triggered_by: Option<String>,
     cancel: Uncompared,
 }
 
@@ -285,6 +296,7 @@ impl Shard {
             job_parameter: job.parameter.clone(),
             due_at: fire.due_at,
             token,
+            triggered_by: fire.triggered_by.clone(),
             cancel: Uncompared::default(),
         }
     }

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
-    address, error::NodeError, identity::Identity, job::NodeJob, running::Running,
-    supervision::Supervision, timer::Timer, worker::Shared,
+    address, chronicle::Chronicle, error::NodeError, identity::Identity, job::NodeJob,
+    running::Running, supervision::Supervision, timer::Timer, worker::Shared,
 };
 use crate::{
     coordination::{
@@ -14,6 +14,7 @@ use crate::{
         sharding::{Dealer, Dealers},
     },
     execution::{Alerts, IntoWork, Output, Supervisor, Ways},
+    history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
     runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
@@ -54,6 +55,7 @@ pub struct Node {
     dealers: Dealers,
     output: Arc<dyn Output>,
     between: Between,
+    history: Option<Recorder>,
     supervisor: Option<Supervisor>,
     flaws: Flaws,
     jobs: Vec<NodeJob>,
@@ -92,6 +94,7 @@ impl Node {
             dealers: Dealers::default(),
             output: Arc::new(()),
             between: Box::new(|registry| registry),
+            history: None,
             supervisor: None,
             flaws: Flaws::default(),
             jobs: Vec::new(),
@@ -226,6 +229,13 @@ impl Node {
         self
     }
 
+    /// Records what happens: which shard ran where, why, how it ended, what it printed. Without, nothing is recorded, and it costs nothing.
+    #[must_use]
+    pub fn history(mut self, recorder: Recorder) -> Self {
+        self.history = Some(recorder);
+        self
+    }
+
     /// Leaves precautions out, so that a simulation can be shown to notice.
     #[cfg(feature = "testing")]
     #[must_use]
@@ -278,6 +288,15 @@ impl Node {
         let timer = Timer::new(Arc::clone(&self.clock));
         let mut posts = Tasks::new();
         let alerts = Alerts::start(Ways::default(), &mut posts);
+        let mut scribes = Tasks::new();
+        let mut recording = None;
+        let mut chronicle = Chronicle::default();
+        if let Some(recorder) = self.history {
+            let (max_output, is_traced) = (recorder.max_output(), recorder.is_traced());
+            let started = recorder.start(&self.clock, &self.randomness, &mut scribes);
+            chronicle = Chronicle::new(started.clone(), max_output, is_traced, &self.clock);
+            recording = Some(started);
+        }
         let shared = Arc::new(Shared {
             registry,
             timer,
@@ -290,12 +309,13 @@ impl Node {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,
             alerts,
-            output: self.output,
+            output: chronicle.output(self.output),
+            chronicle,
             supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
             stop: Cancel::new(),
         });
-        Running::start(shared, posts, self.jobs).await
+        Running::start(shared, posts, (recording, scribes), self.jobs).await
     }
 
     /// Joins every job and runs until the process is asked to stop (SIGTERM or ctrl-C); then drains.

@@ -10,6 +10,7 @@
 mod address;
 mod builder;
 mod busy;
+mod chronicle;
 mod declared;
 mod error;
 mod fresh;

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{busy::Busy, once::Once};
+use super::{busy::Busy, chronicle::Chronicle, once::Once};
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -35,6 +35,7 @@ pub(super) struct Run {
     pub(super) once: Once,
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
+    pub(super) chronicle: Chronicle,
     pub(super) busy: Busy,
     pub(super) cancel: Cancel,
     pub(super) flaws: Flaws,
@@ -84,7 +85,12 @@ impl Run {
         let session = self.registry.session();
         match self.claims.claim(request).await {
             Ok(claimed) => self.execute(claimed, &session, reason, &cancel, once).await,
-            Err(Refused::Nothing) => End::Nothing,
+            Err(Refused::Nothing) => {
+                if reason == Reason::Due {
+                    self.chronicle.nothing(&fire.run, &self.task(&fire, Vec::new()));
+                }
+                End::Nothing
+            }
             Err(Refused::Registry(error)) if error.is_outage() => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
                 End::OutOfReach
@@ -132,6 +138,7 @@ impl Run {
         if let Some(left_out) = schedule.missed(last, until, SignedDuration::MAX) {
             let Missed { first, last, count } = left_out;
             self.listeners.missed(&self.job.name, count);
+            self.chronicle.left_out(&self.job.name, (first, last, count as u64));
             tracing::warn!(job = %self.job.name, count, %first, %last, "due while nobody was there, and left out; hint: elasticjob.catch.up says what is to run");
         }
         let mut end = End::Nothing;
@@ -166,7 +173,11 @@ impl Run {
             return End::OutOfReach;
         }
         tracing::info!(job = %fire.job, run = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
-        let task = TaskId { job: fire.job.clone(), items, instance: self.instance.clone() };
+        let task = self.task(fire, items);
+        // As the ancestor has it: what makes up for a missed fire is part of the run before.
+        if reason != Reason::Misfire {
+            self.chronicle.staged(&fire.run, &task);
+        }
         let shards: Vec<(Shard, Guard)> = claimed
             .shards
             .iter()
@@ -180,8 +191,12 @@ impl Run {
             .collect();
         let plain: Vec<Shard> = shards.iter().map(|(shard, _)| shard.clone()).collect();
         let execution = Execution::new(task, fire.run.clone(), plain);
+        self.chronicle.runs(&fire.run, &execution.task);
         let running = async {
-            let mut handler = self.work.prepare(&self.setting(session));
+            let mut handler = self
+                .work
+                .prepare(&self.setting(session))
+                .map(|handler| self.chronicle.over(handler));
             if let Err(failure) = self.listeners.before(&execution).await
                 && let Verdict::Throw(thrown) = self.tell(fire, &failure)
             {
@@ -206,6 +221,7 @@ impl Run {
             ran = running => ran,
             () = self.keep_lease(session, cancel) => unreachable!("it keeps the lease as long as something runs"),
         };
+        self.chronicle.ran(&fire.run, &execution.task, &ran);
         let mut ended = Vec::new();
         for (ran, claim) in ran.iter().zip(&claimed.shards) {
             tracing::info!(job = %fire.job, run = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
@@ -217,6 +233,10 @@ impl Run {
         }
         self.release(fire, ended).await;
         End::Ran
+    }
+
+    fn task(&self, fire: &Fire, items: Vec<u32>) -> TaskId {
+        TaskId { job: fire.job.clone(), items, instance: self.instance.clone() }
     }
 
     async fn release(&self, fire: &Fire, ended: Vec<(u32, Ended)>) {

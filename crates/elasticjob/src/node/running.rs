@@ -16,6 +16,7 @@ use super::{
     worker::{Said, Shared, Worker},
 };
 use crate::{
+    history::Recording,
     job::{Job, JobName},
     registry::{Registry, Session},
     runtime::{Cancel, CancelReason, Tasks},
@@ -27,6 +28,12 @@ const AT_ONCE: usize = 128;
 /// How long alerts that wait may take to be delivered when the node stops.
 const LAST_POST: Duration = Duration::from_secs(10);
 
+/// How long history that waits may take to be kept when the node stops; what is not waits in its file.
+const LAST_PAGES: Duration = Duration::from_secs(10);
+
+/// How long putting it there may take.
+const MOMENT: Duration = Duration::from_secs(2);
+
 /// How long leaving a job may take after the last of its runs has ended.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -36,6 +43,9 @@ pub struct Running {
     workers: Mutex<BTreeMap<JobName, Place>>,
     /// Carries alerts.
     posts: Tasks,
+    recording: Option<Recording>,
+    /// Carry events to sinks.
+    scribes: Tasks,
     // After the workers, so that they are told until the end.
     _clockwork: Tasks,
 }
@@ -58,12 +68,21 @@ impl Running {
     pub(super) async fn start(
         shared: Arc<Shared>,
         posts: Tasks,
+        (recording, scribes): (Option<Recording>, Tasks),
         jobs: Vec<NodeJob>,
     ) -> Result<Self, NodeError> {
         let mut clockwork = Tasks::new();
         clockwork.spawn(shared.timer.clone().run());
+        clockwork.spawn(shared.chronicle.clone().tell());
         clockwork.spawn(fresh::keep(Arc::clone(&shared.registry), Arc::clone(&shared.clock)));
-        let running = Self { shared, workers: Mutex::default(), posts, _clockwork: clockwork };
+        let running = Self {
+            shared,
+            workers: Mutex::default(),
+            posts,
+            recording,
+            scribes,
+            _clockwork: clockwork,
+        };
         // Many at once: a thousand jobs join in the time of a few round trips, and not in the memory of a thousand.
         let mut joining =
             stream::iter(jobs.into_iter().map(|job| running.add(job))).buffer_unordered(AT_ONCE);
@@ -182,6 +201,11 @@ impl Running {
         self.shared.stop.cancel(CancelReason::ShuttingDown);
     }
 
+    /// What becomes of the history, if the node [has one](super::Node::history).
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
+    }
+
     /// Starts nothing new, lets what runs finish, leaves every job, and ends the session.
     pub async fn stop(self) {
         self.wind_down();
@@ -199,8 +223,16 @@ impl Running {
         let registry = Arc::clone(&self.shared.registry);
         // Nobody is left to write alerts: those that wait are delivered.
         drop(self.shared);
-        if !self.posts.finish(LAST_POST).await {
+        if let Some(recording) = &self.recording {
+            recording.close(LAST_PAGES);
+        }
+        let (posted, written) =
+            tokio::join!(self.posts.finish(LAST_POST), self.scribes.finish(LAST_PAGES + MOMENT));
+        if !posted {
             tracing::error!("some alerts could not be delivered in time");
+        }
+        if !written {
+            tracing::error!("some of the history could not be kept in time");
         }
         registry.close().await;
     }

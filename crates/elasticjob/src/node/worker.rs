@@ -13,6 +13,7 @@ use tokio::{
 
 use super::{
     busy::Busy,
+    chronicle::Chronicle,
     identity::Identity,
     job::NodeJob,
     once::Once,
@@ -32,7 +33,8 @@ use crate::{
     },
     execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
     job::{
-        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, ThreadPool,
+        Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
+        ThreadPool,
     },
     registry::{self, Registry},
     runtime::{Cancel, CancelReason, Clock, Randomness},
@@ -62,6 +64,7 @@ pub(super) struct Shared {
     pub(super) alerts: Alerts,
     /// Who keeps what scripts print.
     pub(super) output: Arc<dyn Output>,
+    pub(super) chronicle: Chronicle,
     pub(super) supervision: Supervision,
     /// Precautions left out, in a simulation.
     pub(super) flaws: Flaws,
@@ -297,9 +300,15 @@ impl Worker {
                         todo.due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it runs right after");
+                        self.shared.chronicle.misfired(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
+                            job: job.name.clone(),
+                            items: life.busy.shards().into_iter().collect(),
+                            instance: member.id().clone(),
+                        });
                     } else {
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it is left out");
                         self.listeners.missed(&job.name, 1);
+                        self.shared.chronicle.skipped(&job.name, due_at);
                     }
                 }
                 Some(ended) = life.runs.join_next_with_id() => {
@@ -343,7 +352,7 @@ impl Worker {
             Task::Ask(ask) => {
                 let at = ask.at.unwrap_or_else(|| self.shared.clock.now());
                 let id = ask.run.unwrap_or_else(|| RunId::triggered(self.shared.randomness.bits()));
-                let fire = Fire::triggered(job.name.clone(), at, id);
+                let fire = Fire::triggered(job.name.clone(), at, id).by(ask.by);
                 let run = match ask.parameter {
                     Some(parameter) => {
                         let job = Job::clone(&run.job).parameter(parameter);
@@ -397,7 +406,7 @@ impl Worker {
         let around = Surroundings {
             clock: Arc::clone(&self.shared.clock),
             dice: Arc::new(move || randomness.fraction()),
-            observer: Arc::new(()),
+            observer: self.shared.chronicle.observer(),
         };
         Arc::new(Runner::new(around, ThreadPool::of(job).limit(self.shared.processors)))
     }
@@ -422,6 +431,7 @@ impl Worker {
             once: self.once.clone(),
             alerts: self.shared.alerts.clone(),
             output: Arc::clone(&self.shared.output),
+            chronicle: self.shared.chronicle.clone(),
             busy: life.busy.clone(),
             cancel: cancel.clone(),
             flaws: self.shared.flaws,

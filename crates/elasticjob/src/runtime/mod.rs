@@ -3,10 +3,12 @@
 //! Everybody may name this room; it names nobody.
 
 mod cancel;
+mod carried;
 mod clock;
 mod random;
 mod tasks;
 
+pub(crate) use self::carried::Carried;
 pub use self::{
     cancel::{Cancel, CancelReason},
     clock::{Clock, Monotonic, SystemClock},

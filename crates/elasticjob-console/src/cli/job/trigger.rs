@@ -1,6 +1,6 @@
 //! "Run now", and "stop that": `trigger`, `cancel`.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, env, time::Duration};
 
 use elasticjob::{coordination::trigger::Ask, job::JobName};
 use serde_json::json;
@@ -57,6 +57,7 @@ impl Trigger {
             at: self.at.as_deref().map(instant).transpose()?,
             shards: self.shards.iter().copied().collect(),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
+            by: Some(user()),
         };
         let shards = ask.shards.clone();
         Site::visit(global, None, async |site| {
@@ -91,6 +92,13 @@ impl Trigger {
             Awaited::verdict(job, &ended, self.timeout)
         })
     }
+}
+
+/// Who is at the keyboard, by the name the system knows, else by number.
+fn user() -> String {
+    let said = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
+    let number = || rustix::process::getuid().as_raw().to_string();
+    said("SUDO_USER").or_else(|| said("USER")).or_else(|| said("LOGNAME")).unwrap_or_else(number)
 }
 
 impl Cancel {

@@ -1,0 +1,106 @@
+//! What a fire costs, without a history and with one.
+//!
+//! The same jobs, all due every second, on a registry in memory, so that nothing but this process works. What is compared is the processor's time for each fire,
+//! both ways in turn. Counts are asserted: everything that happens is recorded, and nothing is dropped.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use elasticjob::{
+    history::{Event, Recorder, Sink, SinkError, Worth},
+    job::{Job, Shard},
+    node::Node,
+    registry::memory::MemoryServer,
+    runtime::SystemClock,
+};
+
+use crate::{BoxError, say, stopwatch::Stopwatch};
+
+const JOBS: usize = 250;
+const SHARDS: u32 = 4;
+/// How long each way is looked at, and how often.
+const SPAN: Duration = Duration::from_secs(5);
+const ROUNDS: usize = 3;
+
+/// Counts what it is given.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+#[async_trait]
+impl Sink for Counting {
+    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+        self.0.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// What one look saw.
+struct Seen {
+    shards: u64,
+    busy: Duration,
+    kept: u64,
+    dropped: u64,
+}
+
+/// Runs it; `true` when every bar was met.
+pub(crate) async fn run() -> Result<bool, BoxError> {
+    say(&format!(
+        "{JOBS} jobs of {SHARDS} shards, all due every second, on a registry in memory\n"
+    ));
+    let mut ways = [Duration::ZERO, Duration::ZERO];
+    let mut fires = [0.0, 0.0];
+    let mut is_complete = true;
+    for _ in 0..ROUNDS {
+        for (way, with_history) in [false, true].into_iter().enumerate() {
+            let seen = look(with_history).await?;
+            ways[way] += seen.busy;
+            #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+            let count = seen.shards as f64 / f64::from(SHARDS);
+            fires[way] += count;
+            // A beginning and an end for each shard, three traces for each fire.
+            let expected = seen.shards * 2 + seen.shards / u64::from(SHARDS) * 3;
+            is_complete &= !with_history || (seen.dropped == 0 && seen.kept >= expected);
+        }
+    }
+    let [without, with] = [0, 1].map(|way| ways[way].as_secs_f64() * 1e6 / fires[way]);
+    say(&format!("{:<34}{without:>10.0} µs", "a fire without history"));
+    say(&format!("{:<34}{with:>10.0} µs   {:.2} times", "a fire with history", with / without));
+    if !is_complete {
+        say("MISSED  not everything that happened was recorded");
+    }
+    Ok(is_complete)
+}
+
+async fn look(with_history: bool) -> Result<Seen, BoxError> {
+    let server = MemoryServer::new(Arc::new(SystemClock));
+    let registry = server.join("bench".parse()?).await?;
+    let (ran, sink) = (Arc::new(AtomicU64::new(0)), Arc::new(Counting::default()));
+    let mut node = Node::on(Arc::new(registry)).address(std::net::Ipv4Addr::LOCALHOST);
+    if with_history {
+        node = node.history(Recorder::new().sink("counting", Arc::clone(&sink) as Arc<dyn Sink>));
+    }
+    for number in 0..JOBS {
+        let job = Job::named(&format!("job-{number}"))?.cron("* * * * * ?")?.shards(SHARDS);
+        let ran = Arc::clone(&ran);
+        node = node.job(job, move |_: Shard| {
+            ran.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<(), std::io::Error>(()) }
+        });
+    }
+    let running = node.start().await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (before, stopwatch) = (ran.load(Ordering::Relaxed), Stopwatch::start());
+    tokio::time::sleep(SPAN).await;
+    let (shards, busy) = (ran.load(Ordering::Relaxed) - before, stopwatch.busy());
+    let counts = running.recording().map(|recording| recording.counts()[0].1);
+    let dropped =
+        counts.map_or(0, |counts| Worth::ALL.into_iter().map(|worth| counts.dropped(worth)).sum());
+    running.stop().await;
+    Ok(Seen { shards, busy, kept: sink.0.load(Ordering::Relaxed), dropped })
+}

@@ -1,0 +1,418 @@
+//! `elasticjob history`
+
+use std::{fmt::Write as _, num::NonZeroU32, time::Duration};
+
+use clap::Subcommand;
+use elasticjob::{
+    history::{
+        Cursor, Execution, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention,
+        RunDetails, RunFilter, RunState, Span, Store, default_path,
+    },
+    runtime::{Clock, SystemClock},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Global,
+    run::span,
+    site::{asynchronously, instant, or_dash, value},
+};
+use crate::{
+    error::{Code, Error},
+    output::{self, Format, Table, harmless},
+};
+
+/// How long to wait for what is printed next.
+const PAUSE: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum History {
+    /// Lists runs, newest first
+    List(List),
+    /// Shows a run: its shards, their attempts, what went wrong
+    Show(Show),
+    /// Prints what a run printed
+    Logs(Logs),
+    /// Forgets what is old
+    Prune(Prune),
+}
+
+/// Which database.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Place {
+    /// Where history is kept: sqlite:FILE, postgres://… or mysql://…; without, in the file that `run` and `dev` keep it in
+    // The URL may hold a password, so the help does not show what the variable says.
+    #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true)]
+    history: Option<String>,
+}
+
+impl Place {
+    /// What was said, else the usual file.
+    pub(crate) fn url(&self) -> Result<HistoryUrl, Error> {
+        match self.history.as_deref().filter(|url| !url.is_empty()) {
+            Some(url) => Ok(url.parse()?),
+            None => default_path().map(HistoryUrl::sqlite).ok_or_else(|| {
+                Error::bad_input("there is no home to find history in; hint: say --history URL")
+            }),
+        }
+    }
+
+    /// Asks what is there. A file that is not there is not made.
+    async fn open(&self) -> Result<Store, Error> {
+        let url = self.url()?;
+        if url.file().is_some_and(|file| !file.exists()) {
+            let hint = "`elasticjob run` and `elasticjob dev` write it; another place is said with --history URL";
+            return Err(Error::new(Code::NotFound, format!("there is no {url}; hint: {hint}")));
+        }
+        Ok(Store::open(&url).await?)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+    /// Only of this job
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Only what stands so: running, done, failed or cancelled
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+    /// Only what was wanted by: schedule or trigger
+    #[arg(long, value_name = "SOURCE", value_parser = ["schedule", "trigger"])]
+    source: Option<String>,
+    /// Only what this instance had a part in
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// Only what began since then: 2h, 7d, or an instant
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Only what began before then: 2h, 7d, or an instant
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// From where the last page ended
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+    /// Every execution of a shard for itself, as the ancestor's console lists them
+    #[arg(long, conflicts_with_all = ["source", "instance"])]
+    executions: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    place: Place,
+    /// Which run, for example settle/1774785600000
+    #[arg(value_name = "RUN")]
+    run: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Logs {
+    #[command(flatten)]
+    place: Place,
+    /// Which run, for example settle/1774785600000
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Only of this shard
+    #[arg(long, value_name = "N")]
+    shard: Option<u32>,
+    /// Go on until the run has ended
+    #[arg(long)]
+    follow: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Prune {
+    #[command(flatten)]
+    place: Place,
+    /// Forget runs that began longer ago
+    #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = age)]
+    age: Duration,
+    /// Forget runs that failed, and began longer ago
+    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = age)]
+    failures_age: Duration,
+    /// Keep so many runs of each job, and as many that failed
+    #[arg(long, value_name = "COUNT", default_value = "1000")]
+    runs: NonZeroU32,
+    /// Forget what others wrote into ElasticJob's tables, too
+    #[arg(long)]
+    foreign: bool,
+}
+
+impl History {
+    pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
+        asynchronously(async {
+            match self {
+                Self::List(list) if list.executions => list.executions(global).await,
+                Self::List(list) => list.runs(global).await,
+                Self::Show(show) => show.run(global).await,
+                Self::Logs(logs) => logs.run(global).await,
+                Self::Prune(prune) => prune.run(global).await,
+            }
+        })
+    }
+}
+
+impl List {
+    async fn runs(&self, global: &Global) -> Result<(), Error> {
+        let filter = RunFilter {
+            job: self.job.clone(),
+            state: self.state()?,
+            instance: self.instance.clone(),
+            source: self.source.clone(),
+            span: self.span()?,
+            after: self.after.as_deref().map(str::parse).transpose()?,
+            limit: Some(self.limit as usize),
+        };
+        let page = self.place.open().await?.runs(&filter).await?;
+        let mut table =
+            Table::new(["RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "FAILURE"]);
+        for run in &page.rows {
+            let total = run.sharding_total_count.unwrap_or(run.shards);
+            table.row([
+                run.run_id.clone(),
+                run.job_name.clone(),
+                run.state.as_str().to_owned(),
+                instant(run.started_at),
+                millis(run.duration_ms),
+                millis(run.lateness_ms),
+                format!("{}/{total}", run.done),
+                first_line(run.failure.as_deref()),
+            ]);
+        }
+        output::print(global.output, &table, &value(&page.rows)?)?;
+        more(page.next.as_ref());
+        Ok(())
+    }
+
+    async fn executions(&self, global: &Global) -> Result<(), Error> {
+        let success = match self.state()? {
+            None => None,
+            Some(RunState::Done) => Some(true),
+            Some(RunState::Failed) => Some(false),
+            Some(_) => {
+                return Err(Error::bad_input(
+                    "an execution is done or failed; hint: --state failed",
+                ));
+            }
+        };
+        let filter = ExecutionFilter {
+            job: self.job.clone(),
+            ip: None,
+            success,
+            span: self.span()?,
+            after: self.after.as_deref().map(str::parse).transpose()?,
+            limit: Some(self.limit as usize),
+        };
+        let page = self.place.open().await?.executions(&filter).await?;
+        let mut table = Table::new([
+            "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+        ]);
+        for execution in &page.rows {
+            table.row([
+                execution.job_name.clone(),
+                execution.sharding_item.to_string(),
+                execution.ip.clone(),
+                execution.execution_source.clone(),
+                outcome(execution),
+                instant(execution.start_time),
+                millis(execution.duration_ms),
+                first_line(execution.failure_cause.as_deref()),
+            ]);
+        }
+        output::print(global.output, &table, &value(&page.rows)?)?;
+        more(page.next.as_ref());
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Option<RunState>, Error> {
+        Ok(self.state.as_deref().map(str::parse).transpose()?)
+    }
+
+    fn span(&self) -> Result<Span, Error> {
+        let when = |text: &Option<String>| text.as_deref().map(moment).transpose();
+        Ok(Span { since: when(&self.since)?, until: when(&self.until)? })
+    }
+}
+
+impl Show {
+    async fn run(&self, global: &Global) -> Result<(), Error> {
+        let store = self.place.open().await?;
+        let details = found(&store, &self.run).await?;
+        let mut about = Table::new(["FACT", "VALUE"]);
+        for (what, text) in facts(&details) {
+            about.row([what.to_owned(), text]);
+        }
+        let mut shards = Table::new([
+            "SHARD", "ATTEMPT", "REASON", "INSTANCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+        ]);
+        for execution in &details.executions {
+            shards.row([
+                execution.sharding_item.to_string(),
+                execution.attempt.map_or("-".to_owned(), |number| number.to_string()),
+                execution.reason.clone().unwrap_or_else(|| execution.execution_source.clone()),
+                execution.instance.clone().unwrap_or_else(|| execution.ip.clone()),
+                outcome(execution),
+                instant(execution.start_time),
+                millis(execution.duration_ms),
+                first_line(execution.failure_cause.as_deref()),
+            ]);
+        }
+        output::print_all(global.output, &[about, shards], &value(&details)?)
+    }
+}
+
+impl Logs {
+    async fn run(&self, global: &Global) -> Result<(), Error> {
+        let store = self.place.open().await?;
+        let mut position = OutputPosition::default();
+        let mut all = Vec::new();
+        loop {
+            // Asked before the output is read: what is printed to the end is read then.
+            let is_running = found(&store, &self.run).await?.run.state == RunState::Running;
+            loop {
+                let output = store.output(&self.run, self.shard, &position).await?;
+                position = output.position;
+                if self.follow || global.output == Format::Table {
+                    output::write(lines(global.output, &output.lines)?.as_bytes())?;
+                } else {
+                    all.extend(output.lines);
+                }
+                if !output.more {
+                    break;
+                }
+            }
+            if !self.follow || !is_running {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        if self.follow || global.output == Format::Table {
+            return Ok(());
+        }
+        output::print_all(global.output, &[], &value(&all)?)
+    }
+}
+
+impl Prune {
+    async fn run(&self, global: &Global) -> Result<(), Error> {
+        let mut retention = Retention::default();
+        retention.age = self.age;
+        retention.failures_age = self.failures_age;
+        retention.runs_per_job = self.runs;
+        retention.foreign = self.foreign;
+        let pruned = self.place.open().await?.prune(&retention, SystemClock.now()).await?;
+        let mut sentence =
+            format!("{} runs and {} missed fires are forgotten", pruned.runs, pruned.missed);
+        if self.foreign {
+            let _ = write!(sentence, ", and {} rows of others", pruned.foreign);
+        }
+        output::done(global.output, &sentence, &value(&pruned)?)
+    }
+}
+
+/// The run, or where to look for others.
+async fn found(store: &Store, run: &str) -> Result<RunDetails, Error> {
+    store.run(run).await?.ok_or_else(|| {
+        let hint = "elasticjob history list shows runs; old ones are forgotten after a while";
+        Error::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
+    })
+}
+
+/// What there is to say about a run, one thing a line.
+fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
+    let run = &details.run;
+    let source = match (&run.source, &run.triggered_by) {
+        (Some(source), Some(by)) => format!("{source}, by {by}"),
+        (source, _) => or_dash(source.as_deref()),
+    };
+    let mut facts = vec![
+        ("run", run.run_id.clone()),
+        ("job", run.job_name.clone()),
+        ("state", run.state.as_str().to_owned()),
+        ("source", source),
+        ("due", instant(run.due_at)),
+        ("started", instant(run.started_at)),
+        ("ended", instant(run.ended_at)),
+        ("took", millis(run.duration_ms)),
+        ("late", millis(run.lateness_ms)),
+    ];
+    if let Some(trace) = &run.trace_id {
+        facts.push(("trace", trace.clone()));
+    }
+    if let Some(failure) = &run.failure {
+        facts.push(("failure", failure.clone()));
+    }
+    facts
+}
+
+/// Lines for people, or one object a line for programs that follow.
+fn lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
+    let mut text = String::new();
+    for line in lines {
+        if format == Format::Table {
+            let at = line.at.map_or("-".to_owned(), |at| at.strftime("%H:%M:%S%.3f").to_string());
+            let OutputLine { sharding_item, stream, text: printed, .. } = line;
+            let _ = writeln!(text, "{at} {sharding_item} {stream:<6} {}", harmless(printed));
+        } else {
+            let _ = writeln!(text, "{}", value(line)?);
+        }
+    }
+    Ok(text)
+}
+
+/// How an execution stands; the ancestor says only whether it succeeded.
+fn outcome(execution: &Execution) -> String {
+    let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
+    match (&execution.outcome, execution.success, has_ended) {
+        (Some(outcome), ..) => outcome.clone(),
+        (None, true, _) => "done".to_owned(),
+        (None, false, true) => "failed".to_owned(),
+        (None, false, false) => "running".to_owned(),
+    }
+}
+
+fn more(next: Option<&Cursor>) {
+    if let Some(next) = next {
+        output::say(&format!("there is more: --after '{next}'"));
+    }
+}
+
+fn first_line(text: Option<&str>) -> String {
+    or_dash(text.and_then(|text| text.lines().find(|line| !line.trim().is_empty())))
+}
+
+/// Milliseconds for people.
+fn millis(millis: Option<i64>) -> String {
+    match millis {
+        None => "-".to_owned(),
+        Some(millis) if millis < 10_000 => format!("{millis}ms"),
+        Some(millis) => format!("{:#}", SignedDuration::from_secs(millis / 1000)),
+    }
+}
+
+/// A moment: so long ago, or an instant.
+fn moment(text: &str) -> Result<Timestamp, Error> {
+    if let Ok(age) = age(text) {
+        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+        return Ok(SystemClock.now().checked_sub(age).unwrap_or(Timestamp::MIN));
+    }
+    text.parse().map_err(|_| {
+        Error::bad_input(format!(
+            "{text:?} is no moment; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
+        ))
+    })
+}
+
+/// A span that may be days.
+fn age(text: &str) -> Result<Duration, String> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
+    match days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
+        Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        _ => span(text).map_err(|_| "a number and s, m, h or d, for example 12h or 30d".to_owned()),
+    }
+}

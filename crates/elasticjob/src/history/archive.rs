@@ -1,0 +1,72 @@
+//! A database that may not be there yet, and is tidied now and then.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use super::{
+    event::Event,
+    sink::{Sink, SinkError},
+    store::{HistoryUrl, Retention, Store, StoreError},
+};
+use crate::runtime::{Clock, Randomness};
+
+/// About how often what is old is forgotten. Every process does it, each at a time of its own: whoever comes second finds nothing left to do.
+const TIDY: Duration = Duration::from_hours(1);
+
+/// A [`Store`] that is opened when something is to be kept, and tried again while it cannot be: a process starts, and its jobs run, while its
+/// database is down.
+#[derive(Debug)]
+pub(super) struct Archive {
+    url: HistoryUrl,
+    store: OnceCell<Store>,
+}
+
+impl Archive {
+    pub(super) fn new(url: HistoryUrl) -> Self {
+        Self { url, store: OnceCell::new() }
+    }
+
+    async fn store(&self) -> Result<&Store, StoreError> {
+        self.store.get_or_try_init(|| Store::open(&self.url)).await
+    }
+
+    /// Forgets what is not to be kept, for ever.
+    pub(super) async fn tidy(
+        self: Arc<Self>,
+        retention: Retention,
+        clock: Arc<dyn Clock>,
+        randomness: Arc<dyn Randomness>,
+    ) {
+        loop {
+            let pause = TIDY.mul_f64(0.5 + randomness.fraction());
+            clock.sleep_until(clock.monotonic() + pause).await;
+            let pruned = match self.store().await {
+                Ok(store) => store.prune(&retention, clock.now()).await,
+                Err(error) => Err(error),
+            };
+            match pruned {
+                Ok(pruned) if pruned.runs + pruned.missed + pruned.foreign > 0 => {
+                    tracing::info!(
+                        runs = pruned.runs,
+                        missed = pruned.missed,
+                        "old history is forgotten"
+                    );
+                }
+                Ok(_) => {}
+                // That it cannot be kept is said elsewhere.
+                Err(error) => {
+                    tracing::debug!(%error, "old history could not be forgotten this time");
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Archive {
+    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+        self.store().await?.keep(batch).await
+    }
+}

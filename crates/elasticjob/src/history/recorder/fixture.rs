@@ -1,0 +1,95 @@
+//! Events for tests.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::{
+    history::{
+        AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
+        StatusState, Why,
+    },
+    job::{Attempt, FencingToken, Fire, Job, Reason, Shard},
+};
+
+/// A run of a job of one shard, by number.
+pub(super) fn shard(number: i64) -> Shard {
+    let job = Job::named("settle").unwrap();
+    let due_at = Timestamp::from_second(1_773_828_000 + number).unwrap();
+    let fire = Fire::scheduled(job.name.clone(), due_at);
+    let task = "settle@-@0@-@READY@-@10.0.0.7@-@4711".parse().unwrap();
+    Shard::of(&job, &fire, task, 0, FencingToken::new(100 + number))
+}
+
+pub(super) fn begin(number: i64) -> Arc<Started> {
+    let shard = shard(number);
+    Arc::new(Started::of(&shard, Source::Schedule, "host".into(), shard.due_at))
+}
+
+pub(super) fn started(number: i64) -> Event {
+    Event::Started(begin(number))
+}
+
+pub(super) fn done(number: i64) -> Event {
+    let started = begin(number);
+    Event::Ended(Ended { at: started.at, started, ending: Ending::Done })
+}
+
+pub(super) fn failed(number: i64) -> Event {
+    let started = begin(number);
+    Event::Ended(Ended { at: started.at, started, ending: Ending::Failed("no".into()) })
+}
+
+pub(super) fn printed(number: i64, part: u32, text: &str) -> Event {
+    let shard = shard(number);
+    Event::Printed(Printed {
+        id: AttemptId::of(&shard),
+        run: shard.run.clone(),
+        item: 0,
+        part,
+        lines: vec![Line { at: shard.due_at, stream: "stdout", text: text.into() }],
+    })
+}
+
+pub(super) fn one_of_each() -> Vec<Event> {
+    let plain = shard(3);
+    let retry = plain.clone().attempt(Attempt::FIRST.next(Reason::Retry));
+    let source = Source::Trigger { by: Some("ann \"the\" admin\n".into()) };
+    let started = Started {
+        trace: Some("0af7651916cd43dd8448eb211c80319c".into()),
+        ..Started::of(&retry, source, "主机".into(), plain.due_at)
+    };
+    let started = Arc::new(started);
+    let at = plain.due_at;
+    let mut events = vec![Event::Started(Arc::clone(&started))];
+    let endings = [
+        Ending::Done,
+        Ending::Failed("two\nlines".into()),
+        Ending::TimedOut("took longer than 1s".into()),
+        Ending::Cancelled("cancelled".into()),
+        Ending::Fenced,
+    ];
+    events.extend(
+        endings.map(|ending| Event::Ended(Ended { started: Arc::clone(&started), at, ending })),
+    );
+    events.push(Event::Status(Status {
+        run: plain.run.clone(),
+        task: plain.task.clone(),
+        state: StatusState::Error,
+        message: "{0=no}".into(),
+        at,
+    }));
+    let job = plain.job.clone();
+    events.push(Event::Missed(Missed {
+        job,
+        first: at,
+        last: at,
+        count: 1,
+        why: Why::NobodyThere,
+        at,
+    }));
+    events.push(printed(3, 0, "tab\there"));
+    let id = AttemptId::of(&plain);
+    events.push(Event::Cut(Cut { id, run: plain.run.clone(), item: 0, from: 1, to: 4, bytes: 99 }));
+    events
+}

@@ -1,0 +1,300 @@
+//! An event as a line of text, for the file it waits in.
+//!
+//! `{checksum} {json}`: eight hexadecimal digits of CRC-32 over what follows, so that a torn or damaged line is told from a whole one. JSON has no
+//! line ends in it, so the next line is found whatever happened to this one.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    history::{
+        Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status, StatusState, Why,
+    },
+    job::{Attempt, FencingToken, Reason, ShardCount},
+};
+
+/// The event and a line end.
+pub(super) fn write(event: &Event) -> String {
+    // Nothing of this can fail: there are no maps with keys that are no text.
+    let json = serde_json::to_string(&Told::from(event)).unwrap_or_default();
+    format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
+}
+
+/// What a line says; nothing if it is not whole, or of a version that knows more than we do.
+pub(super) fn read(line: &[u8]) -> Option<Event> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (checksum, json) = line.split_once(' ')?;
+    if u32::from_str_radix(checksum, 16).ok()? != crc32fast::hash(json.as_bytes()) {
+        return None;
+    }
+    serde_json::from_str::<Told>(json).ok()?.event()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Told {
+    Started(Begin),
+    Ended {
+        started: Begin,
+        at: Timestamp,
+        ending: String,
+        message: Option<String>,
+    },
+    Status {
+        run: String,
+        task: String,
+        state: String,
+        message: String,
+        at: Timestamp,
+    },
+    Missed {
+        job: String,
+        first: Timestamp,
+        last: Timestamp,
+        count: u64,
+        why: String,
+        at: Timestamp,
+    },
+    Printed {
+        id: String,
+        run: String,
+        item: u32,
+        part: u32,
+        lines: Vec<(Timestamp, String, String)>,
+    },
+    Cut {
+        id: String,
+        run: String,
+        item: u32,
+        from: u32,
+        to: u32,
+        bytes: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Begin {
+    id: String,
+    job: String,
+    run: String,
+    due_at: Timestamp,
+    /// Whether somebody triggered it.
+    triggered: bool,
+    by: Option<String>,
+    item: u32,
+    total: u32,
+    attempt: u32,
+    reason: String,
+    token: i64,
+    task: String,
+    host: String,
+    at: Timestamp,
+    trace: Option<String>,
+}
+
+impl From<&Started> for Begin {
+    fn from(started: &Started) -> Self {
+        let (triggered, by) = match &started.source {
+            Source::Schedule => (false, None),
+            Source::Trigger { by } => (true, by.clone()),
+        };
+        Self {
+            id: started.id.to_string(),
+            job: started.job.to_string(),
+            run: started.run.to_string(),
+            due_at: started.due_at,
+            triggered,
+            by,
+            item: started.item,
+            total: started.total.get(),
+            attempt: started.attempt.number.get(),
+            reason: word(started.attempt.reason).to_owned(),
+            token: started.token.get(),
+            task: started.task.to_string(),
+            host: started.host.to_string(),
+            at: started.at,
+            trace: started.trace.clone(),
+        }
+    }
+}
+
+impl Begin {
+    fn started(self) -> Option<Arc<Started>> {
+        let reason = REASONS.into_iter().find(|reason| word(*reason) == self.reason)?;
+        Some(Arc::new(Started {
+            id: self.id.parse().ok()?,
+            job: self.job.parse().ok()?,
+            run: self.run.parse().ok()?,
+            due_at: self.due_at,
+            source: if self.triggered { Source::Trigger { by: self.by } } else { Source::Schedule },
+            item: self.item,
+            total: ShardCount::try_from(self.total).ok()?,
+            attempt: Attempt { number: NonZeroU32::new(self.attempt)?, reason },
+            token: FencingToken::new(self.token),
+            task: self.task.parse().ok()?,
+            host: self.host.into(),
+            at: self.at,
+            trace: self.trace,
+        }))
+    }
+}
+
+impl From<&Event> for Told {
+    fn from(event: &Event) -> Self {
+        match event {
+            Event::Started(started) => Self::Started(Begin::from(&**started)),
+            Event::Ended(Ended { started, at, ending }) => Self::Ended {
+                started: Begin::from(&**started),
+                at: *at,
+                ending: ending.as_str().to_owned(),
+                message: ending.message().map(ToOwned::to_owned),
+            },
+            Event::Status(Status { run, task, state, message, at }) => Self::Status {
+                run: run.to_string(),
+                task: task.to_string(),
+                state: state.as_str().to_owned(),
+                message: message.clone(),
+                at: *at,
+            },
+            Event::Missed(Missed { job, first, last, count, why, at }) => Self::Missed {
+                job: job.to_string(),
+                first: *first,
+                last: *last,
+                count: *count,
+                why: why.as_str().to_owned(),
+                at: *at,
+            },
+            Event::Printed(Printed { id, run, item, part, lines }) => Self::Printed {
+                id: id.to_string(),
+                run: run.to_string(),
+                item: *item,
+                part: *part,
+                lines: lines
+                    .iter()
+                    .map(|line| (line.at, line.stream.to_owned(), line.text.clone()))
+                    .collect(),
+            },
+            Event::Cut(Cut { id, run, item, from, to, bytes }) => Self::Cut {
+                id: id.to_string(),
+                run: run.to_string(),
+                item: *item,
+                from: *from,
+                to: *to,
+                bytes: *bytes,
+            },
+        }
+    }
+}
+
+impl Told {
+    fn event(self) -> Option<Event> {
+        Some(match self {
+            Self::Started(begin) => Event::Started(begin.started()?),
+            Self::Ended { started, at, ending, message } => {
+                let message = message.unwrap_or_default();
+                let ending = match ending.as_str() {
+                    "done" => Ending::Done,
+                    "failed" => Ending::Failed(message),
+                    "timed_out" => Ending::TimedOut(message),
+                    "cancelled" => Ending::Cancelled(message),
+                    "fenced" => Ending::Fenced,
+                    _ => return None,
+                };
+                Event::Ended(Ended { started: started.started()?, at, ending })
+            }
+            Self::Status { run, task, state, message, at } => Event::Status(Status {
+                run: run.parse().ok()?,
+                task: task.parse().ok()?,
+                state: STATES.into_iter().find(|known| known.as_str() == state)?,
+                message,
+                at,
+            }),
+            Self::Missed { job, first, last, count, why, at } => Event::Missed(Missed {
+                job: job.parse().ok()?,
+                first,
+                last,
+                count,
+                why: [Why::Skipped, Why::NobodyThere].into_iter().find(|it| it.as_str() == why)?,
+                at,
+            }),
+            Self::Printed { id, run, item, part, lines } => {
+                let lines = lines.into_iter().map(|(at, stream, text)| {
+                    let stream = STREAMS.into_iter().find(|known| *known == stream)?;
+                    Some(Line { at, stream, text })
+                });
+                Event::Printed(Printed {
+                    id: id.parse().ok()?,
+                    run: run.parse().ok()?,
+                    item,
+                    part,
+                    lines: lines.collect::<Option<_>>()?,
+                })
+            }
+            Self::Cut { id, run, item, from, to, bytes } => Event::Cut(Cut {
+                id: id.parse().ok()?,
+                run: run.parse().ok()?,
+                item,
+                from,
+                to,
+                bytes,
+            }),
+        })
+    }
+}
+
+const STREAMS: [&str; 7] = ["stdout", "stderr", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
+
+const STATES: [StatusState; 6] = [
+    StatusState::Staging,
+    StatusState::Running,
+    StatusState::Finished,
+    StatusState::Error,
+    StatusState::Killed,
+    StatusState::Lost,
+];
+
+const REASONS: [Reason; 5] =
+    [Reason::Due, Reason::Misfire, Reason::Failover, Reason::Retry, Reason::CatchUp];
+
+fn word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Due => "due",
+        Reason::Misfire => "misfire",
+        Reason::Failover => "failover",
+        Reason::Retry => "retry",
+        Reason::CatchUp => "catch_up",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::recorder::fixture;
+
+    #[test]
+    fn every_event_reads_as_it_was_written() {
+        for event in fixture::one_of_each() {
+            let line = write(&event);
+
+            assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line}");
+            assert_eq!(read(line.trim_end().as_bytes()), Some(event));
+        }
+    }
+
+    #[test]
+    fn a_torn_or_damaged_line_says_nothing() {
+        let line = write(&fixture::started(1));
+        let whole = line.trim_end().as_bytes();
+
+        for length in 0..whole.len() {
+            assert_eq!(read(&whole[..length]), None, "{length}");
+        }
+        for place in 0..whole.len() {
+            let mut damaged = whole.to_vec();
+            damaged[place] ^= 0x01;
+            assert_eq!(read(&damaged), None, "{place}");
+        }
+    }
+}

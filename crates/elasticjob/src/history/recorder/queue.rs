@@ -1,0 +1,223 @@
+//! What waits to be kept: so much and no more, and what matters least makes room.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use super::counts::Counters;
+use crate::history::{Event, StatusState};
+
+/// What an event is worth when there is no room for all. In this order: the first goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Worth {
+    /// What was printed.
+    Output,
+    /// That something begins, goes on or ended well.
+    Progress,
+    /// That something went wrong, or was missed.
+    Failure,
+}
+
+impl Worth {
+    /// All of them, those that go first first.
+    pub const ALL: [Self; 3] = [Self::Output, Self::Progress, Self::Failure];
+
+    /// What this event is worth.
+    pub fn of(event: &Event) -> Self {
+        match event {
+            Event::Printed(_) | Event::Cut(_) => Self::Output,
+            Event::Started(_) => Self::Progress,
+            Event::Ended(ended) if ended.ending.is_done() => Self::Progress,
+            Event::Status(status) => match status.state {
+                StatusState::Error | StatusState::Killed | StatusState::Lost => Self::Failure,
+                _ => Self::Progress,
+            },
+            Event::Ended(_) | Event::Missed(_) => Self::Failure,
+        }
+    }
+
+    /// `output`, `progress` or `failure`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Progress => "progress",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// How much may wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) events: usize,
+    pub(super) bytes: usize,
+}
+
+/// What waits for one sink. Putting something in never waits.
+#[derive(Debug)]
+pub(super) struct Queue {
+    room: Room,
+    /// A batch is worth taking as soon as there are this many.
+    batch: usize,
+    lanes: Mutex<Lanes>,
+    /// Something waits, or a batch does.
+    pub(super) changed: Notify,
+}
+
+/// One lane for each worth, so that what goes first is found at once. The numbers put them together again.
+#[derive(Debug, Default)]
+struct Lanes {
+    of: [VecDeque<(u64, Event)>; 3],
+    next: u64,
+    length: usize,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn new(room: Room, batch: usize) -> Self {
+        Self { room, batch, lanes: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Puts an event at the end. If there is no room, what is worth less than it goes; if nothing is, it goes itself.
+    pub(super) fn push(&self, event: Event, counters: &Counters) {
+        let worth = Worth::of(&event);
+        let weight = weight(&event);
+        let mut lanes = self.lock();
+        while lanes.length >= self.room.events || lanes.bytes + weight > self.room.bytes {
+            if !lanes.drop_below(worth, counters) {
+                counters.dropped(worth);
+                return;
+            }
+        }
+        let number = lanes.next;
+        lanes.next += 1;
+        lanes.length += 1;
+        lanes.bytes += weight;
+        lanes.of[worth as usize].push_back((number, event));
+        let length = lanes.length;
+        drop(lanes);
+        if length == 1 || length == self.batch {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes up to `most` events, oldest first.
+    pub(super) fn take(&self, most: usize) -> Vec<Event> {
+        let mut lanes = self.lock();
+        let mut batch = Vec::with_capacity(most.min(lanes.length));
+        while batch.len() < most
+            && let Some(event) = lanes.pop()
+        {
+            batch.push(event);
+        }
+        batch
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().length
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
+        // Nothing under this lock panics half way.
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lanes {
+    fn pop(&mut self) -> Option<Event> {
+        let oldest =
+            (0..self.of.len()).filter_map(|lane| Some((self.of[lane].front()?.0, lane))).min()?.1;
+        self.pop_from(oldest)
+    }
+
+    fn pop_from(&mut self, lane: usize) -> Option<Event> {
+        let (_, event) = self.of[lane].pop_front()?;
+        self.length -= 1;
+        self.bytes -= weight(&event);
+        Some(event)
+    }
+
+    /// Drops the oldest of what is worth least, if that is less than `worth`.
+    fn drop_below(&mut self, worth: Worth, counters: &Counters) -> bool {
+        for lower in Worth::ALL.into_iter().filter(|lower| *lower < worth) {
+            if self.pop_from(lower as usize).is_some() {
+                counters.dropped(lower);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// About how much memory it takes.
+fn weight(event: &Event) -> usize {
+    const PLAIN: usize = 512;
+    const LINE: usize = 48;
+    PLAIN
+        + match event {
+            Event::Printed(printed) => {
+                printed.lines.iter().map(|line| LINE + line.text.len()).sum()
+            }
+            Event::Ended(ended) => ended.ending.message().map_or(0, str::len),
+            Event::Status(status) => status.message.len(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::recorder::fixture::{done, failed, printed, started};
+
+    fn queue(events: usize) -> (Queue, Counters) {
+        (Queue::new(Room { events, bytes: 1 << 20 }, 10), Counters::default())
+    }
+
+    #[test]
+    fn output_makes_room_first_then_successes_and_failures_last() {
+        let (queue, counters) = queue(4);
+
+        for event in [printed(1, 0, "a"), started(1), done(1), failed(2)] {
+            queue.push(event, &counters);
+        }
+        queue.push(done(3), &counters);
+        queue.push(printed(3, 0, "b"), &counters);
+        for number in 4..8 {
+            queue.push(failed(number), &counters);
+        }
+        queue.push(started(9), &counters);
+
+        assert_eq!(queue.take(10), [2, 4, 5, 6].map(failed));
+        let dropped = Worth::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
+        assert_eq!(dropped, [2, 4, 1], "the last failure found nothing that is worth less");
+    }
+
+    #[test]
+    fn what_is_taken_is_in_the_order_it_came() {
+        let (queue, counters) = queue(10);
+        let events = vec![started(1), printed(1, 0, "a"), failed(1), started(2), done(2)];
+        for event in events.clone() {
+            queue.push(event, &counters);
+        }
+
+        let mut taken = queue.take(2);
+        taken.extend(queue.take(100));
+
+        assert_eq!((taken, queue.len()), (events, 0));
+    }
+
+    #[test]
+    fn a_long_text_takes_the_room_of_many_events() {
+        let queue = Queue::new(Room { events: 1000, bytes: 10_000 }, 10);
+        let counters = Counters::default();
+
+        queue.push(printed(1, 0, &"x".repeat(9_000)), &counters);
+        queue.push(started(1), &counters);
+        queue.push(started(2), &counters);
+
+        assert_eq!(queue.take(10), [started(1), started(2)]);
+    }
+}

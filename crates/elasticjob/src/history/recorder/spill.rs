@@ -1,0 +1,318 @@
+//! Where events wait while their sink cannot keep them: files of lines, first in first out, up to a limit.
+//!
+//! ```text
+//!   folder/0/lock            held by the process whose slot it is
+//!          0/00000007.events   being read: deleted when all of it is kept
+//!          0/00000008.events   being written
+//!          1/…                 another process of this machine
+//! ```
+//!
+//! * **A slot belongs to one process**, by a lock that ends with it. Whoever starts takes the first that is free, and what it finds in other free ones.
+//! * **What was there before is only read**: a line that a crash tore is the last of its file, and skipped.
+//! * **A file is forgotten when all of it is kept.** After a crash some events of one file are told twice, which a sink can take.
+//! * What a process wrote outlives its death, not a power cut: that would take an fsync for each batch.
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use super::line;
+use crate::history::Event;
+
+/// A file is closed when it is this long.
+const LONG: u64 = 1024 * 1024;
+
+/// More processes than this do not share a folder.
+const SLOTS: usize = 256;
+
+const ENDING: &str = "events";
+
+/// Why events could not be put there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SpillError {
+    #[error("the limit of {limit} bytes is reached")]
+    Full { limit: u64 },
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+#[derive(Debug)]
+pub(super) struct Spill {
+    slot: PathBuf,
+    limit: u64,
+    /// Oldest first.
+    files: VecDeque<Waiting>,
+    /// How far the first of them has been read.
+    offset: u64,
+    /// The last of them, if it is ours to write.
+    open: Option<File>,
+    next: u64,
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    path: PathBuf,
+    length: u64,
+}
+
+/// The oldest events.
+#[derive(Debug, Default)]
+pub(super) struct Oldest {
+    pub(super) events: Vec<Event>,
+    /// Lines among them that were torn or damaged.
+    pub(super) unreadable: u64,
+    /// Files that are read to their end.
+    files: usize,
+    /// How far the one after them is read.
+    offset: u64,
+}
+
+impl Spill {
+    /// Takes a slot in this folder, and what waits there and in slots that nobody has.
+    pub(super) fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let mut own: Option<Self> = None;
+        for slot in 0..SLOTS {
+            let path = folder.join(slot.to_string());
+            if own.is_some() && !path.exists() {
+                break;
+            }
+            fs::create_dir_all(&path)?;
+            let lock = File::create(path.join("lock"))?;
+            match lock.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            match &mut own {
+                Some(own) => own.adopt(&path)?,
+                None => own = Some(Self::of(path, limit, lock)?),
+            }
+        }
+        own.ok_or_else(|| io::Error::other(format!("{SLOTS} processes use it already")))
+    }
+
+    fn of(slot: PathBuf, limit: u64, lock: File) -> io::Result<Self> {
+        let files = waiting(&slot)?;
+        let next = files.back().and_then(|file| number(&file.path)).map_or(1, |last| last + 1);
+        Ok(Self { slot, limit, files, offset: 0, open: None, next, _lock: lock })
+    }
+
+    /// Takes over what somebody left who is gone.
+    fn adopt(&mut self, slot: &Path) -> io::Result<()> {
+        for Waiting { path, length } in waiting(slot)? {
+            let ours = self.next_path();
+            fs::rename(path, &ours)?;
+            self.files.push_back(Waiting { path: ours, length });
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// How many bytes wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.length).sum::<u64>().saturating_sub(self.offset)
+    }
+
+    /// Puts these at the end: all of them, or none.
+    pub(super) fn append(&mut self, events: &[Event]) -> Result<(), SpillError> {
+        let text: String = events.iter().map(line::write).collect();
+        let length = text.len() as u64;
+        if self.bytes() + length > self.limit {
+            return Err(SpillError::Full { limit: self.limit });
+        }
+        if self.open.is_none() || self.files.back().is_none_or(|file| file.length >= LONG) {
+            let path = self.next_path();
+            self.open = Some(OpenOptions::new().create_new(true).append(true).open(&path)?);
+            self.files.push_back(Waiting { path, length: 0 });
+        }
+        let (Some(file), Some(waiting)) = (&mut self.open, self.files.back_mut()) else {
+            return Ok(());
+        };
+        if let Err(error) = file.write_all(text.as_bytes()) {
+            // A part of it may have been written.
+            if file.set_len(waiting.length).is_err() {
+                self.open = None;
+            }
+            return Err(error.into());
+        }
+        waiting.length += length;
+        Ok(())
+    }
+
+    /// Up to `most` of the oldest events. They stay until they are [forgotten](Self::forget).
+    pub(super) fn oldest(&self, most: usize) -> io::Result<Oldest> {
+        let mut oldest = Oldest { offset: self.offset, ..Oldest::default() };
+        for waiting in &self.files {
+            let file = match File::open(&waiting.path) {
+                Ok(file) => file,
+                // Somebody tidied up.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    oldest.files += 1;
+                    oldest.offset = 0;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let mut file = BufReader::new(file);
+            file.seek(SeekFrom::Start(oldest.offset))?;
+            let mut line = Vec::new();
+            while oldest.events.len() < most {
+                line.clear();
+                let length = file.read_until(b'\n', &mut line)?;
+                if length == 0 {
+                    break;
+                }
+                oldest.offset += length as u64;
+                match line::read(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                    Some(event) => oldest.events.push(event),
+                    None => oldest.unreadable += 1,
+                }
+            }
+            if oldest.offset < waiting.length {
+                break;
+            }
+            oldest.files += 1;
+            oldest.offset = 0;
+        }
+        Ok(oldest)
+    }
+
+    /// These are kept elsewhere.
+    pub(super) fn forget(&mut self, oldest: &Oldest) -> io::Result<()> {
+        self.offset = oldest.offset;
+        let files: Vec<Waiting> = self.files.drain(..oldest.files).collect();
+        if self.files.is_empty() {
+            self.open = None;
+        }
+        files.iter().try_for_each(|file| match fs::remove_file(&file.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        })
+    }
+
+    fn next_path(&mut self) -> PathBuf {
+        let path = self.slot.join(format!("{:08}.{ENDING}", self.next));
+        self.next += 1;
+        path
+    }
+}
+
+fn waiting(slot: &Path) -> io::Result<VecDeque<Waiting>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(slot)? {
+        let entry = entry?;
+        if let Some(number) = number(&entry.path()) {
+            let length = entry.metadata()?.len();
+            files.push((number, Waiting { path: entry.path(), length }));
+        }
+    }
+    files.sort_by_key(|(number, _)| *number);
+    Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+fn number(path: &Path) -> Option<u64> {
+    let is_ours = path.extension()? == ENDING;
+    path.file_stem()?.to_str()?.parse().ok().filter(|_| is_ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::recorder::fixture::{printed, started};
+
+    const LIMIT: u64 = 64 * 1024 * 1024;
+
+    fn all(spill: &mut Spill) -> (Vec<Event>, u64) {
+        let (mut events, mut unreadable) = (Vec::new(), 0);
+        while !spill.is_empty() {
+            let oldest = spill.oldest(3).unwrap();
+            spill.forget(&oldest).unwrap();
+            events.extend(oldest.events);
+            unreadable += oldest.unreadable;
+        }
+        (events, unreadable)
+    }
+
+    #[test]
+    fn what_waits_comes_out_in_the_order_it_went_in_also_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let events: Vec<Event> = (0..20).map(started).collect();
+
+        let mut spill = Spill::open(folder.path(), LIMIT).unwrap();
+        spill.append(&events[..7]).unwrap();
+        spill.append(&events[7..12]).unwrap();
+        drop(spill);
+        let mut spill = Spill::open(folder.path(), LIMIT).unwrap();
+        spill.append(&events[12..]).unwrap();
+
+        assert_eq!(all(&mut spill), (events, 0));
+        assert_eq!(spill.bytes(), 0);
+        assert_eq!(fs::read_dir(folder.path().join("0")).unwrap().count(), 1, "only the lock");
+    }
+
+    #[test]
+    fn long_waits_are_cut_into_files_and_space_comes_back_as_they_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "x".repeat(300 * 1024);
+        let events: Vec<Event> = (0..12).map(|part| printed(1, part, &text)).collect();
+
+        let mut spill = Spill::open(folder.path(), 4 * 1024 * 1024).unwrap();
+        for event in &events {
+            spill.append(std::slice::from_ref(event)).unwrap();
+        }
+        let files = spill.files.len();
+        let full = spill.append(&events);
+        let first = spill.oldest(6).unwrap();
+        spill.forget(&first).unwrap();
+
+        assert_eq!(files, 3);
+        assert!(matches!(full, Err(SpillError::Full { .. })));
+        assert!(spill.append(&events[..6]).is_ok());
+        assert_eq!(first.events, events[..6]);
+        assert_eq!(all(&mut spill).0, [&events[6..], &events[..6]].concat());
+    }
+
+    #[test]
+    fn a_torn_tail_and_a_damaged_line_are_skipped_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let events: Vec<Event> = (0..5).map(started).collect();
+        let mut spill = Spill::open(folder.path(), LIMIT).unwrap();
+        spill.append(&events).unwrap();
+        drop(spill);
+        let path = folder.path().join("0/00000001.events");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.truncate(bytes.len() - 10);
+        let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 50;
+        bytes[second] ^= 0xff;
+        fs::write(&path, bytes).unwrap();
+
+        let mut spill = Spill::open(folder.path(), LIMIT).unwrap();
+        spill.append(&events[4..]).unwrap();
+
+        let kept = [&events[..1], &events[2..4], &events[4..]].concat();
+        assert_eq!(all(&mut spill), (kept, 2));
+    }
+
+    #[test]
+    fn two_processes_have_a_slot_each_and_what_one_leaves_the_next_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut one = Spill::open(folder.path(), LIMIT).unwrap();
+        let mut other = Spill::open(folder.path(), LIMIT).unwrap();
+        one.append(&[started(1)]).unwrap();
+        other.append(&[started(2)]).unwrap();
+        assert_eq!(other.oldest(9).unwrap().events, [started(2)]);
+
+        drop((one, other));
+        let mut both = Spill::open(folder.path(), LIMIT).unwrap();
+
+        assert_eq!(all(&mut both).0, [started(1), started(2)]);
+    }
+}

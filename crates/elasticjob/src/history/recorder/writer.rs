@@ -1,0 +1,422 @@
+//! From one queue to one sink.
+
+use std::{io, panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+
+use super::{
+    counts::Counters,
+    queue::{Queue, Worth},
+    spill::{Oldest, Spill, SpillError},
+};
+use crate::{
+    history::{Event, Sink, SinkError},
+    runtime::{Clock, Monotonic, Randomness},
+};
+
+/// How long to wait before a sink is asked again: at first, and at most.
+const LATER: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// The same if it refused: somebody has to do something first.
+const REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(10));
+
+/// How events are put together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) batch: usize,
+    /// How long an event waits for others.
+    pub(super) linger: Duration,
+    /// How long a sink may take for a batch.
+    pub(super) answer: Duration,
+}
+
+/// What a sink is called, and where its events wait.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) name: String,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) limit: u64,
+}
+
+pub(super) struct Writer {
+    site: Site,
+    sink: Arc<dyn Sink>,
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+    pace: Pace,
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    closing: watch::Receiver<Option<Monotonic>>,
+    spill: Option<Spill>,
+    /// Taken from the queue and not kept yet. Comes after what is in the file.
+    hand: Vec<Event>,
+    trouble: Option<Trouble>,
+    /// Why the file took nothing, if that was said.
+    is_spill_trouble_told: bool,
+}
+
+/// The sink does not keep what it is given.
+struct Trouble {
+    error: SinkError,
+    pause: Duration,
+    again: Monotonic,
+}
+
+/// What a sink is given.
+enum Batch {
+    FromFile(Oldest),
+    InHand,
+}
+
+impl Writer {
+    pub(super) fn new(
+        site: Site,
+        sink: Arc<dyn Sink>,
+        (queue, counters): (Arc<Queue>, Arc<Counters>),
+        pace: Pace,
+        (clock, randomness): (Arc<dyn Clock>, Arc<dyn Randomness>),
+        closing: watch::Receiver<Option<Monotonic>>,
+    ) -> Self {
+        Self {
+            site,
+            sink,
+            queue,
+            counters,
+            pace,
+            clock,
+            randomness,
+            closing,
+            spill: None,
+            hand: Vec::new(),
+            trouble: None,
+            is_spill_trouble_told: false,
+        }
+    }
+
+    /// Until the recorder is closed, or dropped.
+    pub(super) async fn run(mut self) {
+        self.open().await;
+        while self.ready().await {
+            let batch = match self.next().await {
+                Ok(Some(batch)) => batch,
+                Ok(None) => continue,
+                Err(error) => {
+                    // What cannot be read now is not lost: the next process may read it.
+                    tracing::error!(sink = self.site.name, %error, "what waits in the history's file cannot be read; it is left there");
+                    self.spill = None;
+                    continue;
+                }
+            };
+            let events = match &batch {
+                Batch::FromFile(oldest) => &oldest.events,
+                Batch::InHand => &self.hand,
+            };
+            let (kept, count) = (self.keep(events).await, events.len());
+            match kept {
+                Ok(()) => self.kept(batch, count).await,
+                Err(error) => self.failed(error).await,
+            }
+            if self.gives_up() {
+                break;
+            }
+        }
+        self.end().await;
+    }
+
+    async fn open(&mut self) {
+        let Some(folder) = self.site.folder.clone() else { return };
+        let limit = self.site.limit;
+        let opened = tokio::task::spawn_blocking(move || Spill::open(&folder, limit)).await;
+        match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(spill) => {
+                if !spill.is_empty() {
+                    tracing::info!(
+                        sink = self.site.name,
+                        bytes = spill.bytes(),
+                        "history of an earlier process waits to be kept"
+                    );
+                }
+                self.counters.spill_bytes(spill.bytes());
+                self.spill = Some(spill);
+            }
+            Err(error) => {
+                let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
+                tracing::error!(sink = self.site.name, folder, %error, "history cannot wait in this folder while its database is away, only in memory; hint: may this process write there?");
+            }
+        }
+    }
+
+    /// Waits until there is something to do for the sink and it may be asked. `false` if it is time to end.
+    async fn ready(&mut self) -> bool {
+        loop {
+            if let Some(again) = self.trouble.as_ref().map(|trouble| trouble.again) {
+                if !self.wait_for_better(again).await {
+                    return true;
+                }
+                self.put_away().await;
+            } else if self.has_backlog() || self.queue.len() >= self.pace.batch {
+                return true;
+            } else if self.is_closing() {
+                return self.queue.len() > 0;
+            } else {
+                self.wait_for_batch().await;
+                return true;
+            }
+        }
+    }
+
+    /// Waits until the sink may be asked again: then `false`. `true` if something came meanwhile that can wait in the file.
+    async fn wait_for_better(&mut self, again: Monotonic) -> bool {
+        if self.is_closing() && self.clock.monotonic() >= again.min(self.deadline()) {
+            return false;
+        }
+        let can_wait_in_file = self.spill.is_some() && self.hand.is_empty();
+        let (queue, linger) = (Arc::clone(&self.queue), self.pace.linger);
+        let something = async {
+            while queue.len() == 0 {
+                queue.changed.notified().await;
+            }
+            self.clock.sleep_until(self.clock.monotonic() + linger).await;
+        };
+        let was_closing = self.is_closing();
+        let mut closing = self.closing.clone();
+        tokio::select! {
+            biased;
+            () = self.clock.sleep_until(again.min(self.deadline())) => false,
+            // At the end it is asked once more, at once.
+            _ = closing.changed(), if !was_closing => false,
+            () = something, if can_wait_in_file => true,
+        }
+    }
+
+    async fn wait_for_batch(&mut self) {
+        let mut closing = self.closing.clone();
+        let queue = &self.queue;
+        let enough = async {
+            while queue.len() == 0 {
+                queue.changed.notified().await;
+            }
+            let linger = self.clock.sleep_until(self.clock.monotonic() + self.pace.linger);
+            let full = async {
+                while queue.len() < self.pace.batch {
+                    queue.changed.notified().await;
+                }
+            };
+            tokio::select! {
+                () = linger => {}
+                () = full => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            () = enough => {}
+            _ = closing.changed() => {}
+        }
+    }
+
+    /// The oldest there is.
+    async fn next(&mut self) -> io::Result<Option<Batch>> {
+        if self.spill.as_ref().is_some_and(|spill| !spill.is_empty()) {
+            let most = self.pace.batch;
+            let oldest = self.on_file(move |spill| spill.oldest(most)).await?;
+            return Ok(Some(Batch::FromFile(oldest)));
+        }
+        if self.hand.is_empty() {
+            self.hand = self.queue.take(self.pace.batch);
+        }
+        Ok((!self.hand.is_empty()).then_some(Batch::InHand))
+    }
+
+    async fn keep(&self, events: &[Event]) -> Result<(), SinkError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let kept = AssertUnwindSafe(self.sink.keep(events)).catch_unwind();
+        let until = (self.clock.monotonic() + self.pace.answer).min(self.deadline());
+        let mut closing = self.closing.clone();
+        // A deadline may come while it is being waited for.
+        let too_late = async {
+            let sleep = self.clock.sleep_until(until);
+            tokio::select! {
+                () = sleep => {}
+                () = async {
+                    let deadline = closing.wait_for(Option::is_some).await.ok().and_then(|closing| *closing);
+                    match deadline {
+                        Some(deadline) => self.clock.sleep_until(deadline).await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            kept = kept => kept.unwrap_or_else(|payload| {
+                Err(SinkError::Later(format!("it panicked: {}", panic_text(&*payload))))
+            }),
+            () = too_late => Err(SinkError::Later("it does not answer".to_owned())),
+        }
+    }
+
+    async fn kept(&mut self, batch: Batch, count: usize) {
+        self.counters.recorded(count);
+        if let Batch::FromFile(oldest) = batch {
+            if oldest.unreadable > 0 {
+                self.counters.unreadable(oldest.unreadable);
+                tracing::warn!(
+                    sink = self.site.name,
+                    lines = oldest.unreadable,
+                    "parts of the history that waited in a file were torn or damaged, and are left out"
+                );
+            }
+            if let Err(error) = self.on_file(move |spill| spill.forget(&oldest)).await {
+                tracing::warn!(sink = self.site.name, %error, "a file of history that is kept elsewhere cannot be deleted");
+            }
+        } else {
+            self.hand.clear();
+        }
+        if self.trouble.take().is_some() {
+            tracing::info!(sink = self.site.name, "history is kept again");
+        }
+        self.is_spill_trouble_told = false;
+    }
+
+    async fn failed(&mut self, error: SinkError) {
+        self.counters.failed();
+        let (first, most) = match error {
+            SinkError::Refused(_) => REFUSED,
+            _ => LATER,
+        };
+        let before = self.trouble.take();
+        let is_same_kind = before.as_ref().is_some_and(|trouble| {
+            std::mem::discriminant(&trouble.error) == std::mem::discriminant(&error)
+        });
+        if !is_same_kind {
+            self.tell(&error);
+        }
+        let pause =
+            before.filter(|_| is_same_kind).map_or(first, |trouble| (trouble.pause * 2).min(most));
+        let lots = 0.5 + 0.5 * self.randomness.fraction();
+        let again = self.clock.monotonic() + pause.mul_f64(lots);
+        self.trouble = Some(Trouble { error, pause, again });
+        self.put_away().await;
+    }
+
+    fn tell(&self, error: &SinkError) {
+        let place = self.spill.as_ref().and(self.site.folder.as_deref());
+        let waits =
+            place.map_or_else(|| "memory".to_owned(), |folder| folder.display().to_string());
+        match error {
+            SinkError::Refused(_) => {
+                tracing::error!(sink = self.site.name, %error, waits, "history is refused; jobs go on, and it waits until that is mended");
+            }
+            SinkError::Later(_) => {
+                tracing::warn!(sink = self.site.name, %error, waits, "history cannot be kept now; jobs go on, and it waits");
+            }
+        }
+    }
+
+    /// Puts what is in hand and in the queue into the file, as far as that takes it.
+    async fn put_away(&mut self) {
+        while self.spill.is_some() {
+            if self.hand.is_empty() {
+                self.hand = self.queue.take(self.pace.batch);
+            }
+            if self.hand.is_empty() {
+                return;
+            }
+            let events = std::mem::take(&mut self.hand);
+            let (events, put) = self.append(events).await;
+            match put {
+                Ok(()) => self.counters.spilled(events.len()),
+                Err(error) => {
+                    self.hand = events;
+                    if !std::mem::replace(&mut self.is_spill_trouble_told, true) {
+                        let folder =
+                            self.site.folder.as_deref().map(|folder| folder.display().to_string());
+                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped");
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<(), SpillError>) {
+        let events = Arc::new(events);
+        let shared = Arc::clone(&events);
+        let put = self.on_file(move |spill| spill.append(&shared)).await;
+        (Arc::unwrap_or_clone(events), put)
+    }
+
+    /// Does something with the file, where it may block.
+    async fn on_file<T, E>(
+        &mut self,
+        action: impl FnOnce(&mut Spill) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<io::Error> + Send + 'static,
+    {
+        let Some(mut spill) = self.spill.take() else {
+            return Err(io::Error::other("there is no file").into());
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            let done = action(&mut spill);
+            (spill, done)
+        });
+        match done.await {
+            Ok((spill, done)) => {
+                self.counters.spill_bytes(spill.bytes());
+                self.spill = Some(spill);
+                done
+            }
+            Err(error) => Err(io::Error::other(error).into()),
+        }
+    }
+
+    /// Whether to stop trying: at the end nobody waits for a sink that fails while there is a file, nor after the deadline.
+    fn gives_up(&self) -> bool {
+        self.is_closing()
+            && self.trouble.is_some()
+            && (self.spill.is_some() || self.clock.monotonic() >= self.deadline())
+    }
+
+    async fn end(mut self) {
+        self.put_away().await;
+        let mut lost = std::mem::take(&mut self.hand);
+        lost.extend(self.queue.take(usize::MAX));
+        for event in &lost {
+            self.counters.dropped(Worth::of(event));
+        }
+        if !lost.is_empty() {
+            tracing::error!(
+                sink = self.site.name,
+                events = lost.len(),
+                "history could not be kept before the end, and is lost; hint: a folder for it to wait in would have kept it"
+            );
+        }
+    }
+
+    fn has_backlog(&self) -> bool {
+        !self.hand.is_empty() || self.spill.as_ref().is_some_and(|spill| !spill.is_empty())
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.borrow().is_some() || self.closing.has_changed().is_err()
+    }
+
+    fn deadline(&self) -> Monotonic {
+        match *self.closing.borrow() {
+            Some(deadline) => deadline,
+            // Nobody will ever close it: whoever could is gone.
+            None if self.closing.has_changed().is_err() => Monotonic::from_start(Duration::ZERO),
+            None => Monotonic::from_start(Duration::MAX),
+        }
+    }
+}
+
+fn panic_text(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a word")
+}

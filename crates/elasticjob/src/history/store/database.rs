@@ -1,0 +1,329 @@
+//! The three kinds of pools behind one face.
+
+use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
+
+use futures_util::TryStreamExt;
+use sqlx::{
+    AssertSqlSafe, Column, ConnectOptions, Connection, Executor, MySqlPool, PgPool, Row,
+    SqlSafeStr, SqlitePool, TypeInfo,
+    mysql::{MySqlPoolOptions, MySqlRow},
+    postgres::{PgPoolOptions, PgRow},
+    sqlite::{SqlitePoolOptions, SqliteRow},
+};
+
+use super::{
+    dialect::Dialect,
+    error::{self, StoreError},
+    select::{Select, Value},
+    url::{HistoryUrl, Options},
+    write::Write,
+};
+
+/// How many connections a process has: history is written by one and asked by few.
+const CONNECTIONS: u32 = 4;
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long one piece of work may take. A server that accepts and then says nothing would be waited for without an end.
+const WORK: Duration = Duration::from_mins(1);
+
+/// A database, connected when it is needed.
+#[derive(Debug)]
+pub(super) struct Database {
+    pool: Pool,
+    shown: String,
+}
+
+#[derive(Debug)]
+enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+    Mysql(MySqlPool),
+}
+
+/// The same for each kind of pool.
+macro_rules! each {
+    ($pool:expr, $name:ident => $work:expr) => {
+        match $pool {
+            Pool::Sqlite($name) => $work,
+            Pool::Postgres($name) => $work,
+            Pool::Mysql($name) => $work,
+        }
+    };
+}
+
+/// A row of an answer. Numbers are numbers however wide the column is.
+pub(super) trait Columns {
+    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error>;
+    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error>;
+
+    /// A number that is there.
+    fn number(&self, index: usize) -> Result<i64, sqlx::Error> {
+        Ok(self.int(index)?.unwrap_or_default())
+    }
+
+    /// A text that is there.
+    fn word(&self, index: usize) -> Result<String, sqlx::Error> {
+        Ok(self.text(index)?.unwrap_or_default())
+    }
+}
+
+impl Columns for SqliteRow {
+    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
+        // What a program with other habits wrote into a column of times need not be a number.
+        self.try_get_unchecked(index)
+    }
+
+    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
+        self.try_get(index)
+    }
+}
+
+impl Columns for PgRow {
+    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
+        Ok(match self.column(index).type_info().name() {
+            "INT2" => self.try_get::<Option<i16>, _>(index)?.map(i64::from),
+            "INT4" => self.try_get::<Option<i32>, _>(index)?.map(i64::from),
+            "BOOL" => self.try_get::<Option<bool>, _>(index)?.map(i64::from),
+            _ => self.try_get(index)?,
+        })
+    }
+
+    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
+        self.try_get(index)
+    }
+}
+
+impl Columns for MySqlRow {
+    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
+        self.try_get_unchecked(index)
+    }
+
+    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
+        self.try_get_unchecked(index)
+    }
+}
+
+impl Database {
+    /// Connects, so that what is wrong with the URL is said now.
+    pub(super) async fn connect(url: &HistoryUrl) -> Result<Self, StoreError> {
+        let shown = url.to_string();
+        if let Some(folder) = url.file().and_then(|file| file.parent()) {
+            // What jobs print may be nobody else's business.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| StoreError::NotAuthorised {
+                database: shown.clone(),
+                problem: format!("the folder {} cannot be made: {error}", folder.display()),
+                hint: "name a file in a folder that the process may write to".to_owned(),
+            })?;
+        }
+        let pool = match &url.options {
+            Options::Sqlite(options) => {
+                reached(&shown, &**options).await?;
+                // A database in memory is its connection's own.
+                let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
+                let pool = SqlitePoolOptions::new().max_connections(connections);
+                let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
+                Pool::Sqlite(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Postgres(options) => {
+                reached(&shown, &**options).await?;
+                let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Postgres(pool.connect_lazy_with((**options).clone()))
+            }
+            Options::Mysql(options) => {
+                reached(&shown, &**options).await?;
+                let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
+                // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
+                let pool = pool.after_connect(|connection, _| {
+                    Box::pin(async move {
+                        for setting in [
+                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                            "SET SESSION group_concat_max_len = 67108864",
+                        ] {
+                            connection.execute(setting).await?;
+                        }
+                        Ok(())
+                    })
+                });
+                let pool = pool.acquire_timeout(CONNECT);
+                Pool::Mysql(pool.connect_lazy_with((**options).clone()))
+            }
+        };
+        Ok(Self { pool, shown })
+    }
+
+    pub(super) async fn close(&self) {
+        each!(&self.pool, pool => pool.close().await);
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        match &self.pool {
+            Pool::Sqlite(_) => Dialect::Sqlite,
+            Pool::Postgres(_) => Dialect::Postgres,
+            Pool::Mysql(_) => Dialect::Mysql,
+        }
+    }
+
+    /// What the database is called, without its password.
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(super) fn told(&self, error: &sqlx::Error) -> StoreError {
+        error::told(&self.shown, error)
+    }
+
+    /// All of these in one transaction; how many rows each changed.
+    pub(super) async fn transaction(&self, writes: &[Write]) -> Result<Vec<u64>, sqlx::Error> {
+        bounded(Box::pin(async {
+            let mut changed = Vec::with_capacity(writes.len());
+            each!(&self.pool, pool => {
+                let mut transaction = match self.dialect() {
+                    // Whoever asks first and writes then may be refused in the middle.
+                    Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await?,
+                    Dialect::Postgres | Dialect::Mysql => pool.begin().await?,
+                };
+                for write in writes {
+                    let mut rows = 0;
+                    for (sql, values) in write.statements() {
+                        // A text that is another one for every number of rows is not worth remembering.
+                        let is_fixed = matches!(sql, Cow::Borrowed(_));
+                        let sql = match sql {
+                            Cow::Borrowed(sql) => sql.into_sql_str(),
+                            Cow::Owned(sql) => AssertSqlSafe(sql).into_sql_str(),
+                        };
+                        let mut query = sqlx::query(sql).persistent(is_fixed);
+                        for value in values {
+                            query = match value {
+                                Value::Int(number) => query.bind(number),
+                                Value::Text(text) => query.bind(text),
+                                Value::Null => query.bind(None::<String>),
+                            };
+                        }
+                        rows += query.execute(&mut *transaction).await?.rows_affected();
+                    }
+                    changed.push(rows);
+                }
+                transaction.commit().await?;
+            });
+            Ok(changed)
+        }))
+        .await
+    }
+
+    /// Does it, and says how many rows were changed.
+    pub(super) async fn execute(&self, select: &Select) -> Result<u64, sqlx::Error> {
+        bounded(Box::pin(async {
+            each!(&self.pool, pool => {
+                let mut query = sqlx::query(AssertSqlSafe(select.text()));
+                for value in select.values() {
+                    query = match value {
+                        Value::Int(number) => query.bind(*number),
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
+                    };
+                }
+                Ok(query.execute(pool).await?.rows_affected())
+            })
+        }))
+        .await
+    }
+
+    /// What the database answers, row by row.
+    pub(super) async fn fetch<T>(
+        &self,
+        select: &Select,
+        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, sqlx::Error> {
+        bounded(Box::pin(async {
+            let mut found = Vec::new();
+            each!(&self.pool, pool => {
+                let mut query = sqlx::query(AssertSqlSafe(select.text()));
+                for value in select.values() {
+                    query = match value {
+                        Value::Int(number) => query.bind(*number),
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<String>),
+                    };
+                }
+                let mut rows = query.fetch(pool);
+                while let Some(row) = rows.try_next().await? {
+                    found.push(read(&row)?);
+                }
+            });
+            Ok(found)
+        }))
+        .await
+    }
+
+    /// Looks at what there is while nobody else of us changes it, and does what `plan` says is missing.
+    pub(super) async fn complete(
+        &self,
+        plan: impl Fn(&[Found]) -> Result<Vec<&'static str>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let (lock, unlock) = self.dialect().lock();
+        each!(&self.pool, pool => {
+            let mut transaction = match self.dialect() {
+                Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await,
+                Dialect::Postgres | Dialect::Mysql => pool.begin().await,
+            }
+            .map_err(|error| self.told(&error))?;
+            let done = async {
+                transaction.execute(lock).await.map_err(|error| self.told(&error))?;
+                let question = sqlx::query(self.dialect().statement("look"));
+                let rows = question.fetch_all(&mut *transaction).await;
+                let rows = rows.map_err(|error| self.told(&error))?;
+                let found: Result<Vec<Found>, _> = rows.iter().map(|row| Found::read(row)).collect();
+                for statement in plan(&found.map_err(|error| self.told(&error))?)? {
+                    transaction.execute(statement).await.map_err(|error| self.told(&error))?;
+                }
+                Ok(())
+            };
+            let done = done.await;
+            // A lock of MySQL's outlives the transaction.
+            let unlocked = transaction.execute(unlock).await;
+            done?;
+            unlocked.map_err(|error| self.told(&error))?;
+            transaction.commit().await.map_err(|error| self.told(&error))
+        })
+    }
+}
+
+/// A column or an index that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) kind: String,
+    pub(super) table: String,
+    pub(super) name: String,
+}
+
+impl Found {
+    pub(super) fn read(row: &dyn Columns) -> Result<Self, sqlx::Error> {
+        Ok(Self { kind: row.word(0)?, table: row.word(1)?, name: row.word(2)? })
+    }
+}
+
+/// Connects, once: a pool would try again and again where nobody listens.
+async fn reached<O>(shown: &str, options: &O) -> Result<(), StoreError>
+where
+    O: ConnectOptions<Connection: Sized>,
+{
+    let connection = bounded(options.connect()).await;
+    let closed = match connection {
+        Ok(connection) => connection.close().await,
+        Err(error) => Err(error),
+    };
+    closed.map_err(|error| error::told(shown, &error))
+}
+
+/// Ends what takes longer than anything should.
+async fn bounded<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    match tokio::time::timeout(WORK, work).await {
+        Ok(answer) => answer,
+        Err(_) => Err(sqlx::Error::Io(std::io::Error::new(
+            std::io::ErrorKind::TimedOut,
+            format!("no answer within {} s", WORK.as_secs()),
+        ))),
+    }
+}

@@ -1,0 +1,184 @@
+//! What goes wrong with a database, by what a caller does about it.
+
+use sqlx::{mysql::MySqlDatabaseError, postgres::PgDatabaseError};
+
+use super::super::sink::SinkError;
+
+/// Why history could not be kept or asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The URL is wrong: correct it.
+    #[error("history URL: {problem}; hint: {hint}")]
+    Url {
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        hint: String,
+    },
+    /// The database is down, slow or busy: it may work later.
+    #[error("history in {database}: {problem}; hint: {hint}")]
+    Unreachable {
+        /// Which database.
+        database: String,
+        /// What it says.
+        problem: String,
+        /// What may be the reason.
+        hint: String,
+    },
+    /// The credentials do not open it, or do not allow this.
+    #[error("history in {database}: {problem}; hint: {hint}")]
+    NotAuthorised {
+        /// Which database.
+        database: String,
+        /// What it says.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// It will not work until somebody does something: a table has other columns, the disk is full.
+    #[error("history in {database}: {problem}; hint: {hint}")]
+    Refused {
+        /// Which database.
+        database: String,
+        /// What it says.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+impl From<StoreError> for SinkError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unreachable { .. } => Self::Later(error.to_string()),
+            error => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+/// What a caller does about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Two who wrote at once: the same again, now.
+    Again,
+    Later(&'static str),
+    Rights(&'static str),
+    Refused(&'static str),
+    /// A character that the database has no room for.
+    Character,
+}
+
+const DOWN: &str = "is the server running, and does a network path lead to it?";
+const BUSY: &str = "it may work again in a moment";
+const RIGHTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE, and for the first start CREATE, ALTER and INDEX";
+const CREDENTIALS: &str = "are user and password right, and may the user use this database?";
+const FULL: &str = "make room, or let `elasticjob history prune` keep less";
+const DATABASE: &str = "create the database first; the tables in it are made for you";
+const TABLES: &str =
+    "were tables or columns changed by hand? rename them, or give history a database of its own";
+const READ_ONLY: &str = "may the process write there? a standby cannot be written to";
+const FILE: &str = "is it a file of SQLite's, and may the process write to it and its folder?";
+const CHARACTERS: &str = "let the database use utf8mb4 (MySQL) or UTF8 (PostgreSQL)";
+
+/// What the database said, as something to do about it.
+pub(super) fn told(database: &str, error: &sqlx::Error) -> StoreError {
+    let (database, problem) = (database.to_owned(), words(error));
+    match class(error) {
+        Class::Again => StoreError::Unreachable { database, problem, hint: BUSY.to_owned() },
+        Class::Later(hint) => StoreError::Unreachable { database, problem, hint: hint.to_owned() },
+        Class::Rights(hint) => {
+            StoreError::NotAuthorised { database, problem, hint: hint.to_owned() }
+        }
+        Class::Refused(hint) => StoreError::Refused { database, problem, hint: hint.to_owned() },
+        Class::Character => StoreError::Refused { database, problem, hint: CHARACTERS.to_owned() },
+    }
+}
+
+/// Whether it is worth doing the same again at once.
+pub(super) fn is_collision(error: &sqlx::Error) -> bool {
+    class(error) == Class::Again
+}
+
+/// Whether there was a character that the database has no room for.
+pub(super) fn is_character(error: &sqlx::Error) -> bool {
+    class(error) == Class::Character
+}
+
+/// One line, without what the driver says around it.
+fn words(error: &sqlx::Error) -> String {
+    let text = match error {
+        sqlx::Error::Database(error) => error.message().to_owned(),
+        sqlx::Error::Io(error) => error.to_string(),
+        sqlx::Error::PoolTimedOut => "no connection within the time there is".to_owned(),
+        error => error.to_string(),
+    };
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn class(error: &sqlx::Error) -> Class {
+    match error {
+        sqlx::Error::Database(error) => {
+            if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
+                postgres(error.code())
+            } else if let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() {
+                mysql(error.number())
+            } else {
+                sqlite(error.code().and_then(|code| code.parse().ok()).unwrap_or(1))
+            }
+        }
+        sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => Class::Refused(
+            "look at the parameters of the URL: sslmode, sslrootcert, ssl-mode, ssl-ca",
+        ),
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed => Class::Later(DOWN),
+        _ => Class::Refused(TABLES),
+    }
+}
+
+fn postgres(state: &str) -> Class {
+    match state {
+        "40001" | "40P01" => Class::Again,
+        "53100" => Class::Refused(FULL),
+        "3D000" => Class::Refused(DATABASE),
+        "42501" => Class::Rights(RIGHTS),
+        "22021" | "22P05" => Class::Character,
+        "25006" => Class::Later(READ_ONLY),
+        _ => match &state[..2.min(state.len())] {
+            "08" | "57" | "58" => Class::Later(DOWN),
+            "53" | "55" => Class::Later(BUSY),
+            "28" => Class::Rights(CREDENTIALS),
+            _ => Class::Refused(TABLES),
+        },
+    }
+}
+
+fn mysql(number: u16) -> Class {
+    match number {
+        1213 | 1020 | 1467 => Class::Again,
+        1205 | 1040 | 1203 | 1226 => Class::Later(BUSY),
+        1053 | 1077..=1080 | 1152..=1161 | 1927 | 2002..=2013 => Class::Later(DOWN),
+        1290 | 1792 | 1836 => Class::Later(READ_ONLY),
+        1044 | 1045 | 1698 => Class::Rights(CREDENTIALS),
+        1142 | 1143 | 1227 | 1370 => Class::Rights(RIGHTS),
+        1021 | 1030 | 1114 => Class::Refused(FULL),
+        1049 => Class::Refused(DATABASE),
+        1366 | 1267 | 1300 => Class::Character,
+        _ => Class::Refused(TABLES),
+    }
+}
+
+fn sqlite(code: u32) -> Class {
+    // The lower byte is the kind, what is above it the details.
+    match code & 0xff {
+        5 | 6 => Class::Later(BUSY),
+        3 | 23 => Class::Rights(FILE),
+        8 => Class::Rights(READ_ONLY),
+        13 => Class::Refused(FULL),
+        10 | 11 | 14 | 26 => Class::Refused(FILE),
+        _ => Class::Refused(TABLES),
+    }
+}

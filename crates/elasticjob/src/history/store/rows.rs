@@ -1,0 +1,439 @@
+//! Events as rows: what goes into which column, and what of it has room there.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::super::event::{
+    AttemptId, Cut, Ended, Ending, Event, Missed, Printed, Source, Started, Status,
+};
+use crate::job::Reason;
+
+/// As many characters as the ancestor's columns for messages have.
+const MESSAGE: usize = 4000;
+/// A message that similar ones share.
+const GROUP: usize = 200;
+
+/// A batch, sorted into tables. Whatever was told twice is there once.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) runs: BTreeMap<String, RunRow>,
+    pub(super) attempts: BTreeMap<String, AttemptRow>,
+    pub(super) traces: BTreeMap<String, TraceRow>,
+    pub(super) missed: BTreeMap<String, MissedRow>,
+    pub(super) output: BTreeMap<(String, u32), OutputRow>,
+    pub(super) cuts: BTreeMap<String, CutRow>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RunRow {
+    run_id: String,
+    job_name: String,
+    due_ms: i64,
+    source: &'static str,
+    triggered_by: Option<String>,
+    total: u32,
+    started_ms: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AttemptRow {
+    id: String,
+    job_name: String,
+    task_id: String,
+    hostname: String,
+    ip: String,
+    sharding_item: u32,
+    execution_source: &'static str,
+    failure_cause: Option<String>,
+    is_success: u8,
+    run_id: String,
+    due_ms: i64,
+    attempt: u32,
+    reason: &'static str,
+    token: i64,
+    source: &'static str,
+    triggered_by: Option<String>,
+    outcome: Option<&'static str>,
+    started_ms: i64,
+    ended_ms: Option<i64>,
+    duration_ms: Option<i64>,
+    lateness_ms: Option<i64>,
+    total: u32,
+    instance: String,
+    trace_id: Option<String>,
+    failure_group: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TraceRow {
+    id: String,
+    job_name: String,
+    task_id: String,
+    slave_id: String,
+    sharding_item: String,
+    state: &'static str,
+    message: String,
+    at_ms: i64,
+    run_id: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MissedRow {
+    id: String,
+    job_name: String,
+    first_ms: i64,
+    last_ms: i64,
+    fires: i64,
+    why: &'static str,
+    noticed_ms: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct OutputRow {
+    attempt_id: String,
+    part: u32,
+    run_id: String,
+    sharding_item: u32,
+    at_ms: i64,
+    /// Lines as JSON: `[[milliseconds, stream, text], …]`.
+    content: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CutRow {
+    attempt_id: String,
+    run_id: String,
+    sharding_item: u32,
+    from_part: u32,
+    to_part: u32,
+    bytes: i64,
+}
+
+impl Rows {
+    /// The rows of these events.
+    pub(super) fn of(batch: &[Event]) -> Self {
+        let mut rows = Self::default();
+        for event in batch {
+            match event {
+                Event::Started(started) => rows.started(started),
+                Event::Ended(ended) => rows.ended(ended),
+                Event::Status(status) => rows.status(status),
+                Event::Missed(missed) => rows.missed(missed),
+                Event::Printed(printed) => rows.printed(printed),
+                Event::Cut(cut) => rows.cut(cut),
+            }
+        }
+        rows
+    }
+
+    fn started(&mut self, started: &Started) {
+        self.run(started);
+        let row = attempt(started);
+        self.attempts.entry(row.id.clone()).or_insert(row);
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        self.run(&ended.started);
+        let mut row = attempt(&ended.started);
+        let message = ended.ending.message();
+        row.is_success = u8::from(ended.ending.is_done());
+        row.outcome = Some(ended.ending.as_str());
+        row.failure_cause = message.map(|message| cut(message, MESSAGE));
+        // What was told to end did not fail.
+        if !matches!(ended.ending, Ending::Done | Ending::Cancelled(_)) {
+            row.failure_group = message.map(group);
+        }
+        row.ended_ms = Some(millis(ended.at));
+        row.duration_ms = Some((millis(ended.at) - row.started_ms).max(0));
+        self.attempts.insert(row.id.clone(), row);
+    }
+
+    fn run(&mut self, started: &Started) {
+        let at = millis(started.at);
+        let run = self.runs.entry(named(&started.run.to_string(), 150)).or_insert_with(|| RunRow {
+            run_id: named(&started.run.to_string(), 150),
+            job_name: named(started.job.as_str(), 100),
+            due_ms: millis(started.due_at),
+            source: source(&started.source),
+            triggered_by: by(&started.source),
+            total: started.total.get(),
+            started_ms: at,
+        });
+        run.started_ms = run.started_ms.min(at);
+    }
+
+    fn status(&mut self, status: &Status) {
+        let (run, task) = (status.run.to_string(), status.task.to_string());
+        let at_ms = millis(status.at);
+        let id = name(&format!("{run}#{task}#{}#{at_ms}", status.state.as_str()));
+        let items: Vec<String> = status.task.items.iter().map(u32::to_string).collect();
+        let row = TraceRow {
+            id: id.clone(),
+            job_name: named(status.task.job.as_str(), 100),
+            task_id: named(&task, 255),
+            slave_id: cut(status.task.instance.server(), 50),
+            sharding_item: listed(&items, 100),
+            state: status.state.as_str(),
+            message: cut(&status.message, MESSAGE),
+            at_ms,
+            run_id: named(&run, 150),
+        };
+        self.traces.insert(id, row);
+    }
+
+    fn missed(&mut self, missed: &Missed) {
+        let (first_ms, last_ms) = (millis(missed.first), millis(missed.last));
+        let why = missed.why.as_str();
+        let id = name(&format!("{}#{first_ms}#{last_ms}#{why}", missed.job));
+        let row = MissedRow {
+            id: id.clone(),
+            job_name: named(missed.job.as_str(), 100),
+            first_ms,
+            last_ms,
+            fires: i64::try_from(missed.count).unwrap_or(i64::MAX),
+            why,
+            noticed_ms: millis(missed.at),
+        };
+        self.missed.insert(id, row);
+    }
+
+    fn printed(&mut self, printed: &Printed) {
+        let lines: Vec<(i64, &str, String)> = printed
+            .lines
+            .iter()
+            .map(|line| (millis(line.at), line.stream, clean(&line.text)))
+            .collect();
+        let row = OutputRow {
+            attempt_id: printed.id.to_string(),
+            part: printed.part,
+            run_id: named(&printed.run.to_string(), 150),
+            sharding_item: printed.item,
+            at_ms: lines.first().map_or(0, |(at, ..)| *at),
+            content: serde_json::to_string(&lines).unwrap_or_else(|_| "[]".to_owned()),
+        };
+        self.output.insert((row.attempt_id.clone(), row.part), row);
+    }
+
+    fn cut(&mut self, cut: &Cut) {
+        let row = CutRow {
+            attempt_id: cut.id.to_string(),
+            run_id: named(&cut.run.to_string(), 150),
+            sharding_item: cut.item,
+            from_part: cut.from,
+            to_part: cut.to,
+            bytes: i64::try_from(cut.bytes).unwrap_or(i64::MAX),
+        };
+        let larger = self.cuts.get(&row.attempt_id).is_none_or(|known| known.bytes <= row.bytes);
+        if larger {
+            self.cuts.insert(row.attempt_id.clone(), row);
+        }
+    }
+}
+
+fn attempt(started: &Started) -> AttemptRow {
+    let (started_ms, due_ms) = (millis(started.at), millis(started.due_at));
+    let is_scheduled = started.source == Source::Schedule;
+    AttemptRow {
+        id: started.id.to_string(),
+        job_name: named(started.job.as_str(), 100),
+        task_id: named(&started.task.to_string(), 255),
+        hostname: cut(&started.host, 255),
+        ip: cut(started.task.instance.server(), 50),
+        sharding_item: started.item,
+        execution_source: execution_source(started.attempt.reason),
+        failure_cause: None,
+        is_success: 0,
+        run_id: named(&started.run.to_string(), 150),
+        due_ms,
+        attempt: started.attempt.number.get(),
+        reason: reason(started.attempt.reason),
+        token: started.token.get(),
+        source: source(&started.source),
+        triggered_by: by(&started.source),
+        outcome: None,
+        started_ms,
+        ended_ms: None,
+        duration_ms: None,
+        lateness_ms: is_scheduled.then_some((started_ms - due_ms).max(0)),
+        total: started.total.get(),
+        instance: named(started.task.instance.as_str(), 100),
+        trace_id: started.trace.as_deref().map(|trace| cut(trace, 32)),
+        failure_group: None,
+    }
+}
+
+/// The ancestor's words, and two in its manner for what it does not know.
+fn execution_source(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Due => "NORMAL_TRIGGER",
+        Reason::Misfire => "MISFIRE",
+        Reason::Failover => "FAILOVER",
+        Reason::Retry => "RETRY",
+        Reason::CatchUp => "CATCH_UP",
+    }
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Due => "due",
+        Reason::Misfire => "misfire",
+        Reason::Failover => "failover",
+        Reason::Retry => "retry",
+        Reason::CatchUp => "catch_up",
+    }
+}
+
+fn source(source: &Source) -> &'static str {
+    match source {
+        Source::Schedule => "schedule",
+        Source::Trigger { .. } => "trigger",
+    }
+}
+
+fn by(source: &Source) -> Option<String> {
+    match source {
+        Source::Trigger { by: Some(by) } => Some(cut(by, 100)),
+        _ => None,
+    }
+}
+
+/// MySQL's timestamps begin a second after the epoch and end in 2038.
+fn millis(at: Timestamp) -> i64 {
+    at.as_millisecond().clamp(1000, 2_147_483_647_000)
+}
+
+/// Without what PostgreSQL has no room for.
+fn clean(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// At most so many characters; what is cut says so.
+fn cut(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// At most so many characters; what is cut stays different from others that begin the same.
+pub(super) fn named(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let kept: String = text.chars().take(most - 37).collect();
+    format!("{kept}~{}", name(&text))
+}
+
+/// As Java writes a list: `[0, 1, 2]`; a long one ends in `…]`.
+fn listed(items: &[String], most: usize) -> String {
+    let text = format!("[{}]", items.join(", "));
+    if text.chars().count() <= most {
+        return text;
+    }
+    let kept: String = text.chars().take(most - 2).collect();
+    let whole = kept.rsplit_once(", ").map_or(kept.as_str(), |(whole, _)| whole);
+    format!("{whole}, …]")
+}
+
+/// A name that stays the same for ever, in the form of a UUID.
+fn name(text: &str) -> String {
+    AttemptId::named(text).to_string()
+}
+
+/// What similar messages have in common: the first line, with numbers, hexadecimal words and UUIDs left open.
+pub(super) fn group(message: &str) -> String {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut grouped = String::new();
+    let mut word = String::new();
+    for character in line.chars().chain(['\n']) {
+        if character.is_ascii_alphanumeric() || (character == '-' && is_hex(&word)) {
+            word.push(character);
+            continue;
+        }
+        open(&mut grouped, &word);
+        word.clear();
+        if character != '\n' {
+            grouped.push(character);
+        }
+    }
+    cut(&grouped, GROUP)
+}
+
+fn is_hex(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// One word, left open if it is one that changes.
+fn open(grouped: &mut String, word: &str) {
+    let parts: Vec<usize> = word.split('-').map(str::len).collect();
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    if is_hex(word) && parts == [8, 4, 4, 4, 12] {
+        grouped.push_str("<uuid>");
+        return;
+    }
+    for (number, part) in word.split('-').enumerate() {
+        if number > 0 {
+            grouped.push('-');
+        }
+        let hex = part.strip_prefix("0x").unwrap_or(part);
+        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+        if has_digit && !digits && hex.len() >= 8 && is_hex(hex)
+            || part.starts_with("0x") && is_hex(hex)
+        {
+            grouped.push_str("<hex>");
+            continue;
+        }
+        let mut in_number = false;
+        for character in part.chars() {
+            if character.is_ascii_digit() {
+                if !in_number {
+                    grouped.push_str("<n>");
+                }
+                in_number = true;
+            } else {
+                in_number = false;
+                grouped.push(character);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_messages_are_one_group() {
+        for (message, expected) in [
+            ("order 4711 not found\nat line 3", "order <n> not found"),
+            ("  \n user 0f8fad5b-d9cb-469f-a165-70867728950e is gone", "user <uuid> is gone"),
+            ("commit deadbeef01 failed", "commit <hex> failed"),
+            ("at 0x7ffe: bad", "at <hex>: bad"),
+            ("exit code: 1", "exit code: <n>"),
+            ("feed a face", "feed a face"),
+            ("host db-2 took 15ms", "host db-<n> took <n>ms"),
+            ("", ""),
+        ] {
+            assert_eq!(group(message), expected);
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_is_cut_and_stays_itself() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("报报报报", 3), "报报…");
+        assert_eq!(cut("a\0b", 3), "a\u{fffd}b");
+
+        let (one, other) = (format!("{}1", "x".repeat(200)), format!("{}2", "x".repeat(200)));
+        assert_eq!(named(&one, 100).chars().count(), 100);
+        assert_ne!(named(&one, 100), named(&other, 100));
+
+        let items: Vec<String> = (0..100).map(|item: u32| item.to_string()).collect();
+        let listed = listed(&items, 100);
+        assert!(listed.len() <= 102 && listed.starts_with("[0, 1, 2") && listed.ends_with(", …]"));
+    }
+}

@@ -1,0 +1,194 @@
+//! Where history is kept: `sqlite:PATH`, `postgres://…`, `mysql://…`.
+
+use std::{
+    env, fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use sqlx::{
+    mysql::MySqlConnectOptions,
+    postgres::PgConnectOptions,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use super::error::StoreError;
+
+const EXAMPLES: &str = "for example sqlite:/var/lib/elasticjob/history.db, postgres://user:password@host:5432/database \
+     or mysql://user:password@host:3306/database";
+
+/// Where history is kept. Never prints a password.
+///
+/// | | |
+/// |---|---|
+/// | `sqlite:history.db`, `sqlite:/var/lib/history.db`, `sqlite::memory:` | a file, which is made if it is not there; `%3F` is a question mark in its name |
+/// | `postgres://user:password@host:5432/database`, `postgresql://…` | `?sslmode=verify-full&sslrootcert=/ca.pem`, and what else PostgreSQL's URLs have |
+/// | `mysql://user:password@host:3306/database`, `mariadb://…` | `?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca.pem` |
+///
+/// ```
+/// use elasticjob::history::HistoryUrl;
+///
+/// let url: HistoryUrl = "postgres://jane:secret@db/history?sslmode=require".parse()?;
+/// assert_eq!(url.to_string(), "postgres://jane:***@db/history");
+/// # Ok::<(), elasticjob::history::StoreError>(())
+/// ```
+#[derive(Clone)]
+pub struct HistoryUrl {
+    pub(super) options: Options,
+    shown: String,
+}
+
+#[derive(Clone)]
+pub(super) enum Options {
+    Sqlite(Box<SqliteConnectOptions>),
+    Postgres(Box<PgConnectOptions>),
+    Mysql(Box<MySqlConnectOptions>),
+}
+
+impl HistoryUrl {
+    /// A file of SQLite's.
+    pub fn sqlite(path: impl AsRef<Path>) -> Self {
+        let options = SqliteConnectOptions::new().filename(path.as_ref());
+        Self { options: prepared(options), shown: format!("sqlite:{}", path.as_ref().display()) }
+    }
+
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.options {
+            Options::Sqlite(options) if self.shown != "sqlite::memory:" => {
+                Some(options.get_filename())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What every file is opened with: others read while one writes, and whoever finds it busy waits a while.
+fn prepared(options: SqliteConnectOptions) -> Options {
+    Options::Sqlite(Box::new(
+        options
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(std::time::Duration::from_secs(10)),
+    ))
+}
+
+/// Where history is kept if nobody says anything: `/var/lib/elasticjob/history.db` for root, `$XDG_STATE_HOME/elasticjob/history.db` for
+/// everybody else, where `$XDG_STATE_HOME` is `~/.local/state` unless it says something else.
+///
+/// Nothing for somebody who has no home.
+pub fn default_path() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(PathBuf::from("/var/lib/elasticjob/history.db"));
+    }
+    let said = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = said("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state.or_else(|| said("HOME").map(|home| home.join(".local/state")));
+    Some(state?.join("elasticjob").join("history.db"))
+}
+
+impl FromStr for HistoryUrl {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let wrong = |problem: String| StoreError::Url { problem, hint: EXAMPLES.to_owned() };
+        if let Some(path) = text.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() {
+                return Err(wrong("sqlite: without a file".to_owned()));
+            }
+            let options = format!("sqlite:{path}").parse::<SqliteConnectOptions>();
+            let options = options.map_err(|error| wrong(error.to_string()))?;
+            return Ok(Self { options: prepared(options), shown: format!("sqlite:{path}") });
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            // The text is not repeated here: it may hold a password.
+            return Err(wrong("no scheme; known are sqlite, postgres and mysql".to_owned()));
+        };
+        let shown = format!("{scheme}://{}", without_password(rest));
+        let options = match scheme {
+            "postgres" | "postgresql" => format!("postgres://{rest}")
+                .parse::<PgConnectOptions>()
+                .map(|options| Options::Postgres(Box::new(options.application_name("elasticjob")))),
+            "mysql" | "mariadb" => format!("mysql://{rest}")
+                .parse::<MySqlConnectOptions>()
+                .map(|options| Options::Mysql(Box::new(options))),
+            other => {
+                let scheme = if other.contains('@') { "that scheme" } else { other };
+                return Err(wrong(format!(
+                    "{scheme} is unknown; known are sqlite, postgres and mysql"
+                )));
+            }
+        };
+        let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
+        if let Options::Mysql(options) = &options
+            && options.get_database().is_none_or(str::is_empty)
+        {
+            return Err(wrong(format!("{shown} names no database")));
+        }
+        Ok(Self { options, shown })
+    }
+}
+
+/// `user:***@host/database`, without what follows: a parameter may be a secret, too.
+fn without_password(rest: &str) -> String {
+    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
+    match rest.rsplit_once('@') {
+        Some((credentials, place)) => match credentials.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{place}"),
+            None => format!("{credentials}@{place}"),
+        },
+        None => rest.to_owned(),
+    }
+}
+
+impl fmt::Display for HistoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for HistoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for text in [
+            "postgres://jane:hunter2@db:5432/history?password=hunter2",
+            "mysql://jane:hunter2@db/history",
+            "mariadb://jane:hunter2@db/history",
+        ] {
+            let url: HistoryUrl = text.parse().unwrap();
+
+            assert!(!format!("{url} {url:?}").contains("hunter2"), "{url}");
+        }
+        for text in ["jane:hunter2@db/history", "jane:hunter2@db://x", "mysql://jane:hunter2@db"] {
+            let error = text.parse::<HistoryUrl>().unwrap_err().to_string();
+
+            assert!(!error.contains("hunter2") && error.contains("hint: for example"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_with_and_without_slashes() {
+        for (text, path) in [
+            ("sqlite:history.db", "history.db"),
+            ("sqlite:/var/lib/history.db", "/var/lib/history.db"),
+            ("sqlite:///var/lib/history.db", "/var/lib/history.db"),
+        ] {
+            let url: HistoryUrl = text.parse().unwrap();
+
+            assert_eq!(url.file(), Some(Path::new(path)));
+        }
+        assert!("sqlite:".parse::<HistoryUrl>().is_err());
+        assert_eq!("sqlite::memory:".parse::<HistoryUrl>().unwrap().file(), None);
+    }
+}

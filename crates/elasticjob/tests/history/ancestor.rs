@@ -1,0 +1,158 @@
+//! The ancestor and we, in the same tables.
+
+use elasticjob::history::{
+    Ending, ExecutionFilter, RunFilter, RunState, Sink, StatusState, TraceFilter,
+};
+
+use crate::{
+    ground::{Ground, Kind},
+    story::{Told, done, failed},
+};
+
+/// The tables as ElasticJob 3.0 makes them, before and after it dropped a column.
+fn tables(kind: Kind, with_source: bool) -> String {
+    let (number, key, unique, success) = match kind {
+        Kind::MariaDb => {
+            ("auto_id int NOT NULL AUTO_INCREMENT,", "auto_id", ", UNIQUE KEY `id` (`id`)", "INT")
+        }
+        Kind::Postgres => ("", "id", "", "BOOLEAN"),
+        Kind::Sqlite => ("", "id", "", "INTEGER"),
+    };
+    let source = if with_source { "source VARCHAR(50) NOT NULL," } else { "" };
+    format!(
+        "CREATE TABLE JOB_EXECUTION_LOG ({number} id VARCHAR(40) NOT NULL, job_name VARCHAR(100) NOT NULL, \
+         task_id VARCHAR(255) NOT NULL, hostname VARCHAR(255) NOT NULL, ip VARCHAR(50) NOT NULL, sharding_item INT NOT NULL, \
+         execution_source VARCHAR(20) NOT NULL, failure_cause VARCHAR(4000) NULL, is_success {success} NOT NULL, \
+         start_time TIMESTAMP NULL, complete_time TIMESTAMP NULL, PRIMARY KEY ({key}){unique}); \
+         CREATE TABLE JOB_STATUS_TRACE_LOG ({number} id VARCHAR(40) NOT NULL, job_name VARCHAR(100) NOT NULL, \
+         original_task_id VARCHAR(255) NOT NULL, task_id VARCHAR(255) NOT NULL, slave_id VARCHAR(50) NOT NULL, {source} \
+         execution_type VARCHAR(20) NOT NULL, sharding_item VARCHAR(100) NOT NULL, state VARCHAR(20) NOT NULL, \
+         message VARCHAR(4000) NULL, creation_time TIMESTAMP NULL, PRIMARY KEY ({key})); \
+         CREATE INDEX TASK_ID_STATE_INDEX ON JOB_STATUS_TRACE_LOG (task_id{length}, state)",
+        length = if kind == Kind::MariaDb { "(128)" } else { "" },
+    )
+}
+
+/// A moment of that day as its driver writes it.
+fn moment(kind: Kind, time: &str) -> String {
+    let at: jiff::Timestamp = format!("2026-03-29T{time}Z").parse().unwrap();
+    match kind {
+        Kind::Sqlite => at.as_millisecond().to_string(),
+        Kind::Postgres | Kind::MariaDb => format!("'2026-03-29 {time}'"),
+    }
+}
+
+/// What it says when a shard begins, when it is done, when it fails, and when a task changes its state.
+fn rows(kind: Kind, with_source: bool) -> String {
+    let (no, yes) = if kind == Kind::Postgres { ("false", "true") } else { ("0", "1") };
+    let task = "legacy@-@0,1@-@READY@-@10.0.0.9@-@77";
+    let [one, two, three] = ["12:00:01", "12:00:02", "12:00:03"].map(|time| moment(kind, time));
+    let begin = |id: &str, item: u32, source: &str| {
+        format!(
+            "INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, is_success, \
+             start_time) VALUES ('{id}', 'legacy', '{task}', 'java', '10.0.0.9', {item}, '{source}', {no}, {one});"
+        )
+    };
+    let (source, lite) = if with_source { (" source,", " 'LITE_EXECUTOR',") } else { ("", "") };
+    let words = [
+        begin("7d6f0d5a-0000-4000-8000-000000000001", 0, "NORMAL_TRIGGER"),
+        begin("7d6f0d5a-0000-4000-8000-000000000002", 1, "MISFIRE"),
+        begin("7d6f0d5a-0000-4000-8000-000000000003", 2, "NORMAL_TRIGGER"),
+        format!(
+            "UPDATE JOB_EXECUTION_LOG SET is_success = {yes}, complete_time = {two} \
+             WHERE id = '7d6f0d5a-0000-4000-8000-000000000001';"
+        ),
+        format!(
+            "UPDATE JOB_EXECUTION_LOG SET is_success = {no}, complete_time = {three}, \
+             failure_cause = 'java.lang.IllegalStateException: order 4711' \
+             WHERE id = '7d6f0d5a-0000-4000-8000-000000000002';"
+        ),
+        format!(
+            "INSERT INTO JOB_STATUS_TRACE_LOG (id, job_name, original_task_id, task_id, slave_id,{source} execution_type, \
+             sharding_item, state, message, creation_time) VALUES ('8d6f0d5a-0000-4000-8000-000000000001', 'legacy', '', \
+             '{task}', '10.0.0.9',{lite} 'READY', '[0, 1]', 'TASK_RUNNING', '', {one})"
+        ),
+    ];
+    words.join(" ")
+}
+
+pub(crate) async fn what_it_wrote_is_listed(ground: &Ground) {
+    if ground.kind == Kind::Sqlite {
+        drop(ground.open().await);
+        ground.say("DROP TABLE JOB_EXECUTION_LOG; DROP TABLE JOB_STATUS_TRACE_LOG").await;
+    }
+    ground.say(&tables(ground.kind, false)).await;
+    ground.say(&rows(ground.kind, false)).await;
+
+    let store = ground.open().await;
+    store.keep(&done("settle", 0, 5)).await.unwrap();
+
+    let runs = store.runs(&RunFilter::default()).await.unwrap().rows;
+    let told: Vec<_> = runs.iter().map(|run| (&*run.job_name, run.state)).collect();
+    assert_eq!(
+        told,
+        [
+            ("legacy", RunState::Running),
+            ("legacy", RunState::Failed),
+            ("legacy", RunState::Done),
+            ("settle", RunState::Done)
+        ]
+    );
+    let failed = store.run("7d6f0d5a-0000-4000-8000-000000000002").await.unwrap().unwrap();
+    assert_eq!(failed.run.failure.as_deref(), Some("java.lang.IllegalStateException: order 4711"));
+    assert_eq!((failed.run.duration_ms, failed.run.source), (Some(2000), None));
+    let state = RunFilter { state: Some(RunState::Failed), ..RunFilter::default() };
+    assert_eq!(store.runs(&state).await.unwrap().rows.len(), 1);
+    let executions = store.executions(&ExecutionFilter::default()).await.unwrap().rows;
+    assert_eq!(executions.len(), 5);
+    assert_eq!(executions[0].start_time.unwrap().to_string(), "2026-03-29T12:00:01Z");
+    let traces = store.traces(&TraceFilter::default()).await.unwrap().rows;
+    assert_eq!((&*traces[0].state, &*traces[0].sharding_items), ("TASK_RUNNING", "[0, 1]"));
+    let groups = store.failures(None, elasticjob::history::Span::default(), 10).await.unwrap();
+    assert_eq!(groups[0].message, "java.lang.IllegalStateException: order <n>");
+}
+
+pub(crate) async fn what_we_write_answers_its_questions(ground: &Ground) {
+    let store = ground.open().await;
+    let told = Told::of("settle", 0);
+    store.keep(&done("settle", 0, 5)).await.unwrap();
+    store.keep(&failed("settle", 60_000, "no")).await.unwrap();
+    store.keep(&[told.status(StatusState::Staging, "Job 'settle' execute begin.")]).await.unwrap();
+    let is_success = if ground.kind == Kind::Postgres { "is_success" } else { "is_success = 1" };
+    let (from, to) = (moment(ground.kind, "12:00:00"), moment(ground.kind, "12:00:30"));
+
+    for (question, answer) in [
+        ("SELECT COUNT(*) FROM JOB_EXECUTION_LOG".to_owned(), 3),
+        (format!("SELECT COUNT(*) FROM JOB_EXECUTION_LOG WHERE {is_success}"), 2),
+        (
+            format!(
+                "SELECT COUNT(*) FROM JOB_EXECUTION_LOG WHERE start_time >= {from} AND start_time < {to} \
+                 AND complete_time IS NOT NULL AND execution_source = 'NORMAL_TRIGGER' AND ip = '10.0.0.7' AND failure_cause IS NULL"
+            ),
+            2,
+        ),
+        (
+            format!(
+                "SELECT COUNT(*) FROM JOB_STATUS_TRACE_LOG WHERE task_id = '{}' AND state = 'TASK_STAGING' \
+                 AND original_task_id = '' AND slave_id = '10.0.0.7' AND execution_type = 'READY' AND sharding_item = '[0]' \
+                 AND source = 'LITE_EXECUTOR' AND creation_time = {from}",
+                told.task()
+            ),
+            1,
+        ),
+    ] {
+        assert_eq!(ground.number(&question).await, answer, "{question}");
+    }
+    assert_eq!(told.ended(1, Ending::Done), told.ended(1, Ending::Done));
+}
+
+pub(crate) async fn it_goes_on_writing_into_our_tables(ground: &Ground) {
+    let store = ground.open().await;
+
+    ground.say(&rows(ground.kind, true)).await;
+    ground.say("DELETE FROM JOB_EXECUTION_LOG").await;
+    ground.say("DELETE FROM JOB_STATUS_TRACE_LOG").await;
+    ground.say(&rows(ground.kind, false)).await;
+
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
+}

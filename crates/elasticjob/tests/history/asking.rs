@@ -1,0 +1,224 @@
+//! What was kept is found.
+
+use std::collections::BTreeSet;
+
+use elasticjob::history::{
+    Ending, Event, ExecutionFilter, Missed, RunFilter, RunState, Sink, Span, StatusState, Store,
+    TraceFilter, Why,
+};
+use jiff::SignedDuration;
+
+use crate::{
+    ground::Ground,
+    story::{Told, after, done, failed, noon},
+};
+
+async fn ids(store: &Store, filter: RunFilter) -> Vec<String> {
+    let runs = store.runs(&filter).await.unwrap().rows;
+    runs.into_iter().map(|run| run.run_id).collect()
+}
+
+pub(crate) async fn every_page_begins_where_the_last_one_ended(ground: &Ground) {
+    let store = ground.open().await;
+    // Many of one moment, and some that nobody gave a run.
+    for run in 0..10 {
+        store.keep(&done(&format!("job-{run}"), (run % 3) * 1000, 5)).await.unwrap();
+    }
+    ground.say("UPDATE JOB_EXECUTION_LOG SET run_id = NULL WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
+    ground.say("DELETE FROM ELASTICJOB_RUN WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
+    let mut filter = RunFilter { limit: Some(3), ..RunFilter::default() };
+    let mut seen = Vec::new();
+
+    loop {
+        let page = store.runs(&filter).await.unwrap();
+        assert!(page.rows.len() <= 3);
+        seen.extend(page.rows);
+        // As a program that only has the text.
+        filter.after = page.next.map(|next| next.to_string().parse().unwrap());
+        if filter.after.is_none() {
+            break;
+        }
+    }
+
+    let distinct: BTreeSet<&str> = seen.iter().map(|run| &*run.run_id).collect();
+    assert_eq!((seen.len(), distinct.len()), (13, 13));
+    // What others wrote has whole seconds only, on MySQL.
+    let seconds: Vec<i64> = seen.iter().map(|run| run.started_at.unwrap().as_second()).collect();
+    assert!(seconds.is_sorted_by(|one, next| one >= next), "{seconds:?}");
+
+    let mut filter = ExecutionFilter { limit: Some(3), ..ExecutionFilter::default() };
+    let mut executions = BTreeSet::new();
+    loop {
+        let page = store.executions(&filter).await.unwrap();
+        executions.extend(page.rows.into_iter().map(|execution| execution.id));
+        filter.after = page.next;
+        if filter.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(executions.len(), 20);
+}
+
+pub(crate) async fn runs_are_found_by_what_is_asked_of_them(ground: &Ground) {
+    let store = ground.open().await;
+    store.keep(&done("settle", 0, 5)).await.unwrap();
+    store.keep(&failed("settle", 10_000, "no")).await.unwrap();
+    store.keep(&[Told::of("report", 20_000).on("10.0.0.8@-@1-00000002").started()]).await.unwrap();
+    let asked = Told::of("report", 0).late(30_000).triggered(7, Some("jane"));
+    store.keep(&[asked.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
+    let [settled, wrong, running] = [
+        Told::of("settle", 0).run().to_string(),
+        Told::of("settle", 10_000).run().to_string(),
+        Told::of("report", 20_000).run().to_string(),
+    ];
+    let asked = asked.run().to_string();
+    let any = RunFilter::default;
+
+    for (filter, found) in [
+        (any(), vec![&asked, &running, &wrong, &settled]),
+        (RunFilter { job: Some("settle".to_owned()), ..any() }, vec![&wrong, &settled]),
+        (RunFilter { job: Some("nothing".to_owned()), ..any() }, vec![]),
+        (RunFilter { state: Some(RunState::Failed), ..any() }, vec![&wrong]),
+        (RunFilter { state: Some(RunState::Running), ..any() }, vec![&running]),
+        (RunFilter { state: Some(RunState::Cancelled), ..any() }, vec![&asked]),
+        (RunFilter { source: Some("trigger".to_owned()), ..any() }, vec![&asked]),
+        (RunFilter { instance: Some("10.0.0.8@-@1-00000002".to_owned()), ..any() }, vec![&running]),
+        (
+            RunFilter {
+                span: Span { since: Some(after(5000)), until: Some(after(15_000)) },
+                ..any()
+            },
+            vec![&wrong],
+        ),
+        (RunFilter { limit: Some(1), ..any() }, vec![&asked]),
+    ] {
+        let told = format!("{filter:?}");
+        assert_eq!(ids(&store, filter).await.iter().collect::<Vec<_>>(), found, "{told}");
+    }
+    let asked = store.run(&asked).await.unwrap().unwrap().run;
+    assert_eq!((asked.triggered_by.as_deref(), asked.lateness_ms), (Some("jane"), None));
+    assert_eq!(store.run("nothing/1").await.unwrap(), None);
+    assert_eq!(store.jobs().await.unwrap(), ["report", "settle"]);
+}
+
+pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(ground: &Ground) {
+    let store = ground.open().await;
+    store.keep(&done("settle", 0, 5)).await.unwrap();
+    store.keep(&failed("report", 10_000, "no")).await.unwrap();
+    let told = Told::of("settle", 0);
+    store
+        .keep(&[told.status(StatusState::Running, ""), told.status(StatusState::Finished, "")])
+        .await
+        .unwrap();
+    store.keep(&[Told::of("report", 10_000).status(StatusState::Error, "no")]).await.unwrap();
+    let any = ExecutionFilter::default;
+
+    for (filter, count) in [
+        (any(), 3),
+        (ExecutionFilter { job: Some("settle".to_owned()), ..any() }, 2),
+        (ExecutionFilter { success: Some(false), ..any() }, 1),
+        (ExecutionFilter { ip: Some("10.0.0.7".to_owned()), ..any() }, 3),
+        (ExecutionFilter { ip: Some("10.0.0.1".to_owned()), ..any() }, 0),
+        (ExecutionFilter { span: Span::since(after(5000)), ..any() }, 1),
+    ] {
+        let told = format!("{filter:?}");
+        assert_eq!(store.executions(&filter).await.unwrap().rows.len(), count, "{told}");
+    }
+    let any = TraceFilter::default;
+    for (filter, count) in [
+        (any(), 3),
+        (TraceFilter { job: Some("report".to_owned()), ..any() }, 1),
+        (TraceFilter { state: Some("TASK_FINISHED".to_owned()), ..any() }, 1),
+        (TraceFilter { span: Span { since: None, until: Some(after(5000)) }, ..any() }, 2),
+    ] {
+        let told = format!("{filter:?}");
+        assert_eq!(store.traces(&filter).await.unwrap().rows.len(), count, "{told}");
+    }
+    let traces = store.run(&told.run().to_string()).await.unwrap().unwrap().traces;
+    let states: Vec<&str> = traces.iter().map(|trace| &*trace.state).collect();
+    assert_eq!(states, ["TASK_RUNNING", "TASK_FINISHED"]);
+}
+
+pub(crate) async fn figures_say_how_often_how_long_and_how_late(ground: &Ground) {
+    let store = ground.open().await;
+    for run in 0..100 {
+        let told = Told::of("settle", run * 1000).late(run);
+        let ending = if run == 99 { Ending::Failed("no".to_owned()) } else { Ending::Done };
+        store.keep(&[told.ended(run + 1, ending)]).await.unwrap();
+    }
+    store.keep(&[Told::of("settle", 100_000).started()]).await.unwrap();
+    store.keep(&done("report", 0, 5)).await.unwrap();
+
+    let all = store.figures(None, Span::since(noon())).await.unwrap();
+    let settle = store.figures(Some("settle"), Span::since(after(50_000))).await.unwrap();
+
+    let names: Vec<&str> = all.iter().map(|figures| &*figures.job_name).collect();
+    assert_eq!(names, ["report", "settle"]);
+    let figures = &all[1];
+    assert_eq!((figures.runs, figures.done, figures.failed, figures.running), (101, 99, 1, 1));
+    assert_eq!(figures.success_permille(), Some(990));
+    let durations = figures.duration_ms.unwrap();
+    assert_eq!((durations.p50, durations.p95, durations.p99), (50, 95, 99));
+    let lateness = figures.lateness_ms.unwrap();
+    assert_eq!((lateness.p50, lateness.p95, lateness.p99), (49, 94, 98));
+    assert_eq!(figures.last_run, Some(after(100_007)));
+    assert_eq!(figures.last_success, Some(after(98_098)));
+    assert_eq!((settle.len(), settle[0].runs), (1, 51));
+}
+
+pub(crate) async fn failures_that_say_the_same_are_one_group(ground: &Ground) {
+    let store = ground.open().await;
+    for run in 0..5 {
+        let why = format!("order {run} not found\nat line {run}");
+        store.keep(&failed("settle", run * 1000, &why)).await.unwrap();
+    }
+    store.keep(&failed("settle", 9000, "connection refused")).await.unwrap();
+    store.keep(&failed("report", 9000, "order 7 not found")).await.unwrap();
+
+    let groups = store.failures(None, Span::default(), 2).await.unwrap();
+    let of_report = store.failures(Some("report"), Span::since(noon()), 10).await.unwrap();
+
+    assert_eq!((&*groups[0].message, groups[0].count), ("order <n> not found", 5));
+    assert_eq!(groups[0].last_run_id, Some(Told::of("settle", 4000).run().to_string()));
+    assert_eq!((groups[0].first, groups[0].last), (Some(after(7)), Some(after(4007))));
+    assert_eq!(groups.len(), 2);
+    assert_eq!((of_report.len(), &*of_report[0].job_name), (1, "report"));
+}
+
+pub(crate) async fn a_chart_gets_its_counts(ground: &Ground) {
+    let store = ground.open().await;
+    for run in 0..4 {
+        store.keep(&done("settle", run * 1000, 5)).await.unwrap();
+    }
+    store.keep(&failed("settle", 61_000, "no")).await.unwrap();
+
+    let minutes =
+        store.buckets(None, Span::since(noon()), SignedDuration::from_mins(1)).await.unwrap();
+    let nothing =
+        store.buckets(Some("report"), Span::default(), SignedDuration::from_mins(1)).await.unwrap();
+
+    let told: Vec<_> = minutes.iter().map(|it| (it.from, &*it.state, it.runs)).collect();
+    assert_eq!(told, [(noon(), "done", 4), (after(60_000), "failed", 1)]);
+    assert_eq!(nothing, []);
+}
+
+pub(crate) async fn fires_that_did_not_run_are_listed(ground: &Ground) {
+    let store = ground.open().await;
+    let missed = Event::Missed(Missed {
+        job: "settle".parse().unwrap(),
+        first: noon(),
+        last: after(5000),
+        count: 6,
+        why: Why::NobodyThere,
+        at: after(6000),
+    });
+    store.keep(&[missed.clone(), missed]).await.unwrap();
+
+    let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
+
+    assert_eq!(fires.len(), 1);
+    assert_eq!(
+        (fires[0].count, &*fires[0].why, fires[0].last),
+        (6, "nobody_there", Some(after(5000)))
+    );
+}

@@ -1,0 +1,129 @@
+//! A database of one's own, and a way to say anything to it.
+
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicU32, Ordering},
+};
+
+use elasticjob::history::{HistoryUrl, Store};
+use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, PgConnection, SqliteConnection};
+use tempfile::TempDir;
+use testbed::{MariaDb, Postgres};
+
+static POSTGRES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
+static MARIADB: LazyLock<MariaDb> = LazyLock::new(MariaDb::start);
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+    MariaDb,
+}
+
+/// A database that nobody else uses.
+pub(crate) struct Ground {
+    pub(crate) kind: Kind,
+    pub(crate) url: String,
+    /// The same database as somebody who may do what [`Ground::allow`] allows; for SQLite one who may only read.
+    pub(crate) guest: String,
+    _folder: Option<TempDir>,
+}
+
+impl Ground {
+    pub(crate) fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("below/history.db").display());
+        Self { kind: Kind::Sqlite, guest: format!("{url}?mode=ro"), url, _folder: Some(folder) }
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let server = server(|| POSTGRES.address()).await;
+        let name = format!("history_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let ground = |name: &str| Self {
+            kind: Kind::Postgres,
+            url: format!("postgres://test@{server}/{name}"),
+            guest: format!("postgres://guest_{name}:hunter2@{server}/{name}"),
+            _folder: None,
+        };
+        ground("postgres").say(&format!("CREATE DATABASE {name}")).await;
+        ground("postgres").say(&format!("CREATE ROLE guest_{name} LOGIN")).await;
+        ground(&name).say("REVOKE ALL ON SCHEMA public FROM PUBLIC").await;
+        ground(&name).say(&format!("GRANT USAGE ON SCHEMA public TO guest_{name}")).await;
+        ground(&name)
+    }
+
+    pub(crate) async fn mariadb() -> Self {
+        let server = server(|| MARIADB.address()).await;
+        let name = format!("history_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let ground = |name: &str| Self {
+            kind: Kind::MariaDb,
+            url: format!("mysql://test@{server}/{name}"),
+            guest: format!("mysql://guest_{name}:hunter2@{server}/{name}"),
+            _folder: None,
+        };
+        ground("test").say(&format!("CREATE DATABASE {name}")).await;
+        ground(&name).say(&format!("CREATE USER guest_{name}@'%' IDENTIFIED BY 'hunter2'")).await;
+        ground(&name).say(&format!("GRANT SELECT ON {name}.* TO guest_{name}@'%'")).await;
+        ground(&name)
+    }
+
+    /// Lets the guest read what is there.
+    pub(crate) async fn allow_reading(&self) {
+        if self.kind == Kind::Postgres {
+            let name = self.url.rsplit_once('/').unwrap().1;
+            self.say(&format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest_{name}")).await;
+        }
+    }
+
+    pub(crate) fn url(&self) -> HistoryUrl {
+        self.url.parse().unwrap()
+    }
+
+    pub(crate) async fn open(&self) -> Store {
+        Store::open(&self.url()).await.unwrap()
+    }
+
+    /// Says something, as anybody could.
+    pub(crate) async fn say(&self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        match self.kind {
+            Kind::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+                connection.execute(sqlx::raw_sql(sql)).await.unwrap();
+            }
+            Kind::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                connection.execute(sqlx::raw_sql(sql)).await.unwrap();
+            }
+            Kind::MariaDb => {
+                let mut connection = MySqlConnection::connect(&self.url).await.unwrap();
+                connection.execute(sqlx::raw_sql(sql)).await.unwrap();
+            }
+        }
+    }
+
+    /// Asks for one number.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        let sql = AssertSqlSafe(sql.to_owned());
+        match self.kind {
+            Kind::Sqlite => {
+                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+            Kind::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+            Kind::MariaDb => {
+                let mut connection = MySqlConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+        }
+    }
+}
+
+/// A server takes a while to start, and a test waits for it on a thread that may wait.
+async fn server<T: Send + 'static>(start: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(start).await.unwrap()
+}

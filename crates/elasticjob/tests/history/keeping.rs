@@ -1,0 +1,203 @@
+//! What is told is kept, however it is told.
+
+use elasticjob::{
+    history::{
+        AttemptId, Cut, Ending, Event, OutputPosition, RunFilter, RunState, Sink, StatusState,
+        TraceFilter,
+    },
+    job::Reason,
+};
+use tokio::task::JoinSet;
+
+use crate::{
+    ground::Ground,
+    story::{Told, done},
+};
+
+pub(crate) async fn a_run_is_what_the_last_attempts_of_its_shards_are(ground: &Ground) {
+    let store = ground.open().await;
+    let (zero, one) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+    let id = zero.run().to_string();
+    let run = async || store.run(&id).await.unwrap().unwrap().run;
+
+    store.keep(&[zero.started(), one.started()]).await.unwrap();
+    let begun = run().await;
+    store.keep(&[zero.ended(5, Ending::Done)]).await.unwrap();
+    store.keep(&[one.ended(30, Ending::Failed("no such order".to_owned()))]).await.unwrap();
+    let failed = run().await;
+    let retry = one.again(Reason::Retry, 100).late(100);
+    store.keep(&[retry.started()]).await.unwrap();
+    let retried = run().await;
+    store.keep(&[retry.ended(20, Ending::Done)]).await.unwrap();
+    let good = run().await;
+
+    let states = [&begun, &failed, &retried, &good].map(|run| run.state);
+    assert_eq!(states, [RunState::Running, RunState::Failed, RunState::Running, RunState::Done]);
+    assert_eq!((begun.shards, begun.done, begun.ended_at), (2, 0, None));
+    assert_eq!(
+        (failed.done, failed.failed, failed.failure.as_deref()),
+        (1, 1, Some("no such order"))
+    );
+    assert_eq!((failed.duration_ms, failed.lateness_ms), (Some(30), Some(7)));
+    assert_eq!((good.done, good.failed, good.attempts, good.failure), (2, 0, 3, None));
+    assert_eq!((good.duration_ms, good.lateness_ms), (Some(113), Some(7)));
+    assert_eq!(good.sharding_total_count, Some(2));
+}
+
+pub(crate) async fn an_event_told_twice_is_kept_once(ground: &Ground) {
+    let store = ground.open().await;
+    let told = Told::of("settle", 0);
+    let mut batch = done("settle", 0, 5);
+    batch.push(told.status(StatusState::Running, ""));
+    batch.push(told.printed(0, &["hello"]));
+    batch.extend(batch.clone());
+
+    store.keep(&batch).await.unwrap();
+    let before = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    store.keep(&batch).await.unwrap();
+    let after = store.run(&told.run().to_string()).await.unwrap().unwrap();
+
+    assert_eq!(before, after);
+    assert_eq!((after.executions.len(), after.traces.len()), (2, 1));
+    assert_eq!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 1);
+}
+
+pub(crate) async fn an_end_told_before_its_beginning_stays_an_end(ground: &Ground) {
+    let store = ground.open().await;
+    let told = Told::of("settle", 0);
+
+    store.keep(&[told.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
+    store.keep(&[told.started()]).await.unwrap();
+
+    let details = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let [execution] = &details.executions[..] else { panic!("{details:?}") };
+    assert_eq!(execution.outcome.as_deref(), Some("timed_out"));
+    assert_eq!(execution.failure_cause.as_deref(), Some("after 5 ms"));
+    assert_eq!(details.run.state, RunState::Failed);
+}
+
+pub(crate) async fn a_shard_that_another_instance_made_good_is_done(ground: &Ground) {
+    let store = ground.open().await;
+    let killed = Told::of("settle", 0);
+    let taken = killed.on("10.0.0.8@-@1-00000002").again(Reason::Failover, 200).late(3000);
+
+    // The first never says how it ended.
+    store.keep(&[killed.started(), taken.started(), taken.ended(5, Ending::Done)]).await.unwrap();
+
+    let details = store.run(&killed.run().to_string()).await.unwrap().unwrap();
+    assert_eq!(details.run.state, RunState::Done);
+    let sources: Vec<&str> =
+        details.executions.iter().map(|execution| &*execution.execution_source).collect();
+    assert_eq!(sources, ["NORMAL_TRIGGER", "FAILOVER"]);
+    assert_eq!(details.executions[1].instance.as_deref(), Some("10.0.0.8@-@1-00000002"));
+}
+
+pub(crate) async fn two_processes_that_tell_of_one_run_agree_on_it(ground: &Ground) {
+    const RUNS: i64 = 30;
+    let mut telling = JoinSet::new();
+    for item in 0..4 {
+        let store = ground.open().await;
+        telling.spawn(async move {
+            for run in 0..RUNS {
+                let mut told = Told::of("settle", run * 1000).item(item);
+                told.shards = 4;
+                store.keep(&[told.started()]).await.unwrap();
+                store.keep(&[told.ended(5, Ending::Done)]).await.unwrap();
+            }
+        });
+    }
+    telling.join_all().await;
+
+    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+
+    assert_eq!(runs.len() as i64, RUNS);
+    for run in runs {
+        assert_eq!((run.state, run.shards, run.done), (RunState::Done, 4, 4), "{run:?}");
+    }
+}
+
+pub(crate) async fn what_has_no_room_is_cut_and_nothing_stops_a_batch(ground: &Ground) {
+    let store = ground.open().await;
+    let name = "报".repeat(150);
+    let mut told = Told::of(&name, 0);
+    told.shards = 500;
+    let cause = format!("{}\0🔥{}", "失败".repeat(1000), "x".repeat(5000));
+    let mut task = told.task();
+    task.items = (0..500).collect();
+    let status = elasticjob::history::Status {
+        run: told.run(),
+        task,
+        state: StatusState::Error,
+        message: cause.clone(),
+        at: told.due,
+    };
+
+    store
+        .keep(&[
+            told.ended(5, Ending::Failed(cause)),
+            Event::Status(status),
+            told.printed(0, &["nothing\0 at \"all\" \\ 🔥"]),
+        ])
+        .await
+        .unwrap();
+
+    let details = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let cause = details.executions[0].failure_cause.clone().unwrap();
+    assert_eq!(cause.chars().count(), 4000);
+    assert!(cause.starts_with("失败") && cause.contains('🔥') && cause.ends_with("x…"));
+    assert_eq!(details.run.job_name.chars().count(), 100);
+    let filter = TraceFilter { job: Some(name), ..TraceFilter::default() };
+    let traces = store.traces(&filter).await.unwrap().rows;
+    assert!(traces[0].sharding_items.ends_with(", …]"), "{traces:?}");
+    assert_eq!(traces[0].task_id.chars().count(), 255);
+    let output = store.output(&told.run().to_string(), None, &OutputPosition::default()).await;
+    assert_eq!(output.unwrap().lines[0].text, "nothing\u{fffd} at \"all\" \\ 🔥");
+}
+
+pub(crate) async fn what_is_printed_can_be_read_while_it_is_printed(ground: &Ground) {
+    let store = ground.open().await;
+    let (zero, one) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+    let id = zero.run().to_string();
+    let texts = |lines: Vec<elasticjob::history::OutputLine>| -> Vec<String> {
+        lines.into_iter().map(|line| format!("{}: {}", line.sharding_item, line.text)).collect()
+    };
+
+    store.keep(&[zero.printed(0, &["a", "b"]), one.printed(0, &["c"])]).await.unwrap();
+    let first = store.output(&id, None, &OutputPosition::default()).await.unwrap();
+    store.keep(&[zero.printed(1, &["d"])]).await.unwrap();
+    let second = store.output(&id, None, &first.position).await.unwrap();
+    let third = store.output(&id, None, &second.position).await.unwrap();
+    let of_one = store.output(&id, Some(1), &OutputPosition::default()).await.unwrap();
+
+    assert_eq!(texts(first.lines), ["0: a", "0: b", "1: c"]);
+    assert_eq!(texts(second.lines), ["0: d"]);
+    assert_eq!(texts(third.lines), [""; 0]);
+    assert_eq!(texts(of_one.lines), ["1: c"]);
+}
+
+pub(crate) async fn what_was_cut_from_the_output_is_noted_once_and_stays_away(ground: &Ground) {
+    let store = ground.open().await;
+    let told = Told::of("settle", 0);
+    let shard = told.shard();
+    let cut = |to, bytes| {
+        Event::Cut(Cut {
+            id: AttemptId::of(&shard),
+            run: shard.run.clone(),
+            item: 0,
+            from: 1,
+            to,
+            bytes,
+        })
+    };
+    let parts: Vec<Event> = (0..5).map(|part| told.printed(part, &[&part.to_string()])).collect();
+
+    store.keep(&parts).await.unwrap();
+    store.keep(&[cut(3, 200), cut(4, 300)]).await.unwrap();
+    store.keep(&[parts[2].clone(), cut(3, 200)]).await.unwrap();
+
+    let output = store.output(&told.run().to_string(), None, &OutputPosition::default()).await;
+    let lines = output.unwrap().lines;
+    let texts: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
+    assert_eq!(texts, ["0", "… 300 bytes are left out here …", "4"]);
+    assert_eq!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 2);
+}

@@ -1,0 +1,150 @@
+//! Events to tell.
+
+use std::sync::Arc;
+
+use elasticjob::{
+    Job, Shard,
+    history::{Ended, Ending, Event, Line, Printed, Source, Started, Status, StatusState},
+    job::{Attempt, FencingToken, Fire, Reason, RunId, TaskId},
+};
+use jiff::{SignedDuration, Timestamp};
+
+/// When the stories begin.
+pub(crate) fn noon() -> Timestamp {
+    "2026-03-29T12:00:00Z".parse().unwrap()
+}
+
+pub(crate) fn after(millis: i64) -> Timestamp {
+    noon() + SignedDuration::from_millis(millis)
+}
+
+/// Which attempt is told of.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) job: String,
+    pub(crate) due: Timestamp,
+    pub(crate) shards: u32,
+    pub(crate) item: u32,
+    pub(crate) attempt: Attempt,
+    pub(crate) token: i64,
+    pub(crate) instance: String,
+    /// How much later than due it begins.
+    pub(crate) late: i64,
+    pub(crate) trigger: Option<(RunId, Option<String>)>,
+}
+
+impl Told {
+    /// The first attempt of the first of two shards of a run that is due so much after noon, and begins seven milliseconds late.
+    pub(crate) fn of(job: &str, due: i64) -> Self {
+        Self {
+            job: job.to_owned(),
+            due: after(due),
+            shards: 2,
+            item: 0,
+            attempt: Attempt::FIRST,
+            token: 100,
+            instance: "10.0.0.7@-@4711-00000001".to_owned(),
+            late: 7,
+            trigger: None,
+        }
+    }
+
+    pub(crate) fn item(&self, item: u32) -> Self {
+        Self { item, ..self.clone() }
+    }
+
+    pub(crate) fn on(&self, instance: &str) -> Self {
+        Self { instance: instance.to_owned(), ..self.clone() }
+    }
+
+    pub(crate) fn late(&self, late: i64) -> Self {
+        Self { late, ..self.clone() }
+    }
+
+    pub(crate) fn again(&self, reason: Reason, token: i64) -> Self {
+        Self { attempt: self.attempt.next(reason), token, ..self.clone() }
+    }
+
+    pub(crate) fn triggered(&self, run: u128, by: Option<&str>) -> Self {
+        let run = RunId::triggered(run);
+        Self { trigger: Some((run, by.map(ToOwned::to_owned))), ..self.clone() }
+    }
+
+    pub(crate) fn run(&self) -> RunId {
+        self.shard().run
+    }
+
+    pub(crate) fn task(&self) -> TaskId {
+        format!("{}@-@{}@-@READY@-@{}", self.job, self.item, self.instance).parse().unwrap()
+    }
+
+    pub(crate) fn shard(&self) -> Shard {
+        let job = Job::named(&self.job).unwrap().shards(self.shards);
+        let fire = match &self.trigger {
+            Some((run, _)) => Fire::triggered(job.name.clone(), self.due, run.clone()),
+            None => Fire::scheduled(job.name.clone(), self.due),
+        };
+        let token = FencingToken::new(self.token);
+        Shard::of(&job, &fire, self.task(), self.item, token).attempt(self.attempt)
+    }
+
+    fn beginning(&self) -> Arc<Started> {
+        let source = match &self.trigger {
+            Some((_, by)) => Source::Trigger { by: by.clone() },
+            None => Source::Schedule,
+        };
+        let at = self.due + SignedDuration::from_millis(self.late);
+        Arc::new(Started::of(&self.shard(), source, "machine".into(), at))
+    }
+
+    pub(crate) fn started(&self) -> Event {
+        Event::Started(self.beginning())
+    }
+
+    /// Ends so much after it began.
+    pub(crate) fn ended(&self, took: i64, ending: Ending) -> Event {
+        let started = self.beginning();
+        let at = started.at + SignedDuration::from_millis(took);
+        Event::Ended(Ended { started, at, ending })
+    }
+
+    pub(crate) fn status(&self, state: StatusState, message: &str) -> Event {
+        Event::Status(Status {
+            run: self.run(),
+            task: self.task(),
+            state,
+            message: message.to_owned(),
+            at: self.due,
+        })
+    }
+
+    pub(crate) fn printed(&self, part: u32, texts: &[&str]) -> Event {
+        let shard = self.shard();
+        let at = self.due + SignedDuration::from_secs(i64::from(part));
+        let line = |text: &&str| Line { at, stream: "stdout", text: (*text).to_owned() };
+        Event::Printed(Printed {
+            id: elasticjob::history::AttemptId::of(&shard),
+            run: shard.run,
+            item: shard.item,
+            part,
+            lines: texts.iter().map(line).collect(),
+        })
+    }
+}
+
+/// A run of two shards that are done after so many milliseconds.
+pub(crate) fn done(job: &str, due: i64, took: i64) -> Vec<Event> {
+    let told = Told::of(job, due);
+    (0..2)
+        .flat_map(|item| {
+            let shard = told.item(item);
+            [shard.started(), shard.ended(took, Ending::Done)]
+        })
+        .collect()
+}
+
+/// A run of one shard that fails.
+pub(crate) fn failed(job: &str, due: i64, why: &str) -> Vec<Event> {
+    let told = Told::of(job, due);
+    vec![told.started(), told.ended(10, Ending::Failed(why.to_owned()))]
+}

@@ -1,0 +1,191 @@
+//! A million executions in SQLite: every question is answered through an index, and soon.
+//!
+//! `HISTORY_ROWS=10000000` for more of them.
+
+use std::{
+    env,
+    fmt::Debug,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use elasticjob::history::{
+    ExecutionFilter, HistoryUrl, OutputPosition, Retention, RunFilter, RunState, Span, Store,
+    TraceFilter,
+};
+use jiff::{SignedDuration, Timestamp};
+use sqlx::{AssertSqlSafe, Connection, Executor, Row, SqliteConnection};
+use tempfile::TempDir;
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{Layer, layer::Context, prelude::*};
+
+/// What the driver was asked to do. It tells on threads of its own, so there is one for the process.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Listener;
+
+impl<S: Subscriber> Layer<S> for Listener {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "sqlx::query" {
+            event.record(&mut Statement);
+        }
+    }
+}
+
+/// The driver says a short statement in `summary` and a long one in `db.statement`.
+struct Statement;
+
+impl Visit for Statement {
+    fn record_str(&mut self, field: &Field, text: &str) {
+        let is_cut = field.name() == "summary" && text.contains('…');
+        if ["summary", "db.statement"].contains(&field.name()) && !text.is_empty() && !is_cut {
+            SAID.lock().unwrap().push(text.trim().to_owned());
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
+
+/// Four shards a run, a run a second, twenty jobs; one run of fifty fails.
+const FILL: [&str; 3] = [
+    "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?) \
+     INSERT INTO ELASTICJOB_RUN (run_id, job_name, due_ms, source, total, state, started_ms, ended_ms, duration_ms, lateness_ms, \
+     shards, done, failed, attempts, changes) \
+     SELECT 'job-' || (i % 20) || '/' || i, 'job-' || (i % 20), 1700000000000 + i * 1000, \
+     CASE WHEN i % 100 = 7 THEN 'trigger' ELSE 'schedule' END, 4, CASE WHEN i % 50 = 3 THEN 'failed' ELSE 'done' END, \
+     1700000000000 + i * 1000, 1700000000100 + i * 1000, i % 997, i % 13, 4, 4, 0, 4, 1 FROM n",
+    "INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, failure_cause, is_success, \
+     start_time, complete_time, run_id, due_ms, attempt, reason, token, source, outcome, started_ms, ended_ms, duration_ms, \
+     lateness_ms, total, instance, failure_group) \
+     SELECT r.run_id || '#' || item, r.job_name, r.job_name || '@-@' || item || '@-@READY@-@10.0.0.7@-@1', 'machine', '10.0.0.' || item, \
+     item, 'NORMAL_TRIGGER', CASE r.state WHEN 'failed' THEN 'order ' || r.due_ms || ' not found' END, r.state = 'done', r.started_ms, \
+     r.ended_ms, r.run_id, r.due_ms, 1, 'due', r.due_ms, r.source, r.state, r.started_ms, r.ended_ms, r.duration_ms, r.lateness_ms, 4, \
+     '10.0.0.' || item || '@-@' || (r.due_ms / 100000000), CASE r.state WHEN 'failed' THEN 'order <n> not found' END \
+     FROM ELASTICJOB_RUN r, (SELECT 0 AS item UNION SELECT 1 UNION SELECT 2 UNION SELECT 3)",
+    "INSERT INTO JOB_STATUS_TRACE_LOG (id, job_name, original_task_id, task_id, slave_id, source, execution_type, sharding_item, state, \
+     message, creation_time, run_id) \
+     SELECT run_id, job_name, '', job_name, '10.0.0.7', 'LITE_EXECUTOR', 'READY', '[0]', 'TASK_FINISHED', '', ended_ms, run_id \
+     FROM ELASTICJOB_RUN",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_executions_are_asked_through_indexes() {
+    let executions = env::var("HISTORY_ROWS").ok().and_then(|rows| rows.parse().ok());
+    let executions: i64 = executions.unwrap_or(1_000_000);
+    tracing_subscriber::registry().with(Listener).init();
+    let folder = TempDir::new().unwrap();
+    let url = HistoryUrl::sqlite(folder.path().join("history.db"));
+    let started = watch();
+    fill(&url, executions / 4).await;
+    // Opening makes the indexes that are missing.
+    let store = Store::open(&url).await.unwrap();
+    let megabytes = url.file().unwrap().metadata().unwrap().len() / 1_000_000;
+    eprintln!("{executions} executions are there after {:?}: {megabytes} MB", started.elapsed());
+    SAID.lock().unwrap().clear();
+
+    ask_everything(&store, executions / 4).await;
+
+    let mut connection = SqliteConnection::connect(&url.to_string()).await.unwrap();
+    let said: Vec<String> = SAID.lock().unwrap().drain(..).collect();
+    let asked: Vec<&String> = said.iter().filter(|sql| !sql.starts_with("PRAGMA")).collect();
+    assert!(asked.len() > 25, "{said:#?}");
+    for sql in asked.into_iter().filter(|sql| !sql.starts_with("BEGIN") && *sql != "COMMIT") {
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        let plan = sqlx::query(AssertSqlSafe(explain)).fetch_all(&mut connection).await;
+        let plan: Vec<String> = plan.unwrap().iter().map(|row| row.get("detail")).collect();
+        let through_a_table = |step: &String| {
+            step.starts_with("SCAN") && !step.contains("INDEX") && step.contains("_LOG")
+                || step.starts_with("SCAN ELASTICJOB_") && !step.contains("INDEX")
+        };
+        assert!(!plan.iter().any(through_a_table), "{sql}\n{plan:#?}");
+        let is_page = sql.contains("_ms DESC, ") || sql.contains("_time DESC, ");
+        let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
+        assert!(!is_page || !is_sorted || sql.contains("instance"), "{sql}\n{plan:#?}");
+    }
+}
+
+async fn fill(url: &HistoryUrl, runs: i64) {
+    Store::open(url).await.unwrap().close().await;
+    let mut connection = SqliteConnection::connect(&url.to_string()).await.unwrap();
+    let indexes = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL";
+    let indexes: Vec<String> =
+        sqlx::query_scalar(indexes).fetch_all(&mut connection).await.unwrap();
+    for index in indexes {
+        connection.execute(AssertSqlSafe(format!("DROP INDEX {index}"))).await.unwrap();
+    }
+    connection.execute("PRAGMA synchronous = OFF").await.unwrap();
+    for sql in FILL {
+        sqlx::query(sql).bind(runs).execute(&mut connection).await.unwrap();
+    }
+}
+
+/// Every question there is, with every filter; each in less than what a person waits for.
+async fn ask_everything(store: &Store, runs: i64) {
+    let at = |second: i64| Timestamp::from_millisecond(1_700_000_000_000 + second * 1000).unwrap();
+    let day = Span { since: Some(at(runs - 86_400)), until: Some(at(runs)) };
+    let job = || Some("job-3".to_owned());
+    let any = RunFilter::default;
+    let page = store.runs(&any()).await.unwrap();
+    for filter in [
+        RunFilter { after: page.next, ..any() },
+        RunFilter { job: job(), ..any() },
+        RunFilter { state: Some(RunState::Failed), ..any() },
+        RunFilter { state: Some(RunState::Running), ..any() },
+        RunFilter { job: job(), state: Some(RunState::Failed), ..any() },
+        RunFilter { source: Some("trigger".to_owned()), ..any() },
+        RunFilter { instance: Some("10.0.0.1@-@17000".to_owned()), ..any() },
+        RunFilter { span: day, ..any() },
+        RunFilter { job: job(), span: day, ..any() },
+    ] {
+        let what = format!("{filter:?}");
+        quickly(&what, store.runs(&filter)).await;
+    }
+    quickly("a run", store.run("job-3/3")).await;
+    let any = ExecutionFilter::default;
+    let page = store.executions(&any()).await.unwrap();
+    for filter in [
+        ExecutionFilter { after: page.next, ..any() },
+        ExecutionFilter { job: job(), ..any() },
+        ExecutionFilter { success: Some(false), ..any() },
+        ExecutionFilter { ip: Some("10.0.0.2".to_owned()), span: day, ..any() },
+    ] {
+        let what = format!("{filter:?}");
+        quickly(&what, store.executions(&filter)).await;
+    }
+    let any = TraceFilter::default;
+    for filter in [any(), TraceFilter { job: job(), span: day, ..any() }] {
+        quickly("traces", store.traces(&filter)).await;
+    }
+    quickly("output", store.output("job-3/3", Some(1), &OutputPosition::default())).await;
+    quickly("jobs", store.jobs()).await;
+    quickly("figures of a job", store.figures(Some("job-3"), day)).await;
+    quickly("figures", store.figures(None, day)).await;
+    quickly("buckets", store.buckets(None, day, SignedDuration::from_mins(15))).await;
+    quickly("buckets of a job", store.buckets(Some("job-3"), day, SignedDuration::from_mins(15)))
+        .await;
+    quickly("failures", store.failures(None, day, 20)).await;
+    quickly("failures of a job", store.failures(Some("job-3"), day, 20)).await;
+    quickly("missed", store.missed(Some("job-3"), day, 20)).await;
+    quickly("missed by all", store.missed(None, day, 20)).await;
+    // Nothing is old enough; finding that out is what is asked here.
+    let mut retention = Retention::default();
+    retention.runs_per_job = u32::MAX.try_into().unwrap();
+    quickly("prune", store.prune(&retention, at(0))).await;
+}
+
+async fn quickly<T: Debug, E: Debug>(what: &str, work: impl Future<Output = Result<T, E>>) -> T {
+    let started = watch();
+    let answer = work.await.unwrap();
+    let took = started.elapsed();
+    eprintln!("{:>7.1} ms  {what}", took.as_secs_f64() * 1000.0);
+    assert!(took < Duration::from_secs(5), "{what} took {took:?}");
+    answer
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a real database takes is real time")]
+fn watch() -> Instant {
+    Instant::now()
+}
