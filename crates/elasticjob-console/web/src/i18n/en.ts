@@ -385,6 +385,13 @@ export const en = {
     cancel: (item: number) => `Cancel shard ${item}`,
     trigger: (item: number) => `Trigger shard ${item}`,
   },
+  rounds: {
+    title: "Rounds",
+    about: "as seen since this page was opened",
+    due: (at: string) => `due ${at}`,
+    asked: (at: string) => `asked for ${at}`,
+    nothing: "did not run",
+  },
   fires: {
     title: "Due next",
     oneOff: "It has no schedule: it runs when somebody asks for it.",

@@ -344,6 +344,13 @@ export const zh: Messages = {
     cancel: (item) => `取消分片 ${item}`,
     trigger: (item) => `触发分片 ${item}`,
   },
+  rounds: {
+    title: "轮次",
+    about: "自打开本页起所见",
+    due: (at) => `应于 ${at}`,
+    asked: (at) => `手动触发于 ${at}`,
+    nothing: "未运行",
+  },
   fires: {
     title: "即将触发",
     oneOff: "没有调度：有人触发时才运行。",

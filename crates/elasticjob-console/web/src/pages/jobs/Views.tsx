@@ -30,6 +30,7 @@ export function Views() {
             c="var(--mantine-color-text)"
             size="compact-sm"
             ml="auto"
+            style={{ flex: "none" }}
             rightSection={<Icon name="down" size={13} />}
           >
             {t.views.title}

@@ -1,13 +1,15 @@
-import { Grid, Stack } from "@mantine/core";
+import { Grid, Stack, Text } from "@mantine/core";
 
 import { useShards } from "../../../api/queries";
-import type { JobDetails } from "../../../api/types";
+import type { JobDetails, Shard } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
 import { useText } from "../../../i18n";
 import { Card } from "../../../parts/Card";
 import { Failure, Loading } from "../../../parts/states";
 import { Facts } from "./Facts";
 import { Fires } from "./Fires";
+import { RoundMatrix } from "./RoundMatrix";
+import { useRounds } from "./rounds";
 import { ShardMap } from "./ShardMap";
 import { ShardTable } from "./ShardTable";
 
@@ -32,6 +34,7 @@ export function ShardsTab({ job }: { job: JobDetails }) {
               <Card title={t.shards.map}>
                 <ShardMap job={job} shards={shards.data} />
               </Card>
+              <Rounds job={job} shards={shards.data} />
               <Card title={t.shards.title} isFlush>
                 <ShardTable job={job} shards={shards.data} />
               </Card>
@@ -50,5 +53,25 @@ export function ShardsTab({ job }: { job: JobDetails }) {
         </Stack>
       </Grid.Col>
     </Grid>
+  );
+}
+
+/** Java tells nobody about its runs: where nothing can be seen, nothing is shown. */
+function Rounds({ job, shards }: { job: JobDetails; shards: Shard[] }) {
+  const t = useText();
+  const registry = useRegistry();
+  const rounds = useRounds(`${registry} ${job.jobName}`, shards);
+  if (rounds.length === 0) return null;
+  return (
+    <Card
+      title={t.rounds.title}
+      right={
+        <Text size="xs" c="dimmed">
+          {t.rounds.about}
+        </Text>
+      }
+    >
+      <RoundMatrix rounds={rounds} shards={shards} known={job.instanceList} />
+    </Card>
   );
 }
