@@ -391,6 +391,7 @@ export const en = {
     due: (at: string) => `due ${at}`,
     asked: (at: string) => `asked for ${at}`,
     nothing: "did not run",
+    over: "over, not seen how",
   },
   fires: {
     title: "Due next",

@@ -350,6 +350,7 @@ export const zh: Messages = {
     due: (at) => `应于 ${at}`,
     asked: (at) => `手动触发于 ${at}`,
     nothing: "未运行",
+    over: "已结束，未见结果",
   },
   fires: {
     title: "即将触发",

@@ -1,6 +1,6 @@
 import { Tooltip } from "@mantine/core";
 
-import type { Instance, RunState, Shard } from "../../../api/types";
+import type { Instance, Shard } from "../../../api/types";
 import { useLocale, useText } from "../../../i18n";
 import type { Tone } from "../../../parts/Badge";
 import { Scroll } from "../../../parts/Scroll";
@@ -9,7 +9,8 @@ import { useNow } from "../../../parts/now";
 import type { Cell, Round } from "./rounds";
 import classes from "./RoundMatrix.module.css";
 
-const TONES: Record<RunState, Tone> = {
+const TONES: Record<Cell["state"], Tone> = {
+  OVER: "off",
   FRESH: "off",
   RUNNING: "busy",
   DONE: "ok",
@@ -37,7 +38,11 @@ export function RoundMatrix({
   const says = (round: Round, item: number, cell: Cell | undefined) => {
     if (!cell) return `${called(round)} · ${t.explain.ofShard(item)}: ${t.rounds.nothing}`;
     const who = known.find((each) => each.instanceId === cell.instanceId)?.labels?.name;
-    const parts = [called(round), t.explain.ofShard(item), t.runState[cell.state]];
+    const parts = [
+      called(round),
+      t.explain.ofShard(item),
+      cell.state === "OVER" ? t.rounds.over : t.runState[cell.state],
+    ];
     if (cell.attempt > 1) parts.push(t.shards.attempt(cell.attempt));
     if (cell.startedAt && cell.endedAt) {
       parts.push(duration(Date.parse(cell.endedAt) - Date.parse(cell.startedAt)));

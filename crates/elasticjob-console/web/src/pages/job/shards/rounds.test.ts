@@ -25,6 +25,13 @@ test("a round is seen to begin and to end, shard by shard", () => {
   expect(half[0]?.cells[1]).toMatchObject({ state: "RUNNING", endedAt: null });
 });
 
+test("a run whose end was not seen does not run for ever", () => {
+  const begun = noted([], [shard(0, 10, "RUNNING", "10.1")]);
+  const next = noted(begun, [shard(0, 20, "RUNNING", "20.1")]);
+
+  expect(next.map((round) => round.cells[0]?.state)).toEqual(["OVER", "RUNNING"]);
+});
+
 test("what says nothing new changes nothing", () => {
   const rounds = noted([], [shard(0, 10, "DONE", "12")]);
 

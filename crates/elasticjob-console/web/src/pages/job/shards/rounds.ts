@@ -3,7 +3,8 @@ import { useEffect, useState } from "react";
 import type { RunState, Shard } from "../../../api/types";
 
 export interface Cell {
-  state: RunState;
+  /** `OVER`: the next one had begun before it was seen how this one ended. */
+  state: RunState | "OVER";
   attempt: number;
   instanceId: string | null;
   /** When it was first seen to run, by the registry's clock. */
@@ -50,11 +51,18 @@ export function noted(rounds: Round[], shards: Shard[]): Round[] {
           since: run.since ?? run.dueAt ?? "",
           cells: { [shard.item]: changed },
         };
-    next = [...next.filter((each) => each.runId !== run.runId), round];
+    next = [...next.filter((each) => each.runId !== run.runId).map(ended(shard.item)), round];
   }
   if (next === rounds) return rounds;
   return next.sort((a, b) => at(a) - at(b)).slice(-MOST);
 }
+
+/** A shard does one thing at a time: what it did before is over. */
+const ended = (item: number) => (round: Round) => {
+  const cell = round.cells[item];
+  if (cell?.state !== "RUNNING") return round;
+  return { ...round, cells: { ...round.cells, [item]: { ...cell, state: "OVER" as const } } };
+};
 
 const at = (round: Round) => Date.parse(round.dueAt ?? round.since) || 0;
 
