@@ -8,6 +8,8 @@ export type Line = "connecting" | "live" | "registryDown" | "lost";
 
 /** How long changes are gathered before the page is drawn anew. */
 const GATHER = 250;
+/** How long a line that was refused is left alone. */
+const AGAIN = 3_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -16,23 +18,31 @@ export function useLive(registry: string): Line {
 
   useEffect(() => {
     const heard = new Gathered(client, registry);
-    const source = new EventSource(`/api/v1${atRegistry(registry)}/events`);
+    let source: EventSource;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     let wasLost = false;
-    source.addEventListener("connection", (event) => {
-      const { isConnected } = JSON.parse(event.data) as { isConnected: boolean };
-      setLine(isConnected ? "live" : "registryDown");
-      // There is no replay: what happened in between is looked at again.
-      if (wasLost) heard.reload();
-      wasLost = !isConnected;
-    });
-    source.addEventListener("job", (event) => heard.job(JSON.parse(event.data)));
-    source.addEventListener("shards", (event) => heard.shards(JSON.parse(event.data)));
-    source.addEventListener("reload", () => heard.reload());
-    source.onerror = () => {
-      wasLost = true;
-      setLine("lost");
+    const listen = () => {
+      source = new EventSource(`/api/v1${atRegistry(registry)}/events`);
+      source.addEventListener("connection", (event) => {
+        const { isConnected } = JSON.parse(event.data) as { isConnected: boolean };
+        setLine(isConnected ? "live" : "registryDown");
+        // There is no replay: what happened in between is looked at again.
+        if (wasLost) heard.reload();
+        wasLost = !isConnected;
+      });
+      source.addEventListener("job", (event) => heard.job(JSON.parse(event.data)));
+      source.addEventListener("shards", (event) => heard.shards(JSON.parse(event.data)));
+      source.addEventListener("reload", () => heard.reload());
+      source.onerror = () => {
+        wasLost = true;
+        setLine("lost");
+        // A browser tries again by itself, but not after an answer that was no stream.
+        if (source.readyState === EventSource.CLOSED) timer = setTimeout(listen, AGAIN);
+      };
     };
+    listen();
     return () => {
+      clearTimeout(timer);
       source.close();
       heard.close();
       setLine("connecting");

@@ -36,6 +36,18 @@ test("an emptied field is left out, a number stays a number", () => {
   expect(sent.props).toEqual({ "streaming.process": "true", "email.password": "***" });
 });
 
+test("a property of the older spelling is shown, and sent once", () => {
+  const stored = { ...STORED, jobExecutorServiceHandlerType: "CPU" } as Properties;
+  const draft = toDraft(stored);
+  expect(draft.values.jobExecutorThreadPoolSizeProviderType).toBe("CPU");
+
+  draft.values.jobExecutorThreadPoolSizeProviderType = "SINGLE_THREAD";
+
+  const sent = toProperties(draft, stored);
+  expect(sent.jobExecutorThreadPoolSizeProviderType).toBe("SINGLE_THREAD");
+  expect(sent).not.toHaveProperty("jobExecutorServiceHandlerType");
+});
+
 test("what somebody else changed meanwhile is kept, and what was typed here too", () => {
   const draft = toDraft(STORED);
   draft.values.shardingTotalCount = "8";

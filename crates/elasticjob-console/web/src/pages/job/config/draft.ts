@@ -8,6 +8,10 @@ export interface Draft {
 }
 
 const FIELDS = SECTIONS.flatMap((section) => section.fields);
+/** What a property was called up to 3.0.4; the server keeps the spelling that is stored. */
+const OLDER: Record<string, string> = {
+  jobExecutorThreadPoolSizeProviderType: "jobExecutorServiceHandlerType",
+};
 const DEFAULTS: Record<string, boolean> = { misfire: true, monitorExecution: true };
 
 export function toDraft(properties: Properties): Draft {
@@ -16,7 +20,7 @@ export function toDraft(properties: Properties): Draft {
   for (const { key, kind } of FIELDS) {
     const stored = key.startsWith("props.")
       ? props[key.slice("props.".length)]
-      : properties[key as keyof Properties];
+      : (properties[key as keyof Properties] ?? properties[OLDER[key] as keyof Properties]);
     if (kind === "switch") values[key] = (stored ?? DEFAULTS[key] ?? false) === true;
     else values[key] = stored === undefined || stored === null ? "" : String(stored);
   }
@@ -29,6 +33,7 @@ export function toDraft(properties: Properties): Draft {
 /** The whole configuration: what has no field is as it was. */
 export function toProperties(draft: Draft, base: Properties): Properties {
   const properties: Record<string, unknown> = { ...base };
+  for (const key of Object.values(OLDER)) delete properties[key];
   const props: Record<string, string> = {};
   for (const { key, value } of draft.others) if (key.trim()) props[key.trim()] = value;
   for (const { key, kind } of FIELDS) {
