@@ -9,6 +9,7 @@ const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev/jobs/settle/config", "settle", "settle"],
   ["/r/dev/jobs/settle/explain", "settle", "settle"],
   ["/r/dev/new-job", "New job", "新建作业"],
+  ["/r/dev/runs", "Runs", "运行记录"],
   ["/r/dev/servers", "Servers", "服务器"],
   ["/r/dev/servers/127.0.0.1", "127.0.0.1", "127.0.0.1"],
   ["/r/dev/instances", "Instances", "实例"],

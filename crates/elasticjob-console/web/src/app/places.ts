@@ -25,6 +25,7 @@ export function places(t: Messages, registry: string, isRuler: boolean): Place[]
           key: "o",
         },
         { to: `${base}/jobs`, label: t.nav.jobs, icon: "jobs", isOfRegistry: true, key: "j" },
+        { to: `${base}/runs`, label: t.nav.runs, icon: "history", isOfRegistry: true, key: "u" },
         {
           to: `${base}/servers`,
           label: t.nav.servers,

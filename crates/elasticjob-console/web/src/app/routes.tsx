@@ -11,6 +11,8 @@ import { JobsPage } from "../pages/jobs/JobsPage";
 import { NewJobPage } from "../pages/newjob/NewJobPage";
 import { OverviewPage } from "../pages/overview/OverviewPage";
 import { RegistriesPage } from "../pages/registries/RegistriesPage";
+import { RunPage } from "../pages/runs/RunPage";
+import { RunsPage } from "../pages/runs/RunsPage";
 import { ServerPage } from "../pages/servers/ServerPage";
 import { ServersPage } from "../pages/servers/ServersPage";
 import { AtRegistry } from "./AtRegistry";
@@ -40,6 +42,8 @@ export const router = createBrowserRouter([
           { path: "new-job", element: <NewJobPage /> },
           { path: "jobs/:job", element: <JobPage /> },
           { path: "jobs/:job/:tab", element: <JobPage /> },
+          { path: "runs", element: <RunsPage /> },
+          { path: "runs/:run", element: <RunPage /> },
           { path: "servers", element: <ServersPage /> },
           { path: "servers/:server", element: <ServerPage /> },
           { path: "instances", element: <InstancesPage /> },
