@@ -12,13 +12,35 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-java lint bench sim million chaos cron-java package ci
+.PHONY: help run web test test-java test-web lint bench sim million chaos cron-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
+run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
 	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
+
+# The console's pages. `npm ci` only when what they are made with has changed.
+WEB = crates/elasticjob-console/web
+MADE_OF = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+
+web: $(WEB)/dist/index.html ## build the console's pages (Node 20 or newer); the binary embeds them
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --no-audit --no-fund
+	@touch $@
+
+$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
+	cd $(WEB) && npm run build
+
+.PHONY: no-pages
+no-pages:
+	@echo "Node is not installed, so the console has an API but no pages; for them: install Node 20 or newer (https://nodejs.org), then make web"
+
+test-web: web ## the pages' own tests, then a real browser on `dev --demo`; installs chromium (apt) or says what is missing
+	@scripts/install-chromium.sh
+	$(CARGO) build -p elasticjob-console
+	cd $(WEB) && npm run check && npm test && npm run e2e
 
 test: ## every test; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh

@@ -18,6 +18,7 @@ use super::{
     audit::Audit,
     auth::{accounts::Accounts, secret},
     guard::{Hosts, guard},
+    history::books::Books,
     openapi,
     pages::{nothing, pages},
     problem::{Code as ProblemCode, Problem},
@@ -37,6 +38,8 @@ const ROOT: &str = "root";
 pub(crate) struct Console {
     /// Names and URLs.
     pub(crate) registries: Vec<(String, String)>,
+    /// Registries and where their history is.
+    pub(crate) histories: Vec<(String, String)>,
     pub(crate) listen: SocketAddr,
     /// Where accounts, added registries and the audit are kept; without, in memory.
     pub(crate) data: Option<PathBuf>,
@@ -49,6 +52,8 @@ pub(crate) struct Console {
     /// After how long a session that is not used is over.
     pub(crate) idle: Duration,
     pub(crate) adding: Adding,
+    /// The same of histories.
+    pub(crate) adding_histories: Adding,
     pub(crate) first: First,
 }
 
@@ -128,6 +133,20 @@ impl Console {
             Arc::clone(&clock),
         )
         .map_err(told)?;
+        for (name, _) in &self.histories {
+            if !self.registries.iter().any(|(known, _)| known == name) {
+                return Err(Error::bad_input(format!(
+                    "there is no registry {name} to have a history; hint: --history NAME=URL, and NAME is one of --registry's"
+                )));
+            }
+        }
+        let books = Books::open(
+            &self.histories,
+            self.adding_histories,
+            file("histories.json"),
+            Arc::clone(&clock),
+        )
+        .map_err(told)?;
         let accounts = Accounts::open(file("accounts.json")).map_err(told)?;
         let audit = Audit::open(file("audit.jsonl"))
             .map_err(|error| Error::bad_input(format!("cannot read the audit: {error}")))?;
@@ -149,7 +168,7 @@ impl Console {
             ));
         }
         let is_secure = self.is_secure || self.identity.is_some();
-        let shared = Shared::new(clock, registries, accounts, audit, self.idle, is_secure);
+        let shared = Shared::new(clock, (registries, books), accounts, audit, self.idle, is_secure);
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {
             Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
