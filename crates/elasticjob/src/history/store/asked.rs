@@ -28,7 +28,7 @@ pub enum RunState {
     Running,
     /// Every shard that ran is done.
     Done,
-    /// A shard's last attempt failed, took too long, or lost its lease.
+    /// A shard's last attempt failed, took too long, lost its lease, or was lost with its instance.
     Failed,
     /// A shard was told to end, and none failed.
     Cancelled,

@@ -21,6 +21,7 @@ mod dialect;
 mod error;
 mod figures;
 mod keep;
+mod lost;
 mod output;
 mod page;
 mod retention;
