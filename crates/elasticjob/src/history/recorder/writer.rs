@@ -333,7 +333,7 @@ impl Writer {
                     if !std::mem::replace(&mut self.is_spill_trouble_told, true) {
                         let folder =
                             self.site.folder.as_deref().map(|folder| folder.display().to_string());
-                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped");
+                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped when there is no room; hint: make room on that disk, or mend what keeps the database from taking it");
                     }
                     return;
                 }

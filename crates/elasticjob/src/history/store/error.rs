@@ -79,6 +79,7 @@ const TABLES: &str =
     "were tables or columns changed by hand? rename them, or give history a database of its own";
 const READ_ONLY: &str = "may the process write there? a standby cannot be written to";
 const FILE: &str = "is it a file of SQLite's, and may the process write to it and its folder?";
+const DISK: &str = "is there room on its disk, and is the disk in order?";
 const CHARACTERS: &str = "let the database use utf8mb4 (MySQL) or UTF8 (PostgreSQL)";
 
 /// What the database said, as something to do about it.
@@ -178,7 +179,8 @@ fn sqlite(code: u32) -> Class {
         3 | 23 => Class::Rights(FILE),
         8 => Class::Rights(READ_ONLY),
         13 => Class::Refused(FULL),
-        10 | 11 | 14 | 26 => Class::Refused(FILE),
+        10 => Class::Refused(DISK),
+        11 | 14 | 26 => Class::Refused(FILE),
         _ => Class::Refused(TABLES),
     }
 }
