@@ -389,10 +389,15 @@ impl Writer {
             self.counters.dropped(Worth::of(event));
         }
         if !lost.is_empty() {
+            let hint = match &self.site.folder {
+                Some(folder) => format!("{} took no more of it", folder.display()),
+                None => "a folder for it to wait in would have kept it".to_owned(),
+            };
             tracing::error!(
                 sink = self.site.name,
                 events = lost.len(),
-                "history could not be kept before the end, and is lost; hint: a folder for it to wait in would have kept it"
+                hint,
+                "history could not be kept before the end, and is lost"
             );
         }
     }

@@ -171,7 +171,7 @@ pub struct Execution {
     pub execution_source: String,
     /// Whether it did what it had to do.
     pub success: bool,
-    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`; nothing while it runs.
+    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`, `lost`; nothing while it runs.
     pub outcome: Option<String>,
     /// Why it did not.
     pub failure_cause: Option<String>,

@@ -72,6 +72,8 @@ enum Class {
 const DOWN: &str = "is the server running, and does a network path lead to it?";
 const BUSY: &str = "it may work again in a moment";
 const RIGHTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE, and for the first start CREATE, ALTER and INDEX";
+const SCHEMA: &str =
+    "the user needs USAGE and CREATE on a schema that its search_path names, usually public";
 const CREDENTIALS: &str = "are user and password right, and may the user use this database?";
 const FULL: &str = "make room, or let `elasticjob history prune` keep less";
 const DATABASE: &str = "create the database first; the tables in it are made for you";
@@ -146,6 +148,7 @@ fn postgres(state: &str) -> Class {
         "53100" => Class::Refused(FULL),
         "3D000" => Class::Refused(DATABASE),
         "42501" => Class::Rights(RIGHTS),
+        "3F000" => Class::Rights(SCHEMA),
         "22021" | "22P05" => Class::Character,
         "25006" => Class::Later(READ_ONLY),
         _ => match &state[..2.min(state.len())] {
