@@ -677,41 +677,25 @@ async fn l22_a_run_has_one_id_on_all_instances_and_all_that_is_told_of_it_has_it
     }
     let all: BTreeSet<String> = runs(&one).into_iter().chain(runs(&two)).collect();
     assert_eq!(all.len(), 5);
-    for run in all {
-        assert_eq!(run.parse::<RunId>().unwrap().to_string(), run, "it can be looked up by it");
+    for run in &all {
+        assert_eq!(run.parse::<RunId>().unwrap().to_string(), *run, "it can be looked up by it");
     }
     stage.pass_seconds(30).await;
     let told = told.kept.lock().unwrap();
-    let all: BTreeSet<String> = runs(&one).into_iter().chain(runs(&two)).collect();
     let mut tasks = BTreeSet::new();
     for run in &all {
         let tried =
             [&one, &two].map(|book| book.tries().into_iter().filter(|one| one.run == *run).count());
         let tried = tried.into_iter().sum::<usize>();
-        let of = |is: fn(&Event) -> Option<&RunId>| {
-            told.iter().filter_map(is).filter(|id| id.to_string() == *run).count()
-        };
-        assert_eq!(
-            of(|event| match event {
-                Event::Started(it) => Some(&it.run),
-                _ => None,
-            }),
-            tried
-        );
-        assert_eq!(
-            of(|event| match event {
-                Event::Ended(it) => Some(&it.started.run),
-                _ => None,
-            }),
-            tried
-        );
-        let traces = told.iter().filter_map(|event| match event {
-            Event::Status(it) if it.run.to_string() == *run => Some(it),
+        let count = |is: &dyn Fn(&Event) -> bool| told.iter().filter(|event| is(event)).count();
+        let is_it = |id: &RunId| id.to_string() == *run;
+        let begun = count(&|event| matches!(event, Event::Started(it) if is_it(&it.run)));
+        let ended = count(&|event| matches!(event, Event::Ended(it) if is_it(&it.started.run)));
+        assert_eq!((begun, ended), (tried, tried), "{run}");
+        tasks.extend(told.iter().filter_map(|event| match event {
+            Event::Status(it) if is_it(&it.run) => Some(it.task.to_string()),
             _ => None,
-        });
-        for trace in traces {
-            tasks.insert(trace.task.to_string());
-        }
+        }));
     }
     assert!(tasks.len() < all.len(), "the ancestor's task id is the same in every run: {tasks:?}");
 }
