@@ -5,6 +5,7 @@ LISTEN ?= 127.0.0.1:2181
 MINUTES ?= 5
 ROWS ?= 10000000
 CASES ?= 100000
+AWAY ?= 60
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 # The simulated cluster: only what it spends its time in is built anew, for speed.
@@ -12,7 +13,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-java test-web lint bench sim million chaos cron-java package ci
+.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -68,12 +69,13 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, history into each database: prints tables, fails below the bar
+bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
 	$(CARGO) run --release -p bench -- jobs
 	$(CARGO) run --release -p bench -- worker
+	$(CARGO) run --release -p bench -- fires
 	$(CARGO) run --release -p bench -- history
 
 ifdef SEED
@@ -88,6 +90,10 @@ endif
 
 million: ## questions to a history of ROWS executions (default 10 million; make test does a million)
 	HISTORY_ROWS=$(ROWS) $(CARGO) test --release -p elasticjob --all-features --test history_million -- --nocapture
+
+outage: ## databases that are away for AWAY (default 60) under load: nothing is missing afterwards; make test does ten seconds
+	@scripts/install-test-servers.sh
+	HISTORY_OUTAGE=$(AWAY) $(CARGO) test -p elasticjob --all-features --test history_outage -- --include-ignored --nocapture
 
 chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real ensemble and database; SEED=n for a certain storm
 	@scripts/install-test-servers.sh
