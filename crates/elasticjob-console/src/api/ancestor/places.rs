@@ -70,7 +70,7 @@ impl Center {
     }
 }
 
-fn chosen(who: &Who, shared: &Shared) -> Option<String> {
+pub(super) fn chosen(who: &Who, shared: &Shared) -> Option<String> {
     let chosen =
         shared.choices.of(&who.username).filter(|name| shared.registries.get(name).is_some());
     chosen.or_else(|| first(who, shared).map(|place| place.name.clone()))
