@@ -48,7 +48,7 @@ const LARGEST_BODY: usize = 256 * 1024;
 /// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
 /// How long a request may take, until an answer begins.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 /// How many may be connected at once; others wait to be let in.
 const MOST_CONNECTIONS: usize = 4_096;
 

@@ -134,15 +134,15 @@ pub(super) async fn executions(
 ) -> Response {
     asker
         .ask::<Looks, _>(Role::Viewer, async |door: Door<Looks>| {
-            let MaybeBody(asked) = body?;
-            let (skipped, end) = rows(asked.page_size, asked.page_number)?;
+            let MaybeBody(wanted) = body?;
+            let (skipped, end) = rows(wanted.page_size, wanted.page_number)?;
             let filter = ExecutionFilter {
-                job: typed("jobName", asked.job_name)?,
-                ip: typed("ip", asked.ip)?,
-                success: asked.is_success,
+                job: typed("jobName", wanted.job_name)?,
+                ip: typed("ip", wanted.ip)?,
+                success: wanted.is_success,
                 span: Span {
-                    since: moment("startTimeFrom", asked.start_time_from.as_ref())?,
-                    until: moment("startTimeTo", asked.start_time_to.as_ref())?,
+                    since: moment("startTimeFrom", wanted.start_time_from.as_ref())?,
+                    until: moment("startTimeTo", wanted.start_time_to.as_ref())?,
                 },
                 limit: Some(end),
                 ..ExecutionFilter::default()
@@ -174,14 +174,14 @@ pub(super) async fn traces(
 ) -> Response {
     asker
         .ask::<Looks, _>(Role::Viewer, async |door: Door<Looks>| {
-            let MaybeBody(asked) = body?;
-            let (skipped, end) = rows(asked.page_size, asked.page_number)?;
+            let MaybeBody(wanted) = body?;
+            let (skipped, end) = rows(wanted.page_size, wanted.page_number)?;
             let filter = TraceFilter {
-                job: typed("jobName", asked.job_name)?,
-                state: typed("state", asked.state)?,
+                job: typed("jobName", wanted.job_name)?,
+                state: typed("state", wanted.state)?,
                 span: Span {
-                    since: moment("creationTimeFrom", asked.creation_time_from.as_ref())?,
-                    until: moment("creationTimeTo", asked.creation_time_to.as_ref())?,
+                    since: moment("creationTimeFrom", wanted.creation_time_from.as_ref())?,
+                    until: moment("creationTimeTo", wanted.creation_time_to.as_ref())?,
                 },
                 limit: Some(end),
                 ..TraceFilter::default()

@@ -178,6 +178,7 @@ pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> 
             let Body(Named { name }) = body?;
             shared.registries.get(&name).ok_or_else(|| unknown(&name))?;
             shared.registries.remove(&name)?;
+            shared.books.forget(&name)?;
             let mut entry = who.entry(&shared, "registry.remove");
             entry.target = Some(name);
             shared.audit.add(entry);
