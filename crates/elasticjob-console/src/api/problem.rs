@@ -57,6 +57,8 @@ pub(crate) enum Code {
     TooManyRequests,
     /// The registry, or the database of its history, does not answer: try again.
     Unreachable,
+    /// It took too long.
+    TimedOut,
     /// A bug, or a registry that does not behave.
     Internal,
 }
@@ -77,6 +79,7 @@ impl Code {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }

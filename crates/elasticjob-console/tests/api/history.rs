@@ -6,9 +6,10 @@ use std::{
 };
 
 use elasticjob::{
-    Job, Shard,
+    Job, Node, Shard,
     history::{
-        AttemptId, Ended, Ending, Event, HistoryUrl, Line, Printed, Sink, Source, Started, Store,
+        AttemptId, Ended, Ending, Event, HistoryUrl, Line, Printed, Recorder, Retention, Sink,
+        Source, Started, Store,
     },
     job::{FencingToken, Fire},
     runtime::{Clock, SystemClock},
@@ -16,7 +17,7 @@ use elasticjob::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::{Postgres, free_port};
+use testbed::{MariaDb, Postgres, free_port};
 
 use crate::{
     console::{Console, Visitor},
@@ -30,6 +31,7 @@ const NOWHERE: &str = "zookeeper://127.0.0.1:1/shop?connectionTimeout=1s&maxRetr
 /// A history, and a console that shows it.
 struct Book {
     store: Store,
+    url: HistoryUrl,
     console: Console,
     _folder: TempDir,
 }
@@ -45,7 +47,7 @@ impl Book {
         let store = Store::open(&url).await.unwrap();
         let file = format!("[histories]\nshop = \"{url}\"\n");
         let console = Console::with(&[&format!("shop={registry}")], &file);
-        Self { store, console, _folder: folder }
+        Self { store, url, console, _folder: folder }
     }
 
     async fn keep(&self, events: &[Event]) {
@@ -223,7 +225,11 @@ async fn what_a_run_prints_is_told_as_it_prints_it() {
     assert_eq!(admin.get("/api/v1/r/shop/runs/settle~1/output").problem().0, 404);
 }
 
-fn events(console: &Console, who: &Visitor<'_>, path: &str) -> impl Iterator<Item = String> {
+fn events(
+    console: &Console,
+    who: &Visitor<'_>,
+    path: &str,
+) -> impl Iterator<Item = String> + use<> {
     let stream = request("GET", path).header("cookie", &who.cookie).open(&console.address);
     BufReader::new(stream).lines().map_while(Result::ok)
 }
@@ -293,10 +299,21 @@ async fn a_registry_without_history_says_so_and_one_that_is_down_hurts_no_other(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_adds_a_database_that_is_allowed_and_its_password_is_never_shown() {
+#[ignore = "needs a real PostgreSQL: make test"]
+async fn an_admin_adds_a_postgresql_that_is_allowed_and_its_password_is_never_shown() {
     let server = Postgres::start();
-    let plain = server.url();
-    let secret = plain.replace("://test@", "://test:hunter2@");
+    let secret = server.url().replace("://test@", "://test:hunter2@");
+    added_and_removed(&server.url(), &secret).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real MariaDB: make test"]
+async fn an_admin_adds_a_mariadb_that_is_allowed() {
+    let server = MariaDb::start();
+    added_and_removed(&server.url(), &server.url()).await;
+}
+
+async fn added_and_removed(plain: &str, secret: &str) {
     let file = "[addHistories]\nenabled = true\nhosts = ['127.0.0.1']\n";
     let console = Console::with(&[&format!("shop={NOWHERE}")], file);
     let admin = console.admin();
@@ -315,7 +332,7 @@ async fn an_admin_adds_a_database_that_is_allowed_and_its_password_is_never_show
     let added = send("/api/v1/histories", &json!({ "registry": "shop", "url": secret }));
     assert_eq!(added.status, 201, "{added:?}");
 
-    let store = Store::open(&plain.parse().unwrap()).await.unwrap();
+    let store = Store::open(&plain.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let now = now();
     store.keep(&story(now)).await.unwrap();
     let list = admin.data("/api/v1/r/shop/runs");
@@ -328,18 +345,93 @@ async fn an_admin_adds_a_database_that_is_allowed_and_its_password_is_never_show
     for path in ["buckets", "failures", "missed", "executions", "traces", "executions.csv"] {
         assert_eq!(admin.get(&format!("/api/v1/r/shop/{path}")).status, 200, "{path}");
     }
+    let completed = admin.data("/api/event-trace/execution/jobNames/se");
+    assert_eq!(completed, json!(["settle"]));
+    let page = send("/api/event-trace/execution", &json!({ "isSuccess": true, "pageSize": 1 }));
+    assert_eq!(page.json()["total"], 4, "{page:?}");
+    assert_eq!(send("/api/event-trace/status", &json!({})).json()["total"], 0);
     let odd = format!("after={}.x", i64::MAX);
     assert_eq!(admin.get(&format!("/api/v1/r/shop/executions?{odd}")).problem().0, 422);
     assert_eq!(admin.get("/api/v1/r/shop/executions?job=%00").problem().0, 422);
 
     let told = [admin.get("/api/v1/histories").text, admin.get("/api/v1/audit").text, added.text];
     assert!(
-        told.iter().all(|text| text.contains("test:***") && !text.contains("hunter2")),
+        told.iter().all(|text| text.contains("://test") && !text.contains("hunter2")),
         "{told:?}"
     );
+    assert_eq!(told[0].contains("test:***"), secret.contains("hunter2"), "{told:?}");
     let viewer = console.somebody("viewer", &json!({ "*": "viewer" }));
-    let sent = request("DELETE", "/api/v1/histories/shop");
-    assert_eq!(viewer.send(sent.clone()).problem().1, "forbidden");
-    assert_eq!(admin.send(sent).status, 204);
+    let removing = request("DELETE", "/api/v1/histories/shop");
+    assert_eq!(viewer.send(removing.clone()).problem().1, "forbidden");
+    assert_eq!(admin.send(removing).status, 204);
     assert_eq!(admin.get("/api/v1/r/shop/runs").problem().1, "noHistory");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ancestors_clients_find_what_was_where_they_look_for_it() {
+    let (book, now) = (Book::new().await, now());
+    book.keep(&story(now)).await;
+    let body = json!({ "username": "admin", "password": book.console.password });
+    let login = book.console.send(&request("POST", "/api/login").json(&body)).json();
+    let token = login["model"]["accessToken"].as_str().unwrap().to_owned();
+    let post = |path: &str, body: &Value| {
+        let sent = request("POST", path).header("access-token", &token).json(body);
+        book.console.send(&sent).json()
+    };
+    let get =
+        |path: &str| book.console.send(&request("GET", path).header("access-token", &token)).json();
+
+    let asked =
+        json!({ "pageSize": 2, "pageNumber": 2, "jobName": "settle", "ip": "", "sort": "x" });
+    let page = post("/api/event-trace/execution", &asked);
+    assert_eq!((&page["success"], &page["model"]["total"]), (&json!(true), &json!(4)), "{page:#}");
+    assert_eq!(page["model"]["rows"].as_array().unwrap().len(), 2);
+    let since = (now - SignedDuration::from_secs(90)).as_millisecond();
+    let asked =
+        json!({ "pageSize": 10, "pageNumber": 1, "isSuccess": false, "startTimeFrom": since });
+    let page = post("/api/event-trace/execution", &asked);
+    let row = &page["model"]["rows"][0];
+    assert_eq!((&page["model"]["total"], &row["success"]), (&json!(1), &json!(false)));
+    assert_eq!((&row["source"], &row["shardingItem"]), (&json!("NORMAL_TRIGGER"), &json!(1)));
+    let page = post("/api/event-trace/status", &json!({ "pageSize": 10, "pageNumber": 1 }));
+    assert_eq!(page["model"], json!({ "total": 0, "rows": [] }));
+    let deep = post("/api/event-trace/status", &json!({ "pageSize": 10, "pageNumber": 9_000_000 }));
+    assert_eq!(deep["errorCode"], 400);
+
+    assert_eq!(get("/api/event-trace/execution/jobNames/se")["model"], json!(["settle"]));
+    assert_eq!(get("/api/event-trace/execution/jobNames/%25")["model"], json!([]));
+    assert_eq!(get("/api/event-trace/execution/ip/10.")["model"], json!(["10.0.0.7"]));
+    assert_eq!(get("/api/event-trace/status/jobNames/x")["model"], json!([]));
+    assert_eq!(get("/api/data-source/activated"), json!(true));
+    assert_eq!(get("/api/data-source/load")["model"][0]["name"], "shop");
+    let source = json!({ "name": "shop", "driver": "org.h2.Driver", "url": "jdbc:h2:mem:x;INIT=RUNSCRIPT", "username": "sa", "password": "" });
+    for path in ["add", "connectTest"] {
+        assert_eq!(post(&format!("/api/data-source/{path}"), &source)["errorCode"], 400);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_triggers_a_run_is_named_by_both_generations() {
+    let scene = Scene::with("").await;
+    let book = Book::of(&scene.url).await;
+    let recorder = Recorder::new().database(book.url.clone(), Retention::default());
+    let node = Node::join(&scene.url).history(recorder);
+    let _node = node.job(settle(), async |_: Shard| Ok::<_, String>(())).start().await.unwrap();
+    let admin = book.console.admin();
+    let jane = book.console.somebody("jane", &json!({ "shop": "operator" }));
+    admin.until("/api/v1/r/shop/jobs/settle/shards", |shards| {
+        shards.as_array().unwrap().iter().all(|shard| shard["status"] == "PENDING")
+    });
+
+    for (who, name, trigger) in [
+        (&admin, "admin", "/api/v1/r/shop/jobs/settle/trigger"),
+        (&jane, "jane", "/api/jobs/settle/trigger"),
+    ] {
+        assert!(who.post(trigger).status < 300, "{trigger}");
+        let runs = who.until("/api/v1/r/shop/runs?source=trigger&state=done", |runs| {
+            runs["items"].as_array().unwrap().iter().any(|run| run["triggeredBy"] == name)
+        });
+        let run = runs["items"][0]["runId"].as_str().unwrap();
+        assert_eq!(who.data(&path(run))["triggeredBy"], name);
+    }
 }

@@ -36,7 +36,7 @@ const BACKLOG: usize = 1_024;
 /// All of them, by registry.
 #[derive(Debug)]
 pub(crate) struct Books {
-    books: RwLock<BTreeMap<String, Arc<Book>>>,
+    by_registry: RwLock<BTreeMap<String, Arc<Book>>>,
     adding: Adding,
     file: Option<PathBuf>,
     clock: Arc<dyn Clock>,
@@ -102,7 +102,7 @@ impl Books {
                 books.entry(registry).or_insert_with(|| Arc::new(book));
             }
         }
-        Ok(Self { books: RwLock::new(books), adding, file, clock })
+        Ok(Self { by_registry: RwLock::new(books), adding, file, clock })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Book>> {
@@ -159,7 +159,7 @@ impl Books {
     pub(crate) fn add(&self, registry: &str, url: &str) -> Result<Arc<Book>, Problem> {
         self.check(url)?;
         let book = Arc::new(Book::new(registry, url, true)?);
-        let mut books = self.books.write().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.by_registry.write().unwrap_or_else(PoisonError::into_inner);
         if books.contains_key(registry) {
             let text =
                 format!("registry {registry} has a history already; hint: remove that one first");
@@ -172,7 +172,7 @@ impl Books {
 
     /// Takes one away that was added. The database stays as it is.
     pub(crate) fn remove(&self, registry: &str) -> Result<(), Problem> {
-        let mut books = self.books.write().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.by_registry.write().unwrap_or_else(PoisonError::into_inner);
         match books.get(registry) {
             None => return Err(none(registry)),
             Some(book) if !book.is_added => {
@@ -186,6 +186,14 @@ impl Books {
         self.keep(&books)
     }
 
+    /// The same if there is one: what is added under the name of a registry later is another registry.
+    pub(crate) fn forget(&self, registry: &str) -> Result<(), Problem> {
+        match self.get(registry) {
+            Some(book) if book.is_added => self.remove(registry),
+            _ => Ok(()),
+        }
+    }
+
     fn keep(&self, books: &BTreeMap<String, Arc<Book>>) -> Result<(), Problem> {
         let Some(path) = &self.file else { return Ok(()) };
         let added = books.values().filter(|book| book.is_added);
@@ -194,7 +202,7 @@ impl Books {
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<Book>>> {
-        self.books.read().unwrap_or_else(PoisonError::into_inner)
+        self.by_registry.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{LARGEST_PAGE, limit, span_of, word};
+use super::{limit, span_of, word};
 use crate::api::{
     auth::who::{Door, Looks},
     extract::{Named, Query},
@@ -23,6 +23,8 @@ const DAY: i64 = 24;
 /// How many jobs may be asked about at once, and how many of their last runs.
 const MOST_JOBS: usize = 200;
 const MOST_LAST: usize = 100;
+/// How many failures, or missed fires.
+const MOST_WRONG: usize = 100;
 /// Into how many pieces a span may be cut.
 const MOST_BUCKETS: i64 = 2_000;
 
@@ -131,6 +133,7 @@ async fn figures(
     let (mut jobs, mut from, mut to, mut last) = (Vec::new(), None, None, None);
     for (name, value) in pairs {
         match name.as_str() {
+            "job" if jobs.contains(&value) => {}
             "job" => jobs.extend(word("job", Some(value))?),
             "from" => from = Some(value),
             "to" => to = Some(value),
@@ -148,7 +151,6 @@ async fn figures(
             }
         }
     }
-    jobs.dedup();
     if jobs.is_empty() || jobs.len() > MOST_JOBS {
         let text = format!("1 to {MOST_JOBS} jobs can be asked about; hint: job=a&job=b");
         return Err(Problem::invalid("job", text));
@@ -251,7 +253,7 @@ struct WrongAsked {
     from: Option<String>,
     /// Until when; without, now.
     to: Option<String>,
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
@@ -264,7 +266,7 @@ async fn failures(
 ) -> Result<Json<Vec<FailureGroup>>, Problem> {
     let now = door.shared.clock.now();
     let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, 100)?;
+    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
     let job = word("job", asked.job)?;
     Ok(Json(door.history().await?.failures(job.as_deref(), span, limit).await?))
 }
@@ -278,7 +280,7 @@ async fn missed(
 ) -> Result<Json<Vec<MissedFires>>, Problem> {
     let now = door.shared.clock.now();
     let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, LARGEST_PAGE)?;
+    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
     let job = word("job", asked.job)?;
     Ok(Json(door.history().await?.missed(job.as_deref(), span, limit).await?))
 }

@@ -99,7 +99,7 @@ async fn output(
     }))
 }
 
-/// What a run prints, as it prints it, as server-sent events: `lines` (`[line]`), then `end` (`{}`) when the run has ended: close the stream then.
+/// What a run prints, as it prints it, as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
 #[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputAsked),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn follow(
