@@ -118,6 +118,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// The part of a path that has a name in the route.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(part)) => Ok(Self(part)),
+            Err(rejection) => Err(Problem::new(
+                Code::Malformed,
+                format!("the path cannot be read: {}", rejection.body_text()),
+            )),
+        }
+    }
+}
+
 /// The job a path names.
 pub(crate) struct Named(pub(crate) JobName);
 

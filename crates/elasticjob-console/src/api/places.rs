@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -21,7 +21,7 @@ use super::{
         accounts::Role,
         who::{Door, Steers, Who},
     },
-    extract::{Body, Query},
+    extract::{Body, Path, Query},
     jobs::page,
     problem::{Code, Problem},
     registries::{LineState, Place},

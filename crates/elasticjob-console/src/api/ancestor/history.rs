@@ -2,7 +2,7 @@
 //!
 //! A data source bears the name of the registry whose history it is. The ancestor connected to whatever a URL said; here it has to be on the list.
 
-use axum::{extract::Path, response::Response};
+use axum::response::Response;
 use elasticjob::history::{ExecutionFilter, Named as Names, Span, TraceFilter};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::{
             accounts::Role,
             who::{Door, Looks},
         },
-        extract::{Body, MaybeBody, instant},
+        extract::{Body, MaybeBody, Path, instant},
         history::{
             books::Book,
             places::{add as add_history, remove as remove_history, try_out},

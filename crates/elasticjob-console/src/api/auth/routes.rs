@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -19,7 +19,7 @@ use super::{
     who::{COOKIE, Via, Who, address, check_origin},
 };
 use crate::api::{
-    extract::{Body, instant},
+    extract::{Body, Path, instant},
     problem::{Code, Problem},
     state::Shared,
 };

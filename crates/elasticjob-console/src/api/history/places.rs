@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::books::{Book, opened};
 use crate::api::{
     auth::{accounts::Role, who::Who},
-    extract::Body,
+    extract::{Body, Path},
     problem::Problem,
     registries::unknown,
     state::Shared,
