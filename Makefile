@@ -5,6 +5,7 @@ LISTEN ?= 127.0.0.1:2181
 MINUTES ?= 5
 ROWS ?= 10000000
 CASES ?= 100000
+AWAY ?= 60
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
 # The simulated cluster: only what it spends its time in is built anew, for speed.
@@ -12,13 +13,35 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-java lint bench sim million chaos cron-java package ci
+.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
+run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
 	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
+
+# The console's pages. `npm ci` only when what they are made with has changed.
+WEB = crates/elasticjob-console/web
+MADE_OF = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+
+web: $(WEB)/dist/index.html ## build the console's pages (Node 20 or newer); the binary embeds them
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --no-audit --no-fund
+	@touch $@
+
+$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
+	cd $(WEB) && npm run build
+
+.PHONY: no-pages
+no-pages:
+	@echo "Node is not installed, so the console has an API but no pages; for them: install Node 20 or newer (https://nodejs.org), then make web"
+
+test-web: web ## the pages' own tests, then a real browser on `dev --demo`; installs chromium (apt) or says what is missing
+	@scripts/install-chromium.sh
+	$(CARGO) build -p elasticjob-console
+	cd $(WEB) && npm run check && npm test && npm run e2e
 
 test: ## every test; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh
@@ -46,12 +69,13 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, history into each database: prints tables, fails below the bar
+bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
 	$(CARGO) run --release -p bench -- jobs
 	$(CARGO) run --release -p bench -- worker
+	$(CARGO) run --release -p bench -- fires
 	$(CARGO) run --release -p bench -- history
 
 ifdef SEED
@@ -66,6 +90,10 @@ endif
 
 million: ## questions to a history of ROWS executions (default 10 million; make test does a million)
 	HISTORY_ROWS=$(ROWS) $(CARGO) test --release -p elasticjob --all-features --test history_million -- --nocapture
+
+outage: ## databases that are away for AWAY (default 60) under load: nothing is missing afterwards; make test does ten seconds
+	@scripts/install-test-servers.sh
+	HISTORY_OUTAGE=$(AWAY) $(CARGO) test -p elasticjob --all-features --test history_outage -- --include-ignored --nocapture
 
 chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real ensemble and database; SEED=n for a certain storm
 	@scripts/install-test-servers.sh

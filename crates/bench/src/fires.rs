@@ -20,7 +20,7 @@ use elasticjob::{
     runtime::SystemClock,
 };
 
-use crate::{BoxError, say, stopwatch::Stopwatch};
+use crate::{BoxError, machine, say, stopwatch::Stopwatch};
 
 const JOBS: usize = 250;
 const SHARDS: u32 = 4;
@@ -51,7 +51,8 @@ struct Seen {
 /// Runs it; `true` when every bar was met.
 pub(crate) async fn run() -> Result<bool, BoxError> {
     say(&format!(
-        "{JOBS} jobs of {SHARDS} shards, all due every second, on a registry in memory\n"
+        "{JOBS} jobs of {SHARDS} shards, all due every second, on a registry in memory; {}\n",
+        machine::line()
     ));
     let mut ways = [Duration::ZERO, Duration::ZERO];
     let mut fires = [0.0, 0.0];
@@ -69,8 +70,10 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
         }
     }
     let [without, with] = [0, 1].map(|way| ways[way].as_secs_f64() * 1e6 / fires[way]);
-    say(&format!("{:<34}{without:>10.0} µs", "a fire without history"));
-    say(&format!("{:<34}{with:>10.0} µs   {:.2} times", "a fire with history", with / without));
+    say("| a fire of 4 shards | processor time | |");
+    say("|---|---|---|");
+    say(&format!("| without history | {without:.0} µs | |"));
+    say(&format!("| with history | {with:.0} µs | {:.2} times |", with / without));
     if !is_complete {
         say("MISSED  not everything that happened was recorded");
     }

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use testbed::{MariaDb, Postgres};
 
-use crate::{BoxError, say, stopwatch::Stopwatch};
+use crate::{BoxError, machine, say, stopwatch::Stopwatch};
 
 const SHARDS: u32 = 4;
 /// Runs in a batch.
@@ -29,7 +29,11 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
     let (postgres, mariadb) =
         tokio::task::spawn_blocking(|| (Postgres::start(), MariaDb::start())).await?;
     let events = BATCHES * RUNS * SHARDS as usize * 2;
-    say(&format!("{events} shard-events in batches of {}, one writer\n", RUNS * SHARDS as usize));
+    say(&format!(
+        "{events} shard-events in batches of {}, one writer; {}\n",
+        RUNS * SHARDS as usize,
+        machine::line()
+    ));
     say("| database | events/s | bar |");
     say("|---|---|---|");
     let mut met = true;

@@ -12,6 +12,7 @@ mod files;
 mod fires;
 mod history;
 mod jobs;
+mod machine;
 mod process;
 mod registry;
 mod statistics;

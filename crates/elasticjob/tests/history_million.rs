@@ -170,6 +170,7 @@ async fn ask_everything(store: &Store, runs: i64) {
     quickly("failures of a job", store.failures(Some("job-3"), day, 20)).await;
     quickly("missed", store.missed(Some("job-3"), day, 20)).await;
     quickly("missed by all", store.missed(None, day, 20)).await;
+    quickly("lost", store.mark_lost(at(runs))).await;
     // Nothing is old enough; finding that out is what is asked here.
     let mut retention = Retention::default();
     retention.runs_per_job = u32::MAX.try_into().unwrap();

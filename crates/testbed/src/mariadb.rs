@@ -31,7 +31,7 @@ CREATE DATABASE test CHARACTER SET utf8mb4;
 /// It ends when it is dropped, or when the process does, however that ends.
 pub struct MariaDb {
     // Before the folder, as dropping it stops the server that writes there.
-    _child: Child,
+    child: Option<Child>,
     folder: TempDir,
     address: SocketAddr,
 }
@@ -62,10 +62,28 @@ impl MariaDb {
             let child = Child::start(&server(folder.path(), &data, port), folder.path());
             if serves(&child, folder.path(), port) {
                 let address = (Ipv4Addr::LOCALHOST, port).into();
-                return Self { _child: child, folder, address };
+                return Self { child: Some(child), folder, address };
             }
             child.kill();
         }
+    }
+
+    /// Kills the server (`kill -9`) and waits for its end. Stopping a stopped server does nothing.
+    pub fn stop(&mut self) {
+        if let Some(child) = self.child.take() {
+            child.kill();
+        }
+    }
+
+    /// Starts a stopped server again, on the same port and with what it had stored, and waits until it serves.
+    pub fn restart(&mut self) {
+        self.stop();
+        // What it was told at its first start it knows.
+        fs::write(self.folder.path().join("first.sql"), "").expect("the folder can be written");
+        let (folder, port) = (self.folder.path(), self.address.port());
+        let child = Child::start(&server(folder, &folder.join("data"), port), folder);
+        assert!(serves(&child, folder, port), "somebody took the port: {}", self.log());
+        self.child = Some(child);
     }
 
     /// Where clients connect.
@@ -93,7 +111,8 @@ fn server(folder: &Path, data: &Path, port: u16) -> Vec<OsString> {
             "--no-defaults",
             "--bind-address=127.0.0.1",
             "--skip-name-resolve",
-            "--innodb-flush-log-at-trx-commit=0",
+            // What is committed outlives the process, though no power cut.
+            "--innodb-flush-log-at-trx-commit=2",
             "--innodb-flush-method=nosync",
             "--innodb-doublewrite=0",
             "--innodb-buffer-pool-size=64M",
@@ -140,9 +159,13 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real MariaDB: make test"]
-    fn a_started_server_serves_and_a_dropped_one_is_gone() {
-        let server = MariaDb::start();
+    fn a_started_server_serves_and_so_does_one_that_was_killed_and_a_dropped_one_is_gone() {
+        let mut server = MariaDb::start();
         let (address, folder) = (server.address(), server.folder.path().to_owned());
+        assert!(TcpStream::connect(address).is_ok());
+        server.stop();
+        assert!(TcpStream::connect(address).is_err());
+        server.restart();
         assert!(TcpStream::connect(address).is_ok());
 
         drop(server);

@@ -28,7 +28,7 @@ const USER: User = User { name: "postgres", group: "postgres" };
 /// It ends when it is dropped, or when the process does, however that ends.
 pub struct Postgres {
     // Before the folder, as dropping it stops the server that writes there.
-    child: Child,
+    child: Option<Child>,
     folder: TempDir,
     address: SocketAddr,
 }
@@ -51,10 +51,27 @@ impl Postgres {
             let child = Child::start(&server(&data, port), folder.path());
             if serves(&child, folder.path()) {
                 let address = (Ipv4Addr::LOCALHOST, port).into();
-                return Self { child, folder, address };
+                return Self { child: Some(child), folder, address };
             }
             child.kill();
         }
+    }
+
+    /// Ends the server at once, with every connection (`pg_ctl stop -m fast`). Stopping a stopped server does nothing.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            end(&mut child);
+            child.kill();
+        }
+    }
+
+    /// Starts a stopped server again, on the same port and with what it had stored, and waits until it serves.
+    pub fn restart(&mut self) {
+        self.stop();
+        let data = self.folder.path().join("data");
+        let child = Child::start(&server(&data, self.address.port()), self.folder.path());
+        assert!(serves(&child, self.folder.path()), "somebody took the port: {}", self.log());
+        self.child = Some(child);
     }
 
     /// Where clients connect.
@@ -75,10 +92,15 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Killed, it would leave a piece of shared memory behind.
-        self.child.interrupt();
-        let _ = poll::until(PATIENCE, || self.child.has_ended().then_some(()));
+        let Some(child) = &mut self.child else { return };
+        end(child);
     }
+}
+
+/// Killed, it would leave a piece of shared memory behind.
+fn end(child: &mut Child) {
+    child.interrupt();
+    let _ = poll::until(PATIENCE, || child.has_ended().then_some(()));
 }
 
 fn server(data: &Path, port: u16) -> Vec<OsString> {
@@ -136,9 +158,13 @@ mod tests {
 
     #[test]
     #[ignore = "needs a real PostgreSQL: make test"]
-    fn a_started_server_serves_and_a_dropped_one_is_gone() {
-        let server = Postgres::start();
+    fn a_started_server_serves_and_so_does_one_that_was_stopped_and_a_dropped_one_is_gone() {
+        let mut server = Postgres::start();
         let (address, folder) = (server.address(), server.folder.path().to_owned());
+        assert!(TcpStream::connect(address).is_ok());
+        server.stop();
+        assert!(TcpStream::connect(address).is_err());
+        server.restart();
         assert!(TcpStream::connect(address).is_ok());
 
         drop(server);

@@ -169,8 +169,9 @@ impl List {
             limit: Some(self.limit as usize),
         };
         let page = self.place.open().await?.runs(&filter).await?;
-        let mut table =
-            Table::new(["RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "FAILURE"]);
+        let mut table = Table::new([
+            "RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "ATTEMPTS", "FAILURE",
+        ]);
         for run in &page.rows {
             let total = run.sharding_total_count.unwrap_or(run.shards);
             table.row([
@@ -181,6 +182,7 @@ impl List {
                 millis(run.duration_ms),
                 millis(run.lateness_ms),
                 format!("{}/{total}", run.done),
+                run.attempts.to_string(),
                 first_line(run.failure.as_deref()),
             ]);
         }
@@ -390,7 +392,8 @@ fn first_line(text: Option<&str>) -> String {
 fn millis(millis: Option<i64>) -> String {
     match millis {
         None => "-".to_owned(),
-        Some(millis) if millis < 10_000 => format!("{millis}ms"),
+        Some(millis) if millis < 1000 => format!("{millis}ms"),
+        Some(millis) if millis < 60_000 => format!("{}.{}s", millis / 1000, millis % 1000 / 100),
         Some(millis) => format!("{:#}", SignedDuration::from_secs(millis / 1000)),
     }
 }

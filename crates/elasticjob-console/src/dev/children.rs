@@ -28,11 +28,11 @@ pub(super) struct Children {
 }
 
 impl Children {
-    /// Starts them. The death of one is told, with the words that start it again.
+    /// Starts them. The death of one is told, with the words that start it again: there the history is as it may be shown.
     pub(super) fn start(
         registry: &str,
         endpoint: &str,
-        history: Option<&str>,
+        history: Option<&(String, String)>,
     ) -> Result<Self, Error> {
         let cannot = |error: io::Error| {
             Error::new(Code::Internal, format!("cannot start a worker: {error}"))
@@ -44,7 +44,7 @@ impl Children {
                 .args(["demo-worker", "--child", "--name", name])
                 .args(["--endpoint", endpoint, "--registry", registry])
                 // Not an argument: it may hold a password, and everybody sees those.
-                .env("ELASTICJOB_HISTORY", history.unwrap_or("none"))
+                .env("ELASTICJOB_HISTORY", history.map_or("none", |(_, url)| url))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 // ctrl-C is for us: we tell them.
@@ -52,8 +52,9 @@ impl Children {
                 .kill_on_drop(true)
                 .spawn()
                 .map_err(cannot)?;
+            let kept = history.map_or("none", |(shown, _)| shown);
             let again = format!(
-                "{} demo-worker --name {name} --endpoint {endpoint} --registry '{registry}'",
+                "{} demo-worker --name {name} --endpoint {endpoint} --registry '{registry}' --history '{kept}'",
                 program.display()
             );
             tasks.spawn(watch(name, child, again, stop.clone()));

@@ -76,8 +76,7 @@ impl Dev {
         let mut server = start(self.listen, self.data).await?;
         let url = url(server.address(), self.demo);
         say(&format!("registry  {url}  ({place})"));
-        let (shown, history) = self.history.unzip();
-        if let Some(shown) = shown {
+        if let Some((shown, _)) = &self.history {
             say(&format!("history   {shown}"));
         }
 
@@ -90,7 +89,7 @@ impl Dev {
         let children = if self.demo {
             let endpoint = endpoint::serve(&mut tasks).await?;
             say(&format!("endpoint  {endpoint}  (what the job ping asks)"));
-            let children = Children::start(&url, &endpoint, history.as_deref())?;
+            let children = Children::start(&url, &endpoint, self.history.as_ref())?;
             say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
             Some(children)
         } else {

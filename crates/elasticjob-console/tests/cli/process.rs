@@ -53,8 +53,27 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = binary()
-            .args(arguments)
+        Self::spawn(binary().args(arguments))
+    }
+
+    /// As [`Self::start`], on a disk where no file may be longer than this.
+    pub(crate) fn start_with_little_room(arguments: &[&str], kilobytes: u32) -> Self {
+        // What the shell ignores, its successor ignores: it gets an error instead of a signal, as on a full disk.
+        let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);
+        let usual = binary();
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).arg(usual.get_program()).args(arguments);
+        for (name, value) in usual.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Self::spawn(&mut command)
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

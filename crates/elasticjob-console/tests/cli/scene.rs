@@ -71,6 +71,13 @@ impl Scene {
         Process::start(&[&what[..], more].concat())
     }
 
+    /// The same, on a disk with little room.
+    pub(crate) fn run_with_little_room(&self, more: &[&str], kilobytes: u32) -> Process {
+        let file = self.file();
+        let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
+        Process::start_with_little_room(&[&what[..], more].concat(), kilobytes)
+    }
+
     /// A command to its end, in this registry.
     pub(crate) fn ask(&self, arguments: &[&str]) -> Ended {
         elasticjob(&[arguments, &["--registry", &self.url]].concat())

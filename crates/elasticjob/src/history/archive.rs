@@ -15,6 +15,9 @@ use crate::runtime::{Clock, Randomness};
 /// About how often what is old is forgotten. Every process does it, each at a time of its own: whoever comes second finds nothing left to do.
 const TIDY: Duration = Duration::from_hours(1);
 
+/// About how often it is looked for attempts that nobody will tell the end of.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// A [`Store`] that is opened when something is to be kept, and tried again while it cannot be: a process starts, and its jobs run, while its
 /// database is down.
 #[derive(Debug)]
@@ -32,20 +35,32 @@ impl Archive {
         self.store.get_or_try_init(|| Store::open(&self.url)).await
     }
 
-    /// Forgets what is not to be kept, for ever.
+    /// Marks what is lost, and forgets what is not to be kept, for ever.
     pub(super) async fn tidy(
         self: Arc<Self>,
         retention: Retention,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) {
+        let later = |span: Duration| clock.monotonic() + span.mul_f64(0.5 + randomness.fraction());
+        let mut tidy = later(TIDY);
         loop {
-            let pause = TIDY.mul_f64(0.5 + randomness.fraction());
-            clock.sleep_until(clock.monotonic() + pause).await;
-            let pruned = match self.store().await {
-                Ok(store) => store.prune(&retention, clock.now()).await,
-                Err(error) => Err(error),
-            };
+            clock.sleep_until(later(LOOK)).await;
+            // That it cannot be kept is said elsewhere, and nobody opens it but for something to keep.
+            let Some(store) = self.store.get() else { continue };
+            match store.mark_lost(clock.now()).await {
+                Ok(0) => {}
+                Ok(attempts) => tracing::info!(
+                    attempts,
+                    "shards began again while nobody had told the end of an attempt: it is lost"
+                ),
+                Err(error) => tracing::debug!(%error, "history could not be looked through"),
+            }
+            if clock.monotonic() < tidy {
+                continue;
+            }
+            tidy = later(TIDY);
+            let pruned = store.prune(&retention, clock.now()).await;
             match pruned {
                 Ok(pruned) if pruned.runs + pruned.missed + pruned.foreign > 0 => {
                     tracing::info!(
@@ -55,7 +70,6 @@ impl Archive {
                     );
                 }
                 Ok(_) => {}
-                // That it cannot be kept is said elsewhere.
                 Err(error) => {
                     tracing::debug!(%error, "old history could not be forgotten this time");
                 }

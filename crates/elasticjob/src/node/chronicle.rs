@@ -8,7 +8,7 @@
 //! A node without a history has none of this: nothing is built, looked up or copied for it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -38,6 +38,8 @@ struct Book {
     notebooks: Arc<Notebooks>,
     /// Attempts that have begun and not ended.
     open: Mutex<HashMap<AttemptId, Open>>,
+    /// Jobs whose last fire had nothing for this instance.
+    idle: Mutex<HashSet<JobName>>,
 }
 
 #[derive(Clone)]
@@ -56,8 +58,8 @@ impl Chronicle {
     ) -> Self {
         let notebooks = Notebooks::new(recording.clone(), Arc::clone(clock), max_output);
         let host = rustix::system::uname().nodename().to_string_lossy().into();
-        let (clock, open) = (Arc::clone(clock), Mutex::default());
-        Self(Some(Arc::new(Book { recording, clock, host, is_traced, notebooks, open })))
+        let (clock, open, idle) = (Arc::clone(clock), Mutex::default(), Mutex::default());
+        Self(Some(Arc::new(Book { recording, clock, host, is_traced, notebooks, open, idle })))
     }
 
     /// Tells what is printed while it is printed. For ever, if there is a history.
@@ -93,6 +95,13 @@ impl Chronicle {
 
     /// This instance is about to run these shards.
     pub(super) fn staged(&self, run: &RunId, task: &TaskId) {
+        if let Some(book) = &self.0 {
+            book.idle().remove(&task.job);
+        }
+        self.begin(run, task);
+    }
+
+    fn begin(&self, run: &RunId, task: &TaskId) {
         self.status(run, task, StatusState::Staging, || {
             format!("Job '{}' execute begin.", task.job)
         });
@@ -111,9 +120,13 @@ impl Chronicle {
         }
     }
 
-    /// Of this run there is nothing for this instance.
+    /// Of this run there is nothing for this instance. Told once, until there is something again: the ancestor tells it every time, and most of its rows say that.
     pub(super) fn nothing(&self, run: &RunId, task: &TaskId) {
-        self.staged(run, task);
+        let is_told = self.0.as_ref().is_none_or(|book| !book.idle().insert(task.job.clone()));
+        if is_told {
+            return;
+        }
+        self.begin(run, task);
         self.status(run, task, StatusState::Finished, || {
             format!("Sharding item for job '{}' is empty.", task.job)
         });
@@ -189,6 +202,11 @@ impl Book {
     fn lock(&self) -> MutexGuard<'_, HashMap<AttemptId, Open>> {
         // Nothing under this lock panics half way.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, HashSet<JobName>> {
+        // Nor under this one.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn notebook(&self, shard: &Shard) -> Option<Arc<Notebook>> {

@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use async_trait::async_trait;
 use elasticjob::{
     coordination::{
         ledger::State,
@@ -17,6 +18,7 @@ use elasticjob::{
         tree::Part,
     },
     execution::{Execution, Failure, OnceListener},
+    history::{Event, Sink, SinkError},
     job::{Job, MaxTimeDiff, Misfire, Overwrite, Reason, Reconcile, RunId, Spelling, Strategy},
     registry::{Create, Expected, Kind, Op, Registry, memory::MemoryServer, plant},
     runtime::{CancelReason, Clock},
@@ -657,11 +659,12 @@ async fn l21_a_configuration_is_replaced_only_as_it_was_read_and_keeps_its_spell
 }
 
 #[tokio::test(start_paused = true)]
-async fn l22_a_run_has_one_id_on_all_instances_and_no_other_run_has_it() {
+async fn l22_a_run_has_one_id_on_all_instances_and_all_that_is_told_of_it_has_it() {
     let stage = Stage::new().await;
     let (one, two) = (Book::open(), Book::open());
-    let (_first, _line) = stage.node(1, job(2), &one).await;
-    let (_second, _line) = stage.node(2, job(2), &two).await;
+    let told = Arc::new(Told::default());
+    let (_first, _line) = stage.node_told(1, job(2), &one, Arc::clone(&told) as _).await;
+    let (_second, _line) = stage.node_told(2, job(2), &two, Arc::clone(&told) as _).await;
     stage.pass_seconds(15).await;
     let runs = |book: &Book| book.tries().into_iter().map(|one| one.run).collect::<Vec<_>>();
     assert_eq!(runs(&one), runs(&two), "three fires, seen from two sides");
@@ -674,8 +677,46 @@ async fn l22_a_run_has_one_id_on_all_instances_and_no_other_run_has_it() {
     }
     let all: BTreeSet<String> = runs(&one).into_iter().chain(runs(&two)).collect();
     assert_eq!(all.len(), 5);
-    for run in all {
-        assert_eq!(run.parse::<RunId>().unwrap().to_string(), run, "it can be looked up by it");
+    for run in &all {
+        assert_eq!(run.parse::<RunId>().unwrap().to_string(), *run, "it can be looked up by it");
+    }
+    stage.pass_seconds(30).await;
+    let told = told.kept.lock().unwrap();
+    let mut tasks = BTreeSet::new();
+    for run in &all {
+        let tried =
+            [&one, &two].map(|book| book.tries().into_iter().filter(|one| one.run == *run).count());
+        let tried = tried.into_iter().sum::<usize>();
+        let count = |is: &dyn Fn(&Event) -> bool| told.iter().filter(|event| is(event)).count();
+        let is_it = |id: &RunId| id.to_string() == *run;
+        let begun = count(&|event| matches!(event, Event::Started(it) if is_it(&it.run)));
+        let ended = count(&|event| matches!(event, Event::Ended(it) if is_it(&it.started.run)));
+        assert_eq!((begun, ended), (tried, tried), "{run}");
+        tasks.extend(told.iter().filter_map(|event| match event {
+            Event::Status(it) if is_it(&it.run) => Some(it.task.to_string()),
+            _ => None,
+        }));
+    }
+    assert!(tasks.len() < all.len(), "the ancestor's task id is the same in every run: {tasks:?}");
+}
+
+/// Keeps what it is told, after having failed a few times.
+#[derive(Default)]
+struct Told {
+    failures: AtomicUsize,
+    kept: Mutex<Vec<Event>>,
+}
+
+#[async_trait]
+impl Sink for Told {
+    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+        if self.failures.fetch_add(1, Ordering::SeqCst) < 4 {
+            return Err(SinkError::Later(
+                "duplicate key, says the driver of everything".to_owned(),
+            ));
+        }
+        self.kept.lock().unwrap().extend_from_slice(batch);
+        Ok(())
     }
 }
 

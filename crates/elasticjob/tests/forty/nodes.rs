@@ -7,6 +7,7 @@ use std::{
 
 use elasticjob::{
     execution::Failure,
+    history::{Recorder, Sink},
     job::{FencingToken, Job, Reason, Shard},
     node::{Node, NodeJob, Running},
     registry::Registry,
@@ -118,17 +119,36 @@ impl Stage {
         book: &Book,
         with: impl FnOnce(NodeJob) -> NodeJob,
     ) -> (Running, Line) {
+        self.start(host, job, book, |node, job| node.with(with(job))).await
+    }
+
+    /// The same, and what happens on it is told to this one.
+    pub(crate) async fn node_told(
+        &self,
+        host: u8,
+        job: Job,
+        book: &Book,
+        sink: Arc<dyn Sink>,
+    ) -> (Running, Line) {
+        let recorder = Recorder::new().sink("told", sink);
+        self.start(host, job, book, |node, job| node.history(recorder).with(job)).await
+    }
+
+    async fn start(
+        &self,
+        host: u8,
+        job: Job,
+        book: &Book,
+        with: impl FnOnce(Node, NodeJob) -> Node,
+    ) -> (Running, Line) {
         let line = self.line().await;
         let (book, clock) = (book.clone(), self.clock.clone());
         let handler = move |shard: Shard| book.clone().run(shard, clock.clone());
         let node = Node::on(Arc::clone(&line.registry) as Arc<dyn Registry>)
             .address([10, 0, 0, host].into())
             .clock(Arc::new(self.clock.clone()))
-            .zone(Zone::utc())
-            .with(with(NodeJob::code(job, handler)))
-            .start()
-            .await
-            .unwrap();
+            .zone(Zone::utc());
+        let node = with(node, NodeJob::code(job, handler)).start().await.unwrap();
         self.settle().await;
         (node, line)
     }

@@ -248,3 +248,22 @@ pub(crate) async fn fires_that_did_not_run_are_listed(ground: &Ground) {
         (6, "nobody_there", Some(after(5000)))
     );
 }
+
+pub(crate) async fn a_gap_that_several_instances_tell_of_is_one(ground: &Ground) {
+    let store = ground.open().await;
+    let gap = |last: i64, count: u64, why: Why| {
+        let (job, first, last, at) =
+            ("settle".parse().unwrap(), noon(), after(last), after(last + 1000));
+        Event::Missed(Missed { job, first, last, count, why, at })
+    };
+    // Each looked at another time, in one batch or in another.
+    store.keep(&[gap(5000, 6, Why::NobodyThere), gap(4000, 5, Why::NobodyThere)]).await.unwrap();
+    store.keep(&[gap(7000, 8, Why::NobodyThere)]).await.unwrap();
+    store.keep(&[gap(5000, 6, Why::NobodyThere), gap(0, 1, Why::Skipped)]).await.unwrap();
+
+    let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
+
+    let mut told: Vec<_> = fires.iter().map(|gap| (&*gap.why, gap.count, gap.last)).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("nobody_there", 8, Some(after(7000))), ("skipped", 1, Some(after(0)))]);
+}

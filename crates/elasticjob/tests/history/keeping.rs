@@ -7,11 +7,12 @@ use elasticjob::{
     },
     job::Reason,
 };
+use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use crate::{
     ground::Ground,
-    story::{Told, done},
+    story::{Told, done, noon},
 };
 
 pub(crate) async fn a_run_is_what_the_last_attempts_of_its_shards_are(ground: &Ground) {
@@ -90,6 +91,61 @@ pub(crate) async fn a_shard_that_another_instance_made_good_is_done(ground: &Gro
         details.executions.iter().map(|execution| &*execution.execution_source).collect();
     assert_eq!(sources, ["NORMAL_TRIGGER", "FAILOVER"]);
     assert_eq!(details.executions[1].instance.as_deref(), Some("10.0.0.8@-@1-00000002"));
+}
+
+pub(crate) async fn an_attempt_that_was_taken_over_is_lost_and_its_late_end_counts(
+    ground: &Ground,
+) {
+    let store = ground.open().await;
+    let told = Told::of("settle", 0);
+    let again = told.again(Reason::Failover, 200).on("10.0.0.8@-@1-00000002").late(5000);
+    let id = told.run().to_string();
+    let outcomes = async || {
+        let executions = store.run(&id).await.unwrap().unwrap().executions;
+        executions.into_iter().map(|execution| execution.outcome).collect::<Vec<_>>()
+    };
+
+    store.keep(&[told.started()]).await.unwrap();
+    store.keep(&[again.started()]).await.unwrap();
+    let taken_over = outcomes().await;
+    store.keep(&[told.started(), again.ended(5, Ending::Done)]).await.unwrap();
+    let run = store.run(&id).await.unwrap().unwrap();
+    store.keep(&[told.ended(9000, Ending::Fenced)]).await.unwrap();
+
+    let lost = Some("lost".to_owned());
+    assert_eq!(taken_over, [lost.clone(), None]);
+    assert_eq!((run.run.state, run.run.failure), (RunState::Done, None));
+    assert_eq!(run.executions[0].outcome, lost);
+    assert!(run.executions[0].failure_cause.as_deref().unwrap().contains("was gone"));
+    assert_eq!(outcomes().await, [Some("fenced".to_owned()), Some("done".to_owned())]);
+}
+
+pub(crate) async fn a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_again(ground: &Ground) {
+    let store = ground.open().await;
+    let (dead, other) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+    let id = dead.run().to_string();
+    let now = noon() + SignedDuration::from_mins(2);
+    let run = async || store.run(&id).await.unwrap().unwrap().run;
+    let good = [other.started(), other.ended(5, Ending::Done)];
+    store.keep(&[&[dead.started()][..], &good].concat()).await.unwrap();
+
+    // Other jobs, and other shards of this one, say nothing about it.
+    let next = Told::of("settle", 60_000);
+    store.keep(&[Told::of("ship", 60_000).started(), next.item(1).started()]).await.unwrap();
+    let before = (store.mark_lost(now).await.unwrap(), run().await.state);
+    store.keep(&[next.started()]).await.unwrap();
+    let too_soon = store.mark_lost(noon()).await.unwrap();
+    let marked = (store.mark_lost(now).await.unwrap(), store.mark_lost(now).await.unwrap());
+    let lost = run().await;
+    let still = store.run(&next.run().to_string()).await.unwrap().unwrap().run;
+    store.keep(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+
+    assert_eq!(before, (0, RunState::Running));
+    assert_eq!((too_soon, marked), (0, (1, 0)));
+    assert_eq!((lost.state, lost.done, lost.failed), (RunState::Failed, 1, 1));
+    assert!(lost.failure.unwrap().starts_with("its instance was gone before it ended"));
+    assert_eq!(still.state, RunState::Running);
+    assert_eq!((run().await.state, run().await.failure), (RunState::Done, None));
 }
 
 pub(crate) async fn two_processes_that_tell_of_one_run_agree_on_it(ground: &Ground) {

@@ -134,9 +134,9 @@ async fn a_triggered_run_says_who_triggered_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_without_shards_says_so() {
+async fn an_instance_without_shards_says_so_once() {
     let shelf = Shelf::new(Mood::Good);
-    let one = job("0 0 6 * * ?").shards(1);
+    let one = job("0/5 0 6 * * ?").shards(1);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let _first =
         cluster.node(|node| node.history(to(&shelf)).job(one.clone(), good)).await.unwrap();

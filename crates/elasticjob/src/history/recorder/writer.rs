@@ -333,7 +333,7 @@ impl Writer {
                     if !std::mem::replace(&mut self.is_spill_trouble_told, true) {
                         let folder =
                             self.site.folder.as_deref().map(|folder| folder.display().to_string());
-                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped");
+                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped when there is no room; hint: make room on that disk, or mend what keeps the database from taking it");
                     }
                     return;
                 }
@@ -389,10 +389,15 @@ impl Writer {
             self.counters.dropped(Worth::of(event));
         }
         if !lost.is_empty() {
+            let hint = match &self.site.folder {
+                Some(folder) => format!("{} took no more of it", folder.display()),
+                None => "a folder for it to wait in would have kept it".to_owned(),
+            };
             tracing::error!(
                 sink = self.site.name,
                 events = lost.len(),
-                "history could not be kept before the end, and is lost; hint: a folder for it to wait in would have kept it"
+                hint,
+                "history could not be kept before the end, and is lost"
             );
         }
     }

@@ -29,7 +29,7 @@ pub enum RunState {
     Running,
     /// Every shard that ran is done.
     Done,
-    /// A shard's last attempt failed, took too long, or lost its lease.
+    /// A shard's last attempt failed, took too long, lost its lease, or was lost with its instance.
     Failed,
     /// A shard was told to end, and none failed.
     Cancelled,
@@ -175,7 +175,7 @@ pub struct Execution {
     pub execution_source: String,
     /// Whether it did what it had to do.
     pub success: bool,
-    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`; nothing while it runs.
+    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`, `lost`; nothing while it runs.
     pub outcome: Option<String>,
     /// Why it did not.
     pub failure_cause: Option<String>,

@@ -21,8 +21,8 @@ use super::{
 
 /// How many connections a process has: history is written by one and asked by few.
 const CONNECTIONS: u32 = 4;
-/// How long to wait for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long to wait for a connection. Meanwhile what is to be kept waits in memory, where it would be lost with the process.
+const CONNECT: Duration = Duration::from_secs(5);
 /// How long one piece of work may take. A server that accepts and then says nothing would be waited for without an end.
 const WORK: Duration = Duration::from_mins(1);
 

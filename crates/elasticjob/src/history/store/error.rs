@@ -72,6 +72,8 @@ enum Class {
 const DOWN: &str = "is the server running, and does a network path lead to it?";
 const BUSY: &str = "it may work again in a moment";
 const RIGHTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE, and for the first start CREATE, ALTER and INDEX";
+const SCHEMA: &str =
+    "the user needs USAGE and CREATE on a schema that its search_path names, usually public";
 const CREDENTIALS: &str = "are user and password right, and may the user use this database?";
 const FULL: &str = "make room, or let `elasticjob history prune` keep less";
 const DATABASE: &str = "create the database first; the tables in it are made for you";
@@ -79,6 +81,7 @@ const TABLES: &str =
     "were tables or columns changed by hand? rename them, or give history a database of its own";
 const READ_ONLY: &str = "may the process write there? a standby cannot be written to";
 const FILE: &str = "is it a file of SQLite's, and may the process write to it and its folder?";
+const DISK: &str = "is there room on its disk, and is the disk in order?";
 const CHARACTERS: &str = "let the database use utf8mb4 (MySQL) or UTF8 (PostgreSQL)";
 
 /// What the database said, as something to do about it.
@@ -145,6 +148,7 @@ fn postgres(state: &str) -> Class {
         "53100" => Class::Refused(FULL),
         "3D000" => Class::Refused(DATABASE),
         "42501" => Class::Rights(RIGHTS),
+        "3F000" => Class::Rights(SCHEMA),
         "22021" | "22P05" => Class::Character,
         "25006" => Class::Later(READ_ONLY),
         _ => match &state[..2.min(state.len())] {
@@ -178,7 +182,8 @@ fn sqlite(code: u32) -> Class {
         3 | 23 => Class::Rights(FILE),
         8 => Class::Rights(READ_ONLY),
         13 => Class::Refused(FULL),
-        10 | 11 | 14 | 26 => Class::Refused(FILE),
+        10 => Class::Refused(DISK),
+        11 | 14 | 26 => Class::Refused(FILE),
         _ => Class::Refused(TABLES),
     }
 }

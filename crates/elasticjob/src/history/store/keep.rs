@@ -9,6 +9,7 @@ use super::{
     },
     Store,
     error::{is_character, is_collision},
+    lost::LostRow,
     rows::Rows,
     write::Write,
 };
@@ -53,6 +54,7 @@ impl Store {
         let writes = [
             Write::new(dialect, "lock runs", rows.runs.values())?,
             Write::new(dialect, "keep attempts", rows.attempts.values())?,
+            Write::new(dialect, "lose attempts", LostRow::told_by(rows))?,
             Write::new(dialect, "settle runs", rows.runs.keys())?,
             Write::after(dialect, "settle runs as found"),
             Write::new(dialect, "keep traces", rows.traces.values())?,

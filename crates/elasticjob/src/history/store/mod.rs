@@ -22,6 +22,7 @@ mod error;
 mod figures;
 mod glance;
 mod keep;
+mod lost;
 mod output;
 mod page;
 mod retention;

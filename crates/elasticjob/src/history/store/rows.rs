@@ -128,6 +128,12 @@ impl Rows {
         rows
     }
 
+    /// Run, shard and token of attempts that took a shard over from somebody who is gone.
+    pub(super) fn taken_over(&self) -> impl Iterator<Item = (&str, u32, i64)> {
+        let taken = self.attempts.values().filter(|row| row.reason == reason(Reason::Failover));
+        taken.map(|row| (row.run_id.as_str(), row.sharding_item, row.token))
+    }
+
     fn started(&mut self, started: &Started) {
         self.run(started);
         let row = attempt(started);
@@ -186,7 +192,8 @@ impl Rows {
     fn missed(&mut self, missed: &Missed) {
         let (first_ms, last_ms) = (millis(missed.first), millis(missed.last));
         let why = missed.why.as_str();
-        let id = name(&format!("{}#{first_ms}#{last_ms}#{why}", missed.job));
+        // Every instance tells of them, each up to when it looked: it is the same gap.
+        let id = name(&format!("{}#{first_ms}#{why}", missed.job));
         let row = MissedRow {
             id: id.clone(),
             job_name: named(missed.job.as_str(), 100),
@@ -196,7 +203,10 @@ impl Rows {
             why,
             noticed_ms: millis(missed.at),
         };
-        self.missed.insert(id, row);
+        let longer = self.missed.get(&id).is_none_or(|known| known.last_ms < row.last_ms);
+        if longer {
+            self.missed.insert(id, row);
+        }
     }
 
     fn printed(&mut self, printed: &Printed) {

@@ -270,6 +270,23 @@ ON DUPLICATE KEY UPDATE
     failure_group = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_group, VALUES(failure_group)),
     outcome = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.outcome, VALUES(outcome))
 
+-- The row of a run is locked before its attempts, as by whoever keeps them.
+-- :touch runs
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS g
+STRAIGHT_JOIN ELASTICJOB_RUN r ON r.run_id = g.run_id COLLATE utf8mb4_bin
+SET r.changes = r.changes + 1
+
+-- Attempts of these shards, under earlier claims, will not tell their end; should one do so later, that counts.
+-- :lose attempts
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
+    run_id VARCHAR(150) PATH '$.run_id', sharding_item INT PATH '$.sharding_item', token BIGINT PATH '$.token',
+    failure_cause VARCHAR(4000) PATH '$.failure_cause', failure_group VARCHAR(200) PATH '$.failure_group'
+)) AS g
+STRAIGHT_JOIN JOB_EXECUTION_LOG e FORCE INDEX (ELASTICJOB_LOG_RUN)
+    ON e.run_id = g.run_id COLLATE utf8mb4_bin AND e.sharding_item = g.sharding_item
+SET e.outcome = 'lost', e.failure_cause = g.failure_cause, e.failure_group = g.failure_group
+WHERE e.token < g.token AND e.outcome IS NULL
+
 -- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number. Found by a
 -- plain SELECT, which waits for nobody: an UPDATE that reads would lock what it reads.
 -- :settle runs
@@ -365,7 +382,9 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
     last_ms BIGINT PATH '$.last_ms', fires BIGINT PATH '$.fires', why VARCHAR(20) PATH '$.why',
     noticed_ms BIGINT PATH '$.noticed_ms'
 )) AS r
-ON DUPLICATE KEY UPDATE id = ELASTICJOB_MISSED.id
+ON DUPLICATE KEY UPDATE
+    fires = IF(VALUES(last_ms) > ELASTICJOB_MISSED.last_ms, VALUES(fires), ELASTICJOB_MISSED.fires),
+    last_ms = GREATEST(ELASTICJOB_MISSED.last_ms, VALUES(last_ms))
 
 -- :keep output
 INSERT INTO ELASTICJOB_OUTPUT (attempt_id, part, run_id, sharding_item, at_ms, content)

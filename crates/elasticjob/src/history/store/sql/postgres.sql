@@ -266,6 +266,26 @@ ON CONFLICT (id) DO UPDATE SET
     outcome = excluded.outcome
 WHERE excluded.outcome IS NOT NULL
 
+-- The row of a run is locked before its attempts, as by whoever keeps them.
+-- :touch runs
+UPDATE ELASTICJOB_RUN SET changes = ELASTICJOB_RUN.changes + 1
+FROM (
+    SELECT run_id FROM ELASTICJOB_RUN
+    WHERE run_id IN (SELECT json_array_elements_text($1::json)) ORDER BY run_id FOR UPDATE
+) AS locked
+WHERE ELASTICJOB_RUN.run_id = locked.run_id
+
+-- Attempts of these shards, under earlier claims, will not tell their end; should one do so later, that counts.
+-- :lose attempts
+UPDATE JOB_EXECUTION_LOG SET outcome = 'lost', failure_cause = g.failure_cause, failure_group = g.failure_group
+FROM json_to_recordset($1::json) AS g (
+    run_id VARCHAR(150), sharding_item INT, token BIGINT, failure_cause VARCHAR(4000), failure_group VARCHAR(200)
+)
+WHERE JOB_EXECUTION_LOG.run_id = g.run_id
+    AND JOB_EXECUTION_LOG.sharding_item = g.sharding_item
+    AND JOB_EXECUTION_LOG.token < g.token
+    AND JOB_EXECUTION_LOG.outcome IS NULL
+
 -- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number.
 -- :settle runs
 UPDATE ELASTICJOB_RUN SET
@@ -330,7 +350,8 @@ FROM json_to_recordset($1::json) AS r (
     id VARCHAR(40), job_name VARCHAR(100), first_ms BIGINT, last_ms BIGINT, fires BIGINT, why VARCHAR(20),
     noticed_ms BIGINT
 )
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (id) DO UPDATE SET last_ms = excluded.last_ms, fires = excluded.fires
+WHERE excluded.last_ms > ELASTICJOB_MISSED.last_ms
 
 -- :keep output
 INSERT INTO ELASTICJOB_OUTPUT (attempt_id, part, run_id, sharding_item, at_ms, content)

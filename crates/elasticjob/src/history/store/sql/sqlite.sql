@@ -259,6 +259,20 @@ ON CONFLICT (id) DO UPDATE SET
     outcome = excluded.outcome
 WHERE excluded.outcome IS NOT NULL
 
+-- The row of a run is locked before its attempts, as by whoever keeps them.
+-- :touch runs
+UPDATE ELASTICJOB_RUN SET changes = changes + 1 WHERE run_id IN (SELECT value FROM json_each(?))
+
+-- Attempts of these shards, under earlier claims, will not tell their end; should one do so later, that counts.
+-- :lose attempts
+UPDATE JOB_EXECUTION_LOG SET
+    outcome = 'lost', failure_cause = g.value ->> 'failure_cause', failure_group = g.value ->> 'failure_group'
+FROM json_each(?) AS g
+WHERE JOB_EXECUTION_LOG.run_id = g.value ->> 'run_id'
+    AND JOB_EXECUTION_LOG.sharding_item = g.value ->> 'sharding_item'
+    AND JOB_EXECUTION_LOG.token < g.value ->> 'token'
+    AND JOB_EXECUTION_LOG.outcome IS NULL
+
 -- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number.
 -- :settle runs
 UPDATE ELASTICJOB_RUN SET
@@ -321,7 +335,8 @@ SELECT
     value ->> 'why', value ->> 'noticed_ms'
 FROM json_each(?)
 WHERE TRUE
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (id) DO UPDATE SET last_ms = excluded.last_ms, fires = excluded.fires
+WHERE excluded.last_ms > ELASTICJOB_MISSED.last_ms
 
 -- :keep output
 INSERT INTO ELASTICJOB_OUTPUT (attempt_id, part, run_id, sharding_item, at_ms, content)

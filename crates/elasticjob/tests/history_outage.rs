@@ -1,0 +1,182 @@
+//! A database that goes away under load and comes back: every attempt that the handlers saw is there then, once.
+//!
+//! `HISTORY_OUTAGE=60` for a longer one, in seconds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use elasticjob::{
+    Job, Node, Shard,
+    history::{
+        Counts, ExecutionFilter, HistoryUrl, Recorder, Retention, RunFilter, RunState, Store, Worth,
+    },
+    job::Retry,
+    node::Running,
+    runtime::{Clock, SystemClock},
+};
+use tempfile::TempDir;
+use testbed::{MariaDb, Postgres};
+use tinykeeper::server::{Config, Server};
+
+const JOBS: usize = 10;
+const SHARDS: u32 = 4;
+/// For how many fires of each job the database is away, unless somebody says otherwise.
+const FIRES: usize = 10;
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Run, shard, attempt.
+type Tried = (String, i64, i64);
+
+/// What the handlers saw, and whether it went well.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(Tried, bool)>>>);
+
+impl Seen {
+    /// The first attempt of shard 3 fails, and so does every attempt of the last job.
+    fn handle(&self, shard: &Shard) -> Result<(), String> {
+        let number = i64::from(shard.attempt.number.get());
+        let last = format!("job-{}", JOBS - 1);
+        let is_good = (shard.item != 3 || number > 1)
+            && shard.run.to_string().split('/').next() != Some(&last);
+        let tried = (shard.run.to_string(), shard.item.into(), number);
+        self.0.lock().unwrap().push((tried, is_good));
+        if is_good { Ok(()) } else { Err(format!("no {number}")) }
+    }
+
+    fn runs(&self) -> usize {
+        let seen = self.0.lock().unwrap();
+        seen.iter().map(|((run, ..), _)| run.clone()).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Waits until so many runs more have begun.
+    async fn wait(&self, more: usize) {
+        let until = self.runs() + more;
+        wait("runs begin", || (self.runs() >= until).then_some(())).await;
+    }
+}
+
+/// Looks until there is something to see.
+async fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = SystemClock.monotonic() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(SystemClock.monotonic() < deadline, "it never came so far that {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn fires() -> usize {
+    env::var("HISTORY_OUTAGE").map_or(FIRES, |seconds| seconds.parse().unwrap())
+}
+
+fn counts(node: &Running) -> Counts {
+    node.recording().unwrap().counts()[0].1
+}
+
+/// A node under load; what it saw and what its history says when `outage` is over.
+async fn nothing_is_missing(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut()) {
+    let url: HistoryUrl = url.parse().unwrap();
+    let registry = Server::start(Config::ephemeral()).await.unwrap();
+    let (folder, seen) = (TempDir::new().unwrap(), Seen::default());
+    let recorder = Recorder::new().database(url.clone(), Retention::default()).spill(folder.path());
+    let mut node =
+        Node::join(&format!("zookeeper://{}/shop", registry.address())).history(recorder);
+    for number in 0..JOBS {
+        let retry =
+            Retry::attempts(2).backoff(Duration::from_millis(10), Duration::from_millis(10));
+        let job = Job::named(&format!("job-{number}")).unwrap().shards(SHARDS);
+        let job = job.cron("* * * * * ?").unwrap().if_shard_fails(retry);
+        let seen = seen.clone();
+        node = node.job(job, move |shard: Shard| std::future::ready(seen.handle(&shard)));
+    }
+    let node = node.start().await.unwrap();
+    seen.wait(JOBS * 3).await;
+    wait("something is kept", || (counts(&node).recorded > 0).then_some(())).await;
+
+    tokio::task::block_in_place(&mut stop);
+    seen.wait(JOBS * fires()).await;
+    wait("events wait in a file", || (counts(&node).spilled > 0).then_some(())).await;
+    let meanwhile = counts(&node);
+    tokio::task::block_in_place(&mut restart);
+    seen.wait(JOBS * 3).await;
+    // Whatever is recorded while the last waits are being kept is kept with them.
+    wait("nothing waits in a file", || (counts(&node).spill_bytes == 0).then_some(())).await;
+    let at_last = counts(&node);
+    node.stop().await;
+
+    assert!(meanwhile.failures > 0, "{meanwhile:?}");
+    assert!(Worth::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
+    let store = Store::open(&url).await.unwrap();
+    let seen = seen.0.lock().unwrap().clone();
+    let expected: BTreeMap<Tried, bool> = seen.iter().cloned().collect();
+    assert_eq!(expected.len(), seen.len(), "nothing ran twice");
+    let kept = kept(&store).await;
+    assert_eq!(kept.len(), expected.len(), "attempts in {url}");
+    assert_eq!(kept.into_iter().collect::<BTreeMap<_, _>>(), expected);
+    runs_are_whole(&store, &expected).await;
+}
+
+/// Every row there is.
+async fn kept(store: &Store) -> Vec<(Tried, bool)> {
+    let mut filter = ExecutionFilter { limit: Some(10_000), ..ExecutionFilter::default() };
+    let mut kept = Vec::new();
+    loop {
+        let page = store.executions(&filter).await.unwrap();
+        for row in page.rows {
+            assert!(row.outcome.is_some() && row.complete_time.is_some(), "{row:?}");
+            let tried = (row.run_id.unwrap(), row.sharding_item, row.attempt.unwrap());
+            kept.push((tried, row.success));
+        }
+        match page.next {
+            Some(next) => filter.after = Some(next),
+            None => return kept,
+        }
+    }
+}
+
+/// Runs say what their attempts say.
+async fn runs_are_whole(store: &Store, expected: &BTreeMap<Tried, bool>) {
+    let filter = RunFilter { limit: Some(10_000), ..RunFilter::default() };
+    let runs = store.runs(&filter).await.unwrap().rows;
+    let ids: BTreeSet<&str> = expected.keys().map(|(run, ..)| run.as_str()).collect();
+    assert_eq!(runs.iter().map(|run| run.run_id.as_str()).collect::<BTreeSet<_>>(), ids);
+    for run in &runs {
+        let is_bad = run.job_name == format!("job-{}", JOBS - 1);
+        let state = if is_bad { RunState::Failed } else { RunState::Done };
+        assert_eq!((run.state, run.shards), (state, SHARDS.into()), "{run:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real PostgreSQL: make test"]
+async fn postgresql_stopped_under_load_has_everything_when_it_is_back() {
+    let postgres = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
+    let (url, postgres) = (postgres.url(), Mutex::new(postgres));
+
+    nothing_is_missing(
+        &url,
+        || postgres.lock().unwrap().stop(),
+        || postgres.lock().unwrap().restart(),
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real MariaDB: make test"]
+async fn mariadb_killed_under_load_has_everything_when_it_is_back() {
+    let mariadb = tokio::task::spawn_blocking(MariaDb::start).await.unwrap();
+    let (url, mariadb) = (mariadb.url(), Mutex::new(mariadb));
+
+    nothing_is_missing(
+        &url,
+        || mariadb.lock().unwrap().stop(),
+        || mariadb.lock().unwrap().restart(),
+    )
+    .await;
+}
