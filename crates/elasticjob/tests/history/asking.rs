@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use elasticjob::history::{
-    Ending, Event, ExecutionFilter, Missed, RunFilter, RunState, Sink, Span, StatusState, Store,
-    TraceFilter, Why,
+    Ending, Event, ExecutionFilter, Missed, Named, RunFilter, RunState, Sink, Span, StatusState,
+    Store, TraceFilter, Why,
 };
 use jiff::SignedDuration;
 
@@ -123,6 +123,7 @@ pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(gro
     ] {
         let told = format!("{filter:?}");
         assert_eq!(store.executions(&filter).await.unwrap().rows.len(), count, "{told}");
+        assert_eq!(store.execution_count(&filter).await.unwrap(), count as i64, "{told}");
     }
     let any = TraceFilter::default;
     for (filter, count) in [
@@ -133,6 +134,7 @@ pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(gro
     ] {
         let told = format!("{filter:?}");
         assert_eq!(store.traces(&filter).await.unwrap().rows.len(), count, "{told}");
+        assert_eq!(store.trace_count(&filter).await.unwrap(), count as i64, "{told}");
     }
     let traces = store.run(&told.run().to_string()).await.unwrap().unwrap().traces;
     let states: Vec<&str> = traces.iter().map(|trace| &*trace.state).collect();
@@ -164,6 +166,30 @@ pub(crate) async fn figures_say_how_often_how_long_and_how_late(ground: &Ground)
     assert_eq!(figures.last_run, Some(after(100_007)));
     assert_eq!(figures.last_success, Some(after(98_098)));
     assert_eq!((settle.len(), settle[0].runs), (1, 51));
+}
+
+pub(crate) async fn many_jobs_are_seen_at_a_glance(ground: &Ground) {
+    let store = ground.open().await;
+    for run in 0..4 {
+        store.keep(&done("settle", run * 1000, 5)).await.unwrap();
+    }
+    store.keep(&failed("a_b", 9000, "no")).await.unwrap();
+    store.keep(&done("axb", 0, 5)).await.unwrap();
+
+    let last = store.last_runs(&["settle", "never", "a_b"], 2).await.unwrap();
+    let attempts = store.attempts(&last).await.unwrap();
+    let tally = store.tally(Span::since(after(1000)), SignedDuration::from_millis(6));
+    let tally = tally.await.unwrap();
+
+    let told: Vec<_> = last.iter().map(|run| (&*run.job_name, run.started_at)).collect();
+    let settle = [("settle", Some(after(3007))), ("settle", Some(after(2007)))];
+    assert_eq!(told, [&[("a_b", Some(after(9007)))][..], &settle].concat());
+    assert_eq!(attempts.len(), 5, "two shards of each run that is done, one of the other");
+    assert_eq!((tally.runs, tally.done, tally.failed, tally.late), (4, 3, 1, 4));
+    assert_eq!(store.brief(&last[0].run_id).await.unwrap().as_ref(), Some(&last[0]));
+    assert_eq!(store.names(Named::ExecutedJob, "a_").await.unwrap(), ["a_b"]);
+    assert_eq!(store.names(Named::Ip, "10.").await.unwrap(), ["10.0.0.7"]);
+    assert!(store.names(Named::TracedJob, "%").await.unwrap().is_empty());
 }
 
 pub(crate) async fn failures_that_say_the_same_are_one_group(ground: &Ground) {

@@ -67,6 +67,7 @@ on_every_database! {
     asking::runs_are_found_by_what_is_asked_of_them,
     asking::executions_and_traces_are_found_by_what_is_asked_of_them,
     asking::figures_say_how_often_how_long_and_how_late,
+    asking::many_jobs_are_seen_at_a_glance,
     asking::failures_that_say_the_same_are_one_group,
     asking::a_chart_gets_its_counts,
     asking::fires_that_did_not_run_are_listed,
