@@ -28,7 +28,7 @@ async fn what_a_worker_runs_is_kept_and_counted() {
     process.terminate();
     assert!(process.ended().0.success());
 
-    assert_eq!(counted[r#"elasticjob_history_dropped_total{sink="history",worth="failure"}"#], 0.0);
+    assert!(counted[r#"elasticjob_history_dropped_total{sink="history",worth="failure"}"#] < 1.0);
     assert!(counted.contains_key(r#"elasticjob_history_recorded_total{sink="history"}"#));
     let store = Store::open(&url.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let runs = store.runs(&RunFilter::default()).await.unwrap();
