@@ -4,6 +4,7 @@ SEEDS ?= 2000
 LISTEN ?= 127.0.0.1:2181
 MINUTES ?= 5
 ROWS ?= 10000000
+CASES ?= 100000
 AWAY ?= 60
 LIBRARIES = tinykeeper elasticjob-macros elasticjob
 
@@ -12,19 +13,53 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench sim million outage chaos package ci
+.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java package ci
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
+run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
 	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
+
+# The console's pages. `npm ci` only when what they are made with has changed.
+WEB = crates/elasticjob-console/web
+MADE_OF = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+
+web: $(WEB)/dist/index.html ## build the console's pages (Node 20 or newer); the binary embeds them
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --no-audit --no-fund
+	@touch $@
+
+$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
+	cd $(WEB) && npm run build
+
+.PHONY: no-pages
+no-pages:
+	@echo "Node is not installed, so the console has an API but no pages; for them: install Node 20 or newer (https://nodejs.org), then make web"
+
+test-web: web ## the pages' own tests, then a real browser on `dev --demo`; installs chromium (apt) or says what is missing
+	@scripts/install-chromium.sh
+	$(CARGO) build -p elasticjob-console
+	cd $(WEB) && npm run check && npm test && npm run e2e
 
 test: ## every test; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh
-	$(CARGO) test --workspace --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
+	$(CARGO) test --workspace --exclude interop --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
 	SEEDS=2000 $(SIMULATE)
 	$(CARGO) test --workspace --all-features --doc
+
+# Four at a time: a JVM or two each, which wait most of the time.
+test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional
+	@scripts/install-test-servers.sh
+	@scripts/build-java-driver.sh || { [ $$? -eq 75 ] && [ "$(MAVEN)" = optional ]; }
+	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
+		$(CARGO) test -p interop -- --include-ignored --test-threads=4; \
+	fi
+
+cron-java: ## CASES random expressions (default 100,000) asked of the real Quartz, 2.3.2 and 2.4.0, and of us; SEED=n for others
+	@scripts/build-java-driver.sh
+	CASES=$(CASES) SEED=$(SEED) $(CARGO) test -p interop --test cron -- --include-ignored --nocapture
 
 lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) fmt --all --check
@@ -67,4 +102,6 @@ chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
 
-ci: lint test package ## what must be green to land
+ci: lint test ## what must be green to land
+	@$(MAKE) --no-print-directory test-java MAVEN=optional
+	@$(MAKE) --no-print-directory package

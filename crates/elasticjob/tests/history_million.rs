@@ -161,8 +161,8 @@ async fn ask_everything(store: &Store, runs: i64) {
     }
     quickly("output", store.output("job-3/3", Some(1), &OutputPosition::default())).await;
     quickly("jobs", store.jobs()).await;
-    quickly("figures of a job", store.figures(Some("job-3"), day)).await;
-    quickly("figures", store.figures(None, day)).await;
+    quickly("figures of a job", store.figures(&["job-3"], day)).await;
+    quickly("figures", store.figures(&[], day)).await;
     quickly("buckets", store.buckets(None, day, SignedDuration::from_mins(15))).await;
     quickly("buckets of a job", store.buckets(Some("job-3"), day, SignedDuration::from_mins(15)))
         .await;

@@ -8,7 +8,7 @@ use axum::response::{
     IntoResponse, Response,
     sse::{Event, Sse},
 };
-use elasticjob::schedule::Zone;
+use elasticjob::{history::Run, schedule::Zone};
 use futures_util::stream;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -43,17 +43,19 @@ struct EventsAsked {
 }
 
 /// What happens, as server-sent events: `job` (`{jobName, job}`, the row of the list, null when it is gone), `shards` (`{jobName}`: look at them again), `connection`
-/// (`{isConnected}`), `reload` (`{}`: look at everything again). The first is always a `connection`.
+/// (`{isConnected}`), `run` (a row of the list of runs, new or changed, if there is a history), `reload` (`{}`: look at everything again). The first is always a `connection`.
 #[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsAsked),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn events(door: Door<Looks>, Query(asked): Query<EventsAsked>) -> Result<Response, Problem> {
     let changes = door.place.mirror.listen();
+    let runs = door.shared.books.listen(&door.place.name);
     let is_connected = ready(&door).await?.seen(|seen| seen.is_current);
     let listener = Listener {
         who: door.who,
         shared: door.shared,
         place: door.place,
         changes,
+        runs,
         job: asked.job,
         zone: Zone::from(TimeZone::system()),
         waiting: Some(Change::Connection(is_connected)),
@@ -71,6 +73,8 @@ struct Listener {
     shared: Shared,
     place: Arc<Place>,
     changes: Receiver<Change>,
+    /// Runs that are new or changed, if there is a history.
+    runs: Option<Receiver<Option<Arc<Run>>>>,
     job: Option<String>,
     zone: Zone,
     waiting: Option<Change>,
@@ -87,9 +91,17 @@ impl Listener {
             let beat = clock.sleep_until(clock.monotonic() + BEAT);
             let change = tokio::select! {
                 change = self.changes.recv() => change,
+                run = next_run(&mut self.runs) => match self.run(run) {
+                    Some(event) => return Some(event),
+                    None => continue,
+                },
                 () = beat => {
-                    if !self.may_listen() {
+                    if !may_listen(&self.shared, &self.who, &self.place.name) {
                         return None;
+                    }
+                    // Perhaps it has a history by now.
+                    if self.runs.is_none() {
+                        self.runs = self.shared.books.listen(&self.place.name);
                     }
                     return Some(Event::default().comment("still there"));
                 }
@@ -105,19 +117,19 @@ impl Listener {
         }
     }
 
-    fn may_listen(&self) -> bool {
-        let (clock, who) = (&self.shared.clock, &self.who);
-        let is_open = match &who.via {
-            Via::Session(secret) | Via::AccessToken(secret) => {
-                self.shared.sessions.is_alive(secret, clock.monotonic())
+    /// What is sent of a run; nothing if it is about another job.
+    fn run(&mut self, run: Result<Option<Arc<Run>>, RecvError>) -> Option<Event> {
+        match run {
+            Ok(Some(run)) => {
+                let is_meant = self.job.as_ref().is_none_or(|job| *job == run.job_name);
+                is_meant.then(|| told("run", &serde_json::to_value(&*run).unwrap_or_default()))
             }
-            Via::Token(name) => self.shared.accounts.has_token(&who.username, name, clock.now()),
-            Via::Basic => true,
-        };
-        let roles = self.shared.accounts.roles(&who.username).unwrap_or_default();
-        is_open
-            && (roles.contains_key(&self.place.name) || roles.contains_key("*"))
-            && self.shared.registries.get(&self.place.name).is_some()
+            Ok(None) | Err(RecvError::Lagged(_)) => Some(told("reload", &json!({}))),
+            Err(RecvError::Closed) => {
+                self.runs = None;
+                None
+            }
+        }
     }
 
     /// What is sent of a change; nothing if it is about another job.
@@ -154,6 +166,32 @@ impl Listener {
             }
         }
     }
+}
+
+/// The next run; never, if there is no history.
+async fn next_run(
+    runs: &mut Option<Receiver<Option<Arc<Run>>>>,
+) -> Result<Option<Arc<Run>>, RecvError> {
+    match runs {
+        Some(runs) => runs.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether somebody may still listen to what happens in a registry.
+pub(crate) fn may_listen(shared: &Shared, who: &Who, registry: &str) -> bool {
+    let clock = &shared.clock;
+    let is_open = match &who.via {
+        Via::Session(secret) | Via::AccessToken(secret) => {
+            shared.sessions.is_alive(secret, clock.monotonic())
+        }
+        Via::Token(name) => shared.accounts.has_token(&who.username, name, clock.now()),
+        Via::Basic => true,
+    };
+    let roles = shared.accounts.roles(&who.username).unwrap_or_default();
+    is_open
+        && (roles.contains_key(registry) || roles.contains_key("*"))
+        && shared.registries.get(registry).is_some()
 }
 
 fn told(name: &str, data: &serde_json::Value) -> Event {

@@ -10,6 +10,7 @@
 //! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
 //! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
 //! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`history`] — what was: runs, what they printed, figures.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
 //! * [`problem`] — why a request was not answered; [`extract`] — what a request carries.
@@ -22,6 +23,7 @@ mod config;
 mod extract;
 mod files;
 mod guard;
+mod history;
 mod jobs;
 mod live;
 mod mirror;

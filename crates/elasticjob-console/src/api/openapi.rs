@@ -11,7 +11,8 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    auth, config, jobs, live, overview, places, servers, shards, state::Shared, tools, trigger,
+    auth, config, history, jobs, live, overview, places, servers, shards, state::Shared, tools,
+    trigger,
 };
 
 #[derive(OpenApi)]
@@ -24,7 +25,7 @@ use super::{
     modifiers(&Schemes),
     tags(
         (name = "session", description = "Logging in and out"), (name = "jobs"), (name = "config", description = "A job's configuration"), (name = "shards"),
-        (name = "servers", description = "Servers and instances"), (name = "live", description = "What happens, as it happens"),
+        (name = "servers", description = "Servers and instances"), (name = "history", description = "What was: runs, what they printed, figures"), (name = "live", description = "What happens, as it happens"),
         (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "What needs no registry"),
     )
 )]
@@ -89,6 +90,7 @@ fn all() -> OpenApiRouter<Shared> {
         .merge(shards::router())
         .merge(servers::router())
         .merge(live::router())
+        .merge(history::router())
         .merge(places::router())
         .merge(tools::router())
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use axum::Json;
 use elasticjob::{
     admin::JobStatus,
+    history::{Span, Tally},
     schedule::{Schedule, Zone},
 };
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -17,13 +18,15 @@ use super::{
     extract::Query,
     jobs::{Glance, Statuses, ready},
     mirror::Seen,
-    problem::Problem,
+    problem::{Code, Problem},
     state::Shared,
 };
 
 /// How many are named at a glance.
 const MOST_NEXT: usize = 10;
 const MOST_INCIDENTS: usize = 50;
+/// What begins so much later than it was due is late.
+const LATE: SignedDuration = SignedDuration::from_secs(5);
 /// How far ahead can be looked, and in how many steps.
 const MOST_HOURS: u32 = 48;
 const MOST_BUCKETS: usize = 288;
@@ -48,8 +51,24 @@ struct Overview {
     next: Vec<Due>,
     /// What somebody should look at: crashed jobs, shards that wait, what cannot be read; at most fifty.
     incidents: Vec<Incident>,
+    /// What was in the last hours; nothing if there is no history, or it does not answer.
+    last_hours: Option<LastHours>,
+    /// Why it does not.
+    history_problem: Option<String>,
     as_of: Option<Timestamp>,
     is_current: bool,
+}
+
+/// What was in the last hours.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct LastHours {
+    /// How many.
+    hours: u32,
+    /// What began so much later than it was due is late.
+    late_after_ms: i64,
+    #[serde(flatten)]
+    tally: Tally,
 }
 
 /// What there is of everything, in all jobs.
@@ -94,11 +113,48 @@ enum IncidentKind {
 }
 
 /// A registry at a glance: counts, what is due next, what should not be so.
-#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path)),
-    responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn overview(door: Door<Looks>) -> Result<Json<Overview>, Problem> {
+#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path), OverviewAsked),
+    responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+async fn overview(
+    door: Door<Looks>,
+    Query(asked): Query<OverviewAsked>,
+) -> Result<Json<Overview>, Problem> {
+    if asked.hours == 0 || asked.hours > MOST_HOURS {
+        return Err(Problem::invalid(
+            "hours",
+            format!("1 to {MOST_HOURS} hours can be looked back"),
+        ));
+    }
     let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
-    Ok(Json(ready(&door).await?.seen(|seen| Overview::of(seen, now, &zone))))
+    let mut overview = ready(&door).await?.seen(|seen| Overview::of(seen, now, &zone));
+    match last_hours(&door, asked.hours, now).await {
+        Ok(last_hours) => overview.last_hours = Some(last_hours),
+        Err(problem) if problem.code == Code::NoHistory => {}
+        Err(problem) => overview.history_problem = Some(problem.detail),
+    }
+    Ok(Json(overview))
+}
+
+/// How far back to look.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OverviewAsked {
+    /// How many hours, in history.
+    #[param(minimum = 1, maximum = 48)]
+    hours: u32,
+}
+
+impl Default for OverviewAsked {
+    fn default() -> Self {
+        Self { hours: 24 }
+    }
+}
+
+async fn last_hours(door: &Door<Looks>, hours: u32, now: Timestamp) -> Result<LastHours, Problem> {
+    let since = now.checked_sub(SignedDuration::from_hours(hours.into())).unwrap_or(now);
+    let tally = door.history().await?.tally(Span::since(since), LATE).await?;
+    Ok(LastHours { hours, late_after_ms: LATE.as_millis() as i64, tally })
 }
 
 impl Overview {
@@ -132,6 +188,8 @@ impl Overview {
             total,
             next: next.map(|(at, job)| Due { job_name: job.clone(), at }).collect(),
             incidents,
+            last_hours: None,
+            history_problem: None,
             as_of: seen.as_of,
             is_current: seen.is_current,
         }

@@ -22,7 +22,11 @@ const MISSING: &str = include_str!("docs/missing.html");
 struct Dist;
 
 /// A file of the pages; anything else that a browser may be at is the page itself, which knows the way.
-pub(crate) async fn pages(method: Method, uri: Uri) -> Result<Response, Problem> {
+pub(crate) async fn pages(
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     if method != Method::GET && method != Method::HEAD {
         return Err(Problem::new(Code::MethodNotAllowed, "there are only pages here"));
     }
@@ -31,7 +35,7 @@ pub(crate) async fn pages(method: Method, uri: Uri) -> Result<Response, Problem>
         return Err(nothing(uri.path()));
     }
     if let Some(file) = Dist::get(path).filter(|_| !path.is_empty() && path != "index.html") {
-        return Ok(asset(path, file));
+        return Ok(asset(path, file, takes_gzip(&headers)));
     }
     if path.starts_with("assets/") {
         return Err(nothing(uri.path()));
@@ -56,7 +60,18 @@ pub(crate) fn nothing(path: &str) -> Problem {
     )
 }
 
-fn asset(path: &str, file: EmbeddedFile) -> Response {
+/// Whether whoever asks can unpack what was packed when the pages were built.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let said = headers.get(header::ACCEPT_ENCODING).and_then(|said| said.to_str().ok());
+    said.is_some_and(|said| {
+        said.split(',').any(|each| {
+            let (coding, weight) = each.split_once(';').unwrap_or((each, ""));
+            coding.trim() == "gzip" && !matches!(weight.trim(), "q=0" | "q=0.0")
+        })
+    })
+}
+
+fn asset(path: &str, file: EmbeddedFile, takes_gzip: bool) -> Response {
     // The names of what is built carry what is in them.
     let kept = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
@@ -76,8 +91,18 @@ fn asset(path: &str, file: EmbeddedFile) -> Response {
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, kept)], file.data.into_owned())
-        .into_response()
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, kept),
+        (header::VARY, "accept-encoding"),
+    ];
+    match Dist::get(&format!("{path}.gz")).filter(|_| takes_gzip) {
+        Some(packed) => {
+            let coding = [(header::CONTENT_ENCODING, "gzip")];
+            (headers, coding, packed.data.into_owned()).into_response()
+        }
+        None => (headers, file.data.into_owned()).into_response(),
+    }
 }
 
 fn html(kept: &'static str) -> HeaderMap {
@@ -85,4 +110,21 @@ fn html(kept: &'static str) -> HeaderMap {
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static(kept)),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_can_unpack_gets_what_is_packed() {
+        let takes = |said: &'static str| {
+            let said = HeaderValue::from_static(said);
+            takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, said)]))
+        };
+
+        assert!(takes("gzip, deflate, br") && takes("br;q=1.0, gzip;q=0.8"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !takes("x-gzip-like"));
+        assert!(!takes_gzip(&HeaderMap::new()));
+    }
 }

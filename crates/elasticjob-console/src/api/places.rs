@@ -165,7 +165,7 @@ async fn try_out(url: &RegistryUrl, shared: &Shared) -> RegistryTrial {
     }
 }
 
-/// Takes a registry away that was added. Nothing in it changes. Takes an admin of `*`.
+/// Takes a registry away that was added, and its history if that was added, too. Nothing in them changes. Takes an admin of `*`.
 #[utoipa::path(delete, path = "/registries/{name}", tag = "registries", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
@@ -175,6 +175,7 @@ async fn remove(
 ) -> Result<StatusCode, Problem> {
     who.needs(Role::Admin)?;
     shared.registries.remove(&name)?;
+    shared.books.forget(&name)?;
     let mut entry = who.entry(&shared, "registry.remove");
     entry.target = Some(name);
     shared.audit.add(entry);

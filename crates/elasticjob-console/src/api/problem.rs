@@ -35,6 +35,8 @@ pub(crate) enum Code {
     RegistryNotAuthorised,
     /// There is no such thing.
     NotFound,
+    /// Nobody said where the history of this registry is.
+    NoHistory,
     /// There is such a thing, and it does not do this.
     MethodNotAllowed,
     /// Somebody else has it, or was faster: look again, decide again.
@@ -53,8 +55,10 @@ pub(crate) enum Code {
     Misdirected,
     /// Wait.
     TooManyRequests,
-    /// The registry does not answer: try again.
+    /// The registry, or the database of its history, does not answer: try again.
     Unreachable,
+    /// It took too long.
+    TimedOut,
     /// A bug, or a registry that does not behave.
     Internal,
 }
@@ -66,7 +70,7 @@ impl Code {
             Self::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotAuthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden | Self::Csrf | Self::RegistryNotAuthorised => StatusCode::FORBIDDEN,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::NoHistory => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Conflict | Self::Refused => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
@@ -75,6 +79,7 @@ impl Code {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
             Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }

@@ -388,7 +388,7 @@ fn parsed(url: &str) -> Result<RegistryUrl, Problem> {
 }
 
 /// Whether a host is what an entry of the list means.
-fn matches(allowed: &str, host: &str) -> bool {
+pub(crate) fn matches(allowed: &str, host: &str) -> bool {
     match allowed.strip_prefix("*.") {
         Some(domain) => host.len().checked_sub(domain.len() + 1).is_some_and(|dot| {
             host.is_char_boundary(dot) && host[dot..].eq_ignore_ascii_case(&format!(".{domain}"))

@@ -4,20 +4,35 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, connect_info::Connected},
+    body::Body,
+    extract::{ConnectInfo, DefaultBodyLimit, Request, State},
     http::Uri,
-    middleware::from_fn_with_state,
+    middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
-    serve::IncomingStream,
+    serve::Listener,
 };
 use elasticjob::runtime::{Clock, SystemClock};
-use tokio::net::TcpListener;
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    task::JoinSet,
+};
 
 use super::{
     ancestor,
     audit::Audit,
     auth::{accounts::Accounts, secret},
     guard::{Hosts, guard},
+    history::books::Books,
     openapi,
     pages::{nothing, pages},
     problem::{Code as ProblemCode, Problem},
@@ -30,6 +45,13 @@ use crate::error::{Code, Error};
 /// How much a request may carry; a configuration is far smaller.
 const LARGEST_BODY: usize = 256 * 1024;
 
+/// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
+const HEADERS_WITHIN: Duration = Duration::from_secs(15);
+/// How long a request may take, until an answer begins.
+const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
+/// How many may be connected at once; others wait to be let in.
+const MOST_CONNECTIONS: usize = 4_096;
+
 /// The account that `dev` begins with, and its password.
 const ROOT: &str = "root";
 
@@ -37,6 +59,8 @@ const ROOT: &str = "root";
 pub(crate) struct Console {
     /// Names and URLs.
     pub(crate) registries: Vec<(String, String)>,
+    /// Registries and where their history is.
+    pub(crate) histories: Vec<(String, String)>,
     pub(crate) listen: SocketAddr,
     /// Where accounts, added registries and the audit are kept; without, in memory.
     pub(crate) data: Option<PathBuf>,
@@ -49,6 +73,8 @@ pub(crate) struct Console {
     /// After how long a session that is not used is over.
     pub(crate) idle: Duration,
     pub(crate) adding: Adding,
+    /// The same of histories.
+    pub(crate) adding_histories: Adding,
     pub(crate) first: First,
 }
 
@@ -70,18 +96,6 @@ enum Entrance {
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
-
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self(*stream.remote_addr())
-    }
-}
-
-impl Connected<IncomingStream<'_, Tls>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Tls>) -> Self {
-        Self(*stream.remote_addr())
-    }
-}
 
 /// A console that listens.
 pub(crate) struct Listening {
@@ -128,6 +142,20 @@ impl Console {
             Arc::clone(&clock),
         )
         .map_err(told)?;
+        for (name, _) in &self.histories {
+            if !self.registries.iter().any(|(known, _)| known == name) {
+                return Err(Error::bad_input(format!(
+                    "there is no registry {name} to have a history; hint: --history NAME=URL, and NAME is one of --registry's"
+                )));
+            }
+        }
+        let books = Books::open(
+            &self.histories,
+            self.adding_histories,
+            file("histories.json"),
+            Arc::clone(&clock),
+        )
+        .map_err(told)?;
         let accounts = Accounts::open(file("accounts.json")).map_err(told)?;
         let audit = Audit::open(file("audit.jsonl"))
             .map_err(|error| Error::bad_input(format!("cannot read the audit: {error}")))?;
@@ -149,7 +177,7 @@ impl Console {
             ));
         }
         let is_secure = self.is_secure || self.identity.is_some();
-        let shared = Shared::new(clock, registries, accounts, audit, self.idle, is_secure);
+        let shared = Shared::new(clock, (registries, books), accounts, audit, self.idle, is_secure);
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {
             Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
@@ -171,14 +199,54 @@ impl Listening {
 
     /// Answers, for ever.
     pub(crate) async fn serve(self) {
-        let service = self.router.into_make_service_with_connect_info::<Peer>();
-        let ended = match self.door {
-            Entrance::Plain(listener) => axum::serve(listener, service).await,
-            Entrance::Secure(tls) => axum::serve(*tls, service).await,
-        };
-        if let Err(error) = ended {
-            tracing::error!(%error, "the console does not answer any more");
+        match self.door {
+            Entrance::Plain(listener) => answer(listener, self.router).await,
+            Entrance::Secure(tls) => answer(*tls, self.router).await,
         }
+    }
+}
+
+/// Answers whoever comes, for ever. Who does not say what they want in time keeps no connection.
+async fn answer<L: Listener<Addr = SocketAddr>>(mut listener: L, router: Router) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            (stream, address) = listener.accept(), if connections.len() < MOST_CONNECTIONS => {
+                connections.spawn(talk(stream, address, router.clone()));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn talk<S>(stream: S, address: SocketAddr, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(Peer(address)));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, %address, "a connection ended");
+    }
+}
+
+/// An answer in time, or that there is none.
+async fn timely(State(clock): State<Arc<dyn Clock>>, request: Request, next: Next) -> Response {
+    tokio::select! {
+        response = next.run(request) => response,
+        () = clock.sleep_until(clock.monotonic() + ANSWERED_WITHIN) => Problem::new(
+            ProblemCode::TimedOut,
+            "that took too long; hint: what was begun may be done all the same: look before you ask again",
+        )
+        .into_response(),
     }
 }
 
@@ -189,6 +257,7 @@ fn router(shared: Shared, hosts: Hosts) -> Router {
         .fallback(pages)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(from_fn_with_state(Arc::clone(&shared.clock), timely))
         .layer(from_fn_with_state(hosts, guard))
         .with_state(shared)
 }

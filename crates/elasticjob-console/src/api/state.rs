@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     audit::{Audit, Entry},
     auth::{accounts::Accounts, routes::seconds, sessions::Sessions, throttle::Throttle},
+    history::books::Books,
     problem::{Code, Problem},
     registries::Registries,
     trigger::Keys,
@@ -21,6 +22,7 @@ pub(crate) struct Shared(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registries: Registries,
+    pub(crate) books: Books,
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
@@ -36,7 +38,7 @@ pub(crate) struct Inner {
 impl Shared {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
-        registries: Registries,
+        (registries, books): (Registries, Books),
         accounts: Accounts,
         audit: Audit,
         idle: Duration,
@@ -45,6 +47,7 @@ impl Shared {
         Self(Arc::new(Inner {
             clock,
             registries,
+            books,
             accounts,
             sessions: Sessions::new(idle),
             throttle: Throttle::default(),

@@ -25,6 +25,9 @@ pub(super) struct Console {
     /// Registries to look at; one alone needs no name
     #[arg(long, value_name = "NAME=URL", num_args = 1..)]
     registry: Vec<String>,
+    /// Where the history of a registry is kept: sqlite:FILE, postgres://… or mysql://…; a registry alone needs no name
+    #[arg(long, value_name = "NAME=URL", num_args = 1..)]
+    history: Vec<String>,
     /// What else there is to say, in TOML: docs/console-api.md has every key
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -50,7 +53,9 @@ struct File {
     tls: Option<TlsFiles>,
     session_idle_minutes: Option<u64>,
     registries: toml::Table,
-    add_registries: AddRegistries,
+    add_registries: Additions,
+    histories: toml::Table,
+    add_histories: Additions,
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,7 +67,7 @@ struct TlsFiles {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct AddRegistries {
+struct Additions {
     enabled: bool,
     hosts: Vec<String>,
 }
@@ -79,18 +84,21 @@ impl Console {
             Some(path) => read(path)?,
             None => File::default(),
         };
-        let mut registries = Vec::new();
-        for (name, url) in &file.registries {
-            let Some(url) = url.as_str() else {
-                return Err(Error::bad_input(format!(
-                    "registries.{name} is not text; hint: {name} = \"zookeeper://127.0.0.1:2181/elasticjob\""
-                )));
-            };
-            registries.push((name.clone(), url.to_owned()));
-        }
+        let mut registries = texts("registries", &file.registries)?;
         registries.extend(self.registry.iter().map(|given| named(given)));
         if registries.is_empty() {
             registries.push(("default".to_owned(), global.registry(None)));
+        }
+        let mut histories = texts("histories", &file.histories)?;
+        for given in &self.history {
+            let (name, url) = named(given);
+            // The only one there is needs no name here, either.
+            let name = match registries.as_slice() {
+                [(only, _)] if name == "default" => only.clone(),
+                _ => name,
+            };
+            histories.retain(|(known, _)| *known != name);
+            histories.push((name, url));
         }
         let listen = match (self.listen, &file.listen) {
             (Some(listen), _) => listen,
@@ -101,6 +109,7 @@ impl Console {
         };
         Ok(api::Console {
             registries,
+            histories,
             listen,
             data: Some(
                 self.data.or(file.data).unwrap_or_else(|| PathBuf::from("elasticjob-console")),
@@ -111,10 +120,28 @@ impl Console {
             idle: file
                 .session_idle_minutes
                 .map_or(IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
-            adding: Adding { is_on: file.add_registries.enabled, hosts: file.add_registries.hosts },
+            adding: file.add_registries.into(),
+            adding_histories: file.add_histories.into(),
             first: First::Generated,
         })
     }
+}
+
+impl From<Additions> for Adding {
+    fn from(Additions { enabled, hosts }: Additions) -> Self {
+        Self { is_on: enabled, hosts }
+    }
+}
+
+/// Names and URLs of a table.
+fn texts(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
+    let text = |(name, url): (&String, &toml::Value)| match url.as_str() {
+        Some(url) => Ok((name.clone(), url.to_owned())),
+        None => {
+            Err(Error::bad_input(format!("{table}.{name} is not text; hint: {name} = \"a URL\"")))
+        }
+    };
+    entries.iter().map(text).collect()
 }
 
 fn read(path: &PathBuf) -> Result<File, Error> {
@@ -138,10 +165,7 @@ async fn serve(console: api::Console) -> Result<(), Error> {
     let is_secure = console.is_secure || console.identity.is_some();
     let listening = console.listen().await?;
     if let Some(folder) = folder {
-        output::say(&format!(
-            "data      {}  (accounts, added registries, audit)",
-            folder.display()
-        ));
+        output::say(&format!("data      {}  (accounts, what was added, audit)", folder.display()));
     }
     if let Some(password) = &listening.password {
         output::say(&format!(

@@ -24,7 +24,11 @@ use std::{
     time::Duration,
 };
 
-use elasticjob::{registry, runtime::Tasks};
+use elasticjob::{
+    history::{HistoryUrl, Store},
+    registry,
+    runtime::Tasks,
+};
 use tinykeeper::server::{Config, Server, ServerError};
 
 pub(crate) use self::member::Member;
@@ -78,7 +82,7 @@ impl Dev {
 
         let registry = registry::connect(&url.parse()?).await?;
         let mut tasks = Tasks::new();
-        let console = listen(self.console, &url, kept).await?;
+        let console = listen(self.console, &url, history.as_deref(), kept).await?;
         say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
         tasks.spawn(console.serve());
         Commentary::new(registry.clone()).start(&mut tasks).await?;
@@ -122,10 +126,22 @@ impl Dev {
 async fn listen(
     given: Option<SocketAddr>,
     url: &str,
+    history: Option<&str>,
     data: Option<PathBuf>,
 ) -> Result<Listening, Error> {
+    let named = |url: &str| ("dev".to_owned(), url.to_owned());
+    if let Some(url) = history.and_then(|url| url.parse::<HistoryUrl>().ok())
+        && url.file().is_some()
+    {
+        // Until somebody writes it, it is an empty book and not a missing one.
+        match Store::open(&url).await {
+            Ok(store) => store.close().await,
+            Err(error) => tracing::warn!(%error, "history cannot be looked at"),
+        }
+    }
     let at = |listen| Console {
-        registries: vec![("dev".to_owned(), url.to_owned())],
+        registries: vec![named(url)],
+        histories: history.map(named).into_iter().collect(),
         listen,
         data: data.clone(),
         hosts: Vec::new(),
@@ -133,6 +149,7 @@ async fn listen(
         identity: None,
         idle: SESSION,
         adding: Adding::default(),
+        adding_histories: Adding::default(),
         first: First::Root,
     };
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, CONSOLE));

@@ -65,7 +65,11 @@ fn tracing_section(reader: &mut Reader<'_>, tracing: &Node, source: Option<&Node
 }
 
 /// A JDBC URL as one of ours; the kind of database if it is none that can be used here.
-fn translated(jdbc: &str, user: Option<&str>, password: Option<&str>) -> Result<String, String> {
+pub(crate) fn translated(
+    jdbc: &str,
+    user: Option<&str>,
+    password: Option<&str>,
+) -> Result<String, String> {
     let rest = jdbc.strip_prefix("jdbc:").unwrap_or(jdbc);
     let (kind, place) = rest
         .split_once("://")

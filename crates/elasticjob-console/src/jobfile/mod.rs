@@ -35,7 +35,7 @@ use elasticjob::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 
-pub(crate) use self::{keys::nearest, runnable::runnable};
+pub(crate) use self::{history::translated, keys::nearest, runnable::runnable};
 use self::{
     placeholder::Resolver,
     tree::{Node, Roots, Value},

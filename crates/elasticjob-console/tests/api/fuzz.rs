@@ -1,5 +1,6 @@
 //! Whatever is sent, it is answered with something else than "internal error": every operation of the description, with anything in it.
 
+use elasticjob::history::{HistoryUrl, Store};
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
@@ -101,7 +102,10 @@ fn names(api: &Value, operation: &Value) -> Vec<String> {
 async fn nothing_that_is_sent_is_an_internal_error() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
-    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let history = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
+    Store::open(&history).await.unwrap();
+    let file = format!("[histories]\nshop = \"{history}\"\n[addHistories]\nenabled = true\n");
+    let console = Console::with(&[&format!("shop={}", scene.url)], &file);
     let (api, admin) =
         (console.send(&request("GET", "/api/v1/openapi.json")).json(), console.admin());
     // Whoever logs out, or changes who may log in, ends the story.
@@ -120,6 +124,10 @@ async fn nothing_that_is_sent_is_an_internal_error() {
         "/api/servers/{server}/jobs",
         "/api/servers/{server}/jobs/{job}/enable",
         "/api/jobs/config",
+        "/api/event-trace/execution",
+        "/api/event-trace/execution/jobNames/{prefix}",
+        "/api/event-trace/status",
+        "/api/data-source/add",
     ];
 
     let mut runner = TestRunner::new(Config {
@@ -146,7 +154,10 @@ async fn nothing_that_is_sent_is_an_internal_error() {
             (
                 (*index.get(&ancestors)).to_owned(),
                 (*index.get(&METHODS)).to_owned(),
-                (vec!["jobName".to_owned(), "cron".to_owned()], Vec::new()),
+                (
+                    ["jobName", "cron", "pageSize", "url"].map(ToOwned::to_owned).to_vec(),
+                    Vec::new(),
+                ),
             )
         };
         (Just((path, method, parts, query, names.1)), body(names.0), any::<prop::sample::Index>())

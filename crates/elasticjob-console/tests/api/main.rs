@@ -4,6 +4,7 @@ mod ancestor;
 mod config;
 mod console;
 mod fuzz;
+mod history;
 mod http;
 mod jobs;
 mod large;

@@ -1,11 +1,16 @@
 //! Who gets in, and what they may.
 
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
 use serde_json::json;
 
 use crate::{
     console::Console,
     http::request,
-    process::{Process, elasticjob},
+    process::{PATIENCE, Process, elasticjob},
     scene::{Scene, settle},
 };
 
@@ -227,4 +232,18 @@ fn a_password_that_everybody_knows_is_for_loopback_alone() {
 
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert!(ended.stderr.contains("change it on loopback first"), "{}", ended.stderr);
+}
+
+#[test]
+fn who_never_says_what_they_want_keeps_no_connection() {
+    let console = nowhere();
+    let mut slow = TcpStream::connect(&console.address).unwrap();
+    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    slow.write_all(b"GET /api/v1/session HTTP/1.1\r\nhost: 127.0.0.1\r\n").unwrap();
+
+    let mut answered = Vec::new();
+    let ended = slow.read_to_end(&mut answered);
+
+    assert!(ended.is_ok(), "it is still open: {ended:?}");
+    assert_eq!(console.send(&request("GET", "/api/v1/session")).status, 401, "others are answered");
 }

@@ -26,8 +26,9 @@ pub use self::output::{Layer, layer};
 #[cfg(feature = "history")]
 pub use self::store::{
     Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
-    Output, OutputLine, OutputPosition, Page, Percentiles, Pruned, Retention, Run, RunDetails,
-    RunFilter, RunState, Span, Store, StoreError, Trace, TraceFilter, default_path,
+    Named, Output, OutputLine, OutputPosition, Page, Percentiles, Pruned, Retention, Run,
+    RunDetails, RunFilter, RunState, Span, Store, StoreError, Tally, Trace, TraceFilter,
+    default_path,
 };
 pub use self::{
     event::{

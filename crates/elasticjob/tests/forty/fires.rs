@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use elasticjob::job::{CatchUp, Job, Reason};
+use elasticjob::{
+    coordination::tree::Part,
+    job::{CatchUp, Job, Misfire, Reason},
+};
 
 use crate::{
     log::Log,
@@ -94,4 +97,74 @@ async fn fires_of_a_time_when_nobody_was_there_are_caught_up_with_as_the_job_say
         let told = told.lines().find(|line| line.contains("due while nobody was there"));
         assert!(told.is_some_and(|line| line.contains(left_out)), "{policy:?}: {told:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_fire_runs_right_after_our_own_run_beside_java_too() {
+    let stage = Stage::new().await;
+    let slow = Book::closed();
+    let every_two = job(2).cron("0/2 * * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let (_node, _line) = stage.node(1, every_two, &slow).await;
+    let java = stage.java("10.0.0.9@-@4711").await;
+    stage.pass_seconds(1).await;
+    assert_eq!(stage.owners(2).await[0], java.id);
+
+    // Begins at :02, ends at :07; :04 and :06 were due meanwhile, and nobody but us can have run it then.
+    stage.pass_seconds(6).await;
+    slow.let_end();
+    stage.settle().await;
+
+    let expected = [
+        (1, "2026-11-15T06:00:02Z".to_owned(), Reason::Due),
+        (1, "2026-11-15T06:00:06Z".to_owned(), Reason::Misfire),
+    ];
+    assert_eq!(due(&slow.tries()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_does_not_wait_for_ever_for_one_who_began_to_deal_and_does_not_lead() {
+    let stage = Stage::new().await;
+    let book = Book::open();
+    let (_node, _line) = stage.node(1, job(2).cron("0/5 * * * * ?").unwrap(), &book).await;
+    let java = stage.java("10.0.0.9@-@4711").await;
+    stage.pass_seconds(1).await;
+    let owners = stage.owners(2).await;
+
+    // A Java leader whose job is shut down while it deals, in a process that lives on.
+    java.ephemeral(&stage.tree.processing(), "").await;
+    stage.remove(&stage.tree.shard(0, Part::Owner)).await;
+    stage.remove(&stage.tree.shard(1, Part::Owner)).await;
+    stage.pass_seconds(5).await;
+    assert!(stage.is_there(&stage.tree.processing()).await, "it may still come to an end");
+    stage.pass_seconds(6).await;
+
+    assert!(!stage.is_there(&stage.tree.processing()).await);
+    assert_eq!(stage.owners(2).await, owners);
+    book.clear();
+    stage.pass_seconds(5).await;
+    assert_eq!(book.what(), [(1, Reason::Due)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_a_disabled_server_does_not_run_once_it_is_enabled() {
+    let stage = Stage::new().await;
+    let book = Book::open();
+    let (_node, _line) = stage.node(1, job(1).cron("0 0 * * * ?").unwrap(), &book).await;
+    stage.pass_seconds(1).await;
+    let id = stage.children(&stage.tree.instances()).await.remove(0);
+    let server = stage.tree.server("10.0.0.1");
+
+    // The leader has nobody to deal to, so that the flag stays.
+    stage.write(&server, "DISABLED").await;
+    stage.write(&stage.tree.necessary(), "").await;
+    stage.write(&stage.tree.trigger(&id), "").await;
+    stage.pass_seconds(2).await;
+    assert!(!stage.is_there(&stage.tree.trigger(&id)).await, "it was heard");
+    stage.write(&server, "ENABLED").await;
+    stage.pass_seconds(5).await;
+
+    assert!(book.tries().is_empty(), "{:?}", book.tries());
+    stage.write(&stage.tree.trigger(&id), "").await;
+    stage.pass_seconds(1).await;
+    assert_eq!(book.tries().len(), 1, "and what is asked now does");
 }

@@ -149,8 +149,8 @@ pub(crate) async fn figures_say_how_often_how_long_and_how_late(ground: &Ground)
     store.keep(&[Told::of("settle", 100_000).started()]).await.unwrap();
     store.keep(&done("report", 0, 5)).await.unwrap();
 
-    let all = store.figures(None, Span::since(noon())).await.unwrap();
-    let settle = store.figures(Some("settle"), Span::since(after(50_000))).await.unwrap();
+    let all = store.figures(&[], Span::since(noon())).await.unwrap();
+    let settle = store.figures(&["settle"], Span::since(after(50_000))).await.unwrap();
 
     let names: Vec<&str> = all.iter().map(|figures| &*figures.job_name).collect();
     assert_eq!(names, ["report", "settle"]);

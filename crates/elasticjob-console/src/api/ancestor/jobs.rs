@@ -75,8 +75,9 @@ pub(super) async fn trigger(asker: Asker, job: Result<Named, Problem>) -> Respon
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let Named(job) = job?;
+            let ask = Ask { by: Some(door.who.username.clone()), ..Ask::default() };
             door.change("job.trigger", job.as_str(), json!({}), async |admin| {
-                admin.trigger(&job, Ask::default()).await
+                admin.trigger(&job, ask).await
             })
             .await
         })

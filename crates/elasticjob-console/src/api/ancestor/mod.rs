@@ -4,6 +4,7 @@
 //! happened. Without, it is 2.x: bare shapes, and `DELETE …/disable` enables; whoever asks is recognised as everywhere else, and errors are problem details.
 //! A GET that changes something is not done for a cookie: any page could make a browser send it.
 
+mod history;
 mod jobs;
 mod login;
 mod places;
@@ -19,7 +20,7 @@ pub(crate) use self::places::Choices;
 use super::state::Shared;
 
 pub(crate) fn router() -> Router<Shared> {
-    Router::new().merge(consoles()).merge(jobs()).merge(servers())
+    Router::new().merge(consoles()).merge(jobs()).merge(servers()).merge(history())
 }
 
 fn consoles() -> Router<Shared> {
@@ -69,4 +70,20 @@ fn servers() -> Router<Shared> {
         .route("/api/servers/{server}/jobs/{job}/enable", post(servers::enable_in))
         .route("/api/servers/{server}/jobs/{job}/shutdown", post(servers::shutdown_in))
         .route("/api/servers/{server}/{port}/jobs/{job}/dump", post(servers::dump))
+}
+
+fn history() -> Router<Shared> {
+    Router::new()
+        .route("/api/event-trace/execution", post(history::executions))
+        .route("/api/event-trace/execution/jobNames/{prefix}", get(history::executed_jobs))
+        .route("/api/event-trace/execution/ip/{prefix}", get(history::addresses))
+        .route("/api/event-trace/status", post(history::traces))
+        .route("/api/event-trace/status/jobNames/{prefix}", get(history::traced_jobs))
+        .route("/api/data-source", axum::routing::delete(history::remove))
+        .route("/api/data-source/drivers", get(history::drivers))
+        .route("/api/data-source/load", get(history::load))
+        .route("/api/data-source/activated", get(history::activated))
+        .route("/api/data-source/add", post(history::add))
+        .route("/api/data-source/connectTest", post(history::test))
+        .route("/api/data-source/connect", post(history::connect))
 }

@@ -70,7 +70,7 @@ impl Center {
     }
 }
 
-fn chosen(who: &Who, shared: &Shared) -> Option<String> {
+pub(super) fn chosen(who: &Who, shared: &Shared) -> Option<String> {
     let chosen =
         shared.choices.of(&who.username).filter(|name| shared.registries.get(name).is_some());
     chosen.or_else(|| first(who, shared).map(|place| place.name.clone()))
@@ -178,6 +178,7 @@ pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> 
             let Body(Named { name }) = body?;
             shared.registries.get(&name).ok_or_else(|| unknown(&name))?;
             shared.registries.remove(&name)?;
+            shared.books.forget(&name)?;
             let mut entry = who.entry(&shared, "registry.remove");
             entry.target = Some(name);
             shared.audit.add(entry);

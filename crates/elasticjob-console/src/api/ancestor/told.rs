@@ -143,7 +143,7 @@ fn envelope<T: Serialize>(answer: Result<T, Problem>) -> Value {
                 | Code::Forbidden
                 | Code::Csrf
                 | Code::RegistryNotAuthorised => 403,
-                Code::Internal | Code::Unreachable => 500,
+                Code::Internal | Code::Unreachable | Code::TimedOut => 500,
                 _ => 400,
             };
             let hint = problem.hint.map(|hint| format!("; hint: {hint}")).unwrap_or_default();

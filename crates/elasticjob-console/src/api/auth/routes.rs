@@ -55,6 +55,8 @@ struct SessionShown {
     csrf_token: Option<String>,
     /// Whether registries can be added here.
     can_add_registries: bool,
+    /// Whether histories can be added here.
+    can_add_histories: bool,
     /// Which version of the console this is.
     version: &'static str,
 }
@@ -65,6 +67,7 @@ fn shown(who: &Who, csrf_token: Option<String>, shared: &Shared) -> SessionShown
         roles: who.roles().clone(),
         csrf_token,
         can_add_registries: shared.registries.adding().is_on,
+        can_add_histories: shared.books.adding().is_on,
         version: env!("CARGO_PKG_VERSION"),
     }
 }
@@ -87,6 +90,7 @@ async fn login(
         roles,
         csrf_token: Some(session.csrf),
         can_add_registries: shared.registries.adding().is_on,
+        can_add_histories: shared.books.adding().is_on,
         version: env!("CARGO_PKG_VERSION"),
     };
     Ok((cookie(&secret, &shared)?, Json(shown)).into_response())

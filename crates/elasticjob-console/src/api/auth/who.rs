@@ -7,7 +7,10 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use elasticjob::admin::{Admin, AdminError};
+use elasticjob::{
+    admin::{Admin, AdminError},
+    history::Store,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -293,6 +296,11 @@ impl<R> Door<R> {
     /// The library's door.
     pub(crate) async fn admin(&self) -> Result<Admin, Problem> {
         self.shared.registries.door(&self.place).await
+    }
+
+    /// The registry's history.
+    pub(crate) async fn history(&self) -> Result<Store, Problem> {
+        self.shared.books.of(&self.place.name).await
     }
 
     /// Makes a change, writes down that it was made or not, and has the mirror look at the job it was about.

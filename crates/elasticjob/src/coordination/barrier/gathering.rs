@@ -33,6 +33,11 @@ impl Registration {
         self.data == run.to_string()
     }
 
+    /// Whether Java made it.
+    pub(super) fn is_of_java(&self) -> bool {
+        self.data.is_empty()
+    }
+
     /// Whether it is certainly of a later round.
     pub(super) fn is_ahead(&self, run: &RunId) -> bool {
         let theirs = std::str::from_utf8(&self.data).ok().and_then(|text| text.parse().ok());

@@ -32,6 +32,11 @@ const LOOK_AT_LEAST: Duration = Duration::from_secs(1);
 const QUEUE: Duration = Duration::from_secs(2);
 /// How much longer than the listener may take the others wait for the gate to be cleared.
 const MARGIN: Duration = Duration::from_secs(5);
+/// How long what Java registered stands at least. Having registered, Java looks whether it is there, and never stops looking when it is gone
+/// already; it falls asleep after that, and what happens before is not told to it.
+const JAVA_LOOKS: Duration = Duration::from_millis(500);
+/// And longer for each shard: it looks at one after the other.
+const JAVA_LOOKS_AT_ONE: Duration = Duration::from_millis(5);
 /// How long taking one's registrations away may take.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -162,6 +167,8 @@ pub struct Last {
     turn: Turn,
     /// What was there when the turn came.
     seen: BTreeSet<(String, Zxid)>,
+    /// Not before this is the gate cleared.
+    stands_until: Monotonic,
 }
 
 impl Gate {
@@ -393,6 +400,7 @@ impl Round {
                 gate: self.gate,
                 run: self.arrival.run.clone(),
                 turn,
+                stands_until: self.barrier.clock.monotonic() + java_looks(&found),
                 seen: found.into_iter().map(|there| (there.name, there.created)).collect(),
             })),
             Ok(None) => {
@@ -529,8 +537,10 @@ impl Round {
 
 impl Last {
     /// Clears the gate, so that everybody goes on, and passes the turn. Who registered for a later round since stays registered.
+    /// Beside Java it takes a moment, so that Java has seen that it is registered.
     pub async fn finish(self) -> Result<(), BarrierError> {
         let clock = Arc::clone(&self.barrier.clock);
+        clock.sleep_until(self.stands_until).await;
         let cleared = tokio::select! {
             cleared = self.clear() => cleared,
             () = clock.sleep_until(clock.monotonic() + FAREWELL) => {
@@ -576,6 +586,13 @@ impl Last {
     }
 }
 
+/// How long Java may need to see what it has registered.
+fn java_looks(found: &[Registration]) -> Duration {
+    let count = found.iter().filter(|there| there.is_of_java()).count();
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    if count == 0 { Duration::ZERO } else { JAVA_LOOKS + JAVA_LOOKS_AT_ONE * count }
+}
+
 fn child(root: &Path, name: impl fmt::Display) -> Path {
     root.join(name).expect("a number, or a name from the registry")
 }
@@ -614,23 +631,25 @@ mod tests {
         testing::ManualClock,
     };
 
+    async fn barrier(clock: &ManualClock) -> Barrier {
+        let server = MemoryServer::new(Arc::new(clock.clone()));
+        let registry = server.join("shop".parse().unwrap()).await.unwrap();
+        let tree = JobTree::new(registry.namespace(), &"settle".parse().unwrap()).unwrap();
+        plant(&registry, &tree.config()).await.unwrap();
+        Barrier { registry: Arc::new(registry), clock: Arc::new(clock.clone()), tree }
+    }
+
+    fn arrival(shards: &[u32], total: u32) -> Arrival {
+        let due_at = Timestamp::UNIX_EPOCH;
+        let run = RunId::scheduled("settle".parse().unwrap(), due_at);
+        Arrival { run, due_at, shards: shards.to_vec(), total }
+    }
+
     #[tokio::test]
     async fn a_wait_ends_when_its_time_has_come_and_not_before() {
         let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
-        let server = MemoryServer::new(Arc::new(clock.clone()));
-        let registry = server.join("shop".parse().unwrap()).await.unwrap();
-        let job: crate::job::JobName = "settle".parse().unwrap();
-        let tree = JobTree::new(registry.namespace(), &job).unwrap();
-        plant(&registry, &tree.config()).await.unwrap();
-        let registry = Arc::new(registry);
-        let barrier = Barrier { registry, clock: Arc::new(clock.clone()), tree };
-        let arrival = Arrival {
-            run: RunId::scheduled(job, Timestamp::UNIX_EPOCH),
-            due_at: Timestamp::UNIX_EPOCH,
-            shards: vec![0, 2],
-            total: 4,
-        };
-        let patience = Duration::from_mins(1);
+        let barrier = barrier(&clock).await;
+        let (arrival, patience) = (arrival(&[0, 2], 4), Duration::from_mins(1));
         let mut round = barrier.register(Gate::Started, arrival, 1, patience).await.unwrap();
         let cancel = Cancel::new();
         let mut waiting = Box::pin(round.all(&cancel));
@@ -648,5 +667,30 @@ mod tests {
             "before the run: not all shards came within 60s, shards 1, 3 not; \
              hint: has every instance of the job this listener, and is none of them stuck?"
         );
+    }
+
+    #[tokio::test]
+    async fn what_java_registered_stands_until_java_has_seen_it() {
+        let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
+        let barrier = barrier(&clock).await;
+        let patience = Duration::from_mins(1);
+        let mut round =
+            barrier.register(Gate::Started, arrival(&[0], 2), 1, patience).await.unwrap();
+        let registry = Arc::clone(&barrier.registry);
+        let java = child(&barrier.tree.started(), 1);
+        registry.create(Create::persistent(&java, "")).await.unwrap();
+        let last = round.all(&Cancel::new()).await.unwrap().expect("nobody else is there");
+
+        let mut finishing = Box::pin(last.finish());
+        clock.advance(JAVA_LOOKS);
+        for _ in 0..100 {
+            assert!((&mut finishing).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert!(registry.exists(&java).await.unwrap().is_some());
+        clock.advance(JAVA_LOOKS_AT_ONE);
+        finishing.await.unwrap();
+
+        assert!(registry.exists(&barrier.tree.started()).await.unwrap().is_none());
     }
 }

@@ -16,6 +16,9 @@
 //! **Who will not come.** Every wait has a deadline. It ends sooner when the ledger says that a missing shard is through with this fire, or at a later one
 //! ([`BarrierError::GoneOn`]). A shard that is disabled is not waited for. Giving up takes only one's own registrations away.
 //!
+//! **Beside Java** a full gate stands for a moment before it is cleared. Java registers, then looks until it sees that it is registered, without
+//! end; then it goes to sleep until it is told that the root is gone. Whoever clears the gate before that leaves it looking, or asleep, for ever.
+//!
 //! **When somebody dies.** Its registrations stay, and are stale as soon as the shards have new owners. If it had the turn, its latch node goes with its
 //! session, and the next in the queue finds the gate still full: the listener is called again.
 

@@ -256,6 +256,7 @@ impl Actor {
             .chain(waits.then_some(soon))
             .chain(self.memory.next_tick.filter(|_| looks))
             .chain(self.memory.next_doubt().filter(|_| looks))
+            .chain(self.memory.unblocks_at.filter(|_| looks))
             .min()
     }
 
@@ -376,6 +377,7 @@ impl Actor {
             self.settle_releases().await?;
             self.settle_uncertain().await?;
             let now = self.clock.monotonic();
+            self.memory.note_dealing(&self.view, &self.me, now);
             let todo = duties(&self.view, &self.me, &self.job, &self.memory, now);
             let mut waits = todo.is_empty();
             for duty in todo {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
+    duties::is_enabled,
     handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
     hold::Hold,
 };
@@ -44,6 +45,8 @@ pub(super) struct Releasing {
 pub(super) struct Held {
     /// The transaction of the claim.
     claimed_in: Zxid,
+    /// When it was claimed, by our clock.
+    since: Timestamp,
     /// The page the claim wrote, and in which version.
     page: Page,
     version: Version,
@@ -81,6 +84,10 @@ impl Actor {
 
     async fn try_claim(&mut self, request: &Request) -> Result<Attempt, Error> {
         self.catch_up().await?;
+        // Whoever is disabled is dealt nothing, however long that takes; what was to run then is not to run later.
+        if is_enabled(&self.view, &self.me, &self.job) == Some(false) {
+            return Ok(Attempt::Settled(Err(Refused::Nothing)));
+        }
         if !self.is_settled() || !self.uncertain.is_empty() {
             return Ok(Attempt::Wait);
         }
@@ -171,11 +178,11 @@ impl Actor {
             Why::CatchUp => !has_started && stake.seen.page.due_at.is_some(),
             Why::Late { since } => {
                 let (shard, due_at) = (stake.shard, request.fire.due_at);
-                // Java keeps no ledger: what it ran looks as if nobody had.
+                // Java keeps no ledger: what it ran looks as if nobody had. What was due while we ran it nobody else can have run.
                 let is_known_missed = request.fire.run.is_scheduled()
                     && due_at > *since
                     && self.presence.was_to_run(shard, due_at)
-                    && !self.has_java();
+                    && (!self.has_java() || self.memory.ran_at(shard, due_at));
                 // A mark does not say what was missed. Once the last fire has been started nothing before it is missed any more: whoever
                 // left the mark did not know of that run yet.
                 !has_started && (is_known_missed || self.is_missed(shard))
@@ -232,7 +239,7 @@ impl Actor {
         cancel: &Cancel,
     ) -> Vec<ClaimedShard> {
         let versions = steps.pages(committed);
-        let now_ms = self.clock.now().as_millisecond();
+        let now = self.clock.now();
         let created: BTreeSet<Path> = steps.created().cloned().collect();
         let mut shards = Vec::new();
         for stake in stakes {
@@ -249,7 +256,7 @@ impl Actor {
                     data: self.me.to_string().into(),
                     version: Version(0),
                     created: committed.zxid,
-                    written_at_ms: now_ms,
+                    written_at_ms: now.as_millisecond(),
                 };
                 let path = self.tree.shard(shard, part);
                 if created.contains(&path) {
@@ -264,6 +271,7 @@ impl Actor {
             });
             let claim = Held {
                 claimed_in: committed.zxid,
+                since: now,
                 page,
                 version,
                 stake: stake.clone(),
@@ -475,7 +483,12 @@ impl Actor {
         for (shard, version) in steps.pages(&committed) {
             let page = pages.iter().find(|(written, _)| *written == shard).map(|(_, page)| page);
             let page = page.cloned().unwrap_or_default();
-            self.held.remove(&shard);
+            if let Some(held) = self.held.remove(&shard)
+                && held.is_monitored
+                && !held.hold.is_lost()
+            {
+                self.memory.ran.insert(shard, held.since..=self.clock.now());
+            }
             self.pages.insert(shard, Seen { page, version: Some(version) });
         }
         Ok(())

@@ -2,8 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     time::Duration,
 };
+
+use jiff::Timestamp;
 
 use crate::{
     coordination::{
@@ -18,6 +21,9 @@ use crate::{
 const TICK: Duration = Duration::from_mins(1);
 /// The same while somebody who holds shards is absent and yet not dead.
 const SOON: Duration = Duration::from_secs(5);
+
+/// How long one who does not lead any more may take to end a dealing it has begun.
+const DEALER: Duration = Duration::from_secs(10);
 
 /// Something to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +59,8 @@ pub(super) struct Memory {
     pub(super) electing: bool,
     /// We have begun to deal and do not know that it is over.
     pub(super) dealing: bool,
+    /// When our patience ends with somebody else's dealing, while we lead.
+    pub(super) unblocks_at: Option<Monotonic>,
     /// Somebody who held shards may be dead: who holds what has to be looked at.
     pub(super) is_suspicious: bool,
     /// Ids that hold shards and are absent, and yet not dead: they may be leaving, or die while they do.
@@ -63,6 +71,8 @@ pub(super) struct Memory {
     pub(super) doubts: BTreeMap<String, Monotonic>,
     /// Shards that were seen running since they were flagged: what was lost has been made up for.
     pub(super) ran_since_flagged: BTreeSet<u32>,
+    /// From when to when we last ran each shard, by our clock, with a claim that everybody could see and nobody took away.
+    pub(super) ran: BTreeMap<u32, RangeInclusive<Timestamp>>,
     /// Marks that were there before anybody was: nobody waits for what they stand for.
     pub(super) leftover_marks: BTreeSet<u32>,
     /// Shards that were ours when the owner was last told that it may run them.
@@ -87,6 +97,19 @@ impl Memory {
         let tick = if self.undecided.is_empty() { TICK } else { SOON };
         self.next_tick = Some(now + tick.mul_f64(0.8 + 0.4 * randomness.fraction()));
         self.reconciled_at.get_or_insert(now);
+    }
+
+    /// Only the leader deals. A dealing of somebody else is one they began when they led; that it ends cannot be relied on: a Java
+    /// leader whose job is shut down in the middle of it leaves the mark behind for as long as its process lives. Without the mark
+    /// what they may still write is refused.
+    pub(super) fn note_dealing(&mut self, view: &View, me: &InstanceId, now: Monotonic) {
+        let is_others = view.processing && !self.dealing && leads(view, me) == Some(true);
+        self.unblocks_at = is_others.then(|| self.unblocks_at.unwrap_or(now + DEALER));
+    }
+
+    /// Whether we ran this shard at that instant, and so nobody else did.
+    pub(super) fn ran_at(&self, shard: u32, when: Timestamp) -> bool {
+        self.ran.get(&shard).is_some_and(|span| span.contains(&when))
     }
 
     /// When the first of those in doubt counts as dead.
@@ -139,7 +162,7 @@ pub(super) fn duties(
     if view.triggers.contains(me.as_str()) {
         duties.push(Duty::TakeTrigger);
     }
-    if memory.dealing && view.processing {
+    if view.processing && (memory.dealing || memory.unblocks_at.is_some_and(|when| now >= when)) {
         duties.push(Duty::Unblock);
     }
     if memory.is_suspicious || memory.next_doubt().is_some_and(|when| now >= when) {

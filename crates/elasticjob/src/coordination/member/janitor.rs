@@ -52,8 +52,12 @@ impl Actor {
         self.catch_up().await
     }
 
-    /// We were dealing when an answer was lost: everybody waits for us, and we for ourselves.
+    /// We were dealing when an answer was lost: everybody waits for us, and we for ourselves. Or somebody began to deal who does not
+    /// lead any more.
     pub(super) async fn unblock(&mut self) -> Result<(), Error> {
+        if !self.memory.dealing {
+            tracing::warn!(job = %self.job.name, "somebody who does not lead began to deal and did not end: the shards are dealt anew");
+        }
         let path = self.tree.processing();
         match self.registry.delete(&path, Expected::Any).await {
             Ok(_) | Err(Error::Absent { .. }) => self.memory.dealing = false,

@@ -21,6 +21,7 @@ const MOST: usize = 10_000;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
@@ -79,6 +80,7 @@ pub struct RunFilter {
 
 /// One fire as the cluster executed it. Where the ancestor wrote, each execution of a shard stands for itself: it has no runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Run {
@@ -120,6 +122,7 @@ pub struct Run {
 
 /// A run with all that is known of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunDetails {
     /// The run.
@@ -150,6 +153,7 @@ pub struct ExecutionFilter {
 
 /// An attempt of a shard: a row of `JOB_EXECUTION_LOG`. What may be missing is missing where the ancestor wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Execution {
@@ -212,6 +216,7 @@ pub struct TraceFilter {
 
 /// An instance's part of a run changed its state: a row of `JOB_STATUS_TRACE_LOG`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Trace {
@@ -239,7 +244,7 @@ pub struct Trace {
     pub creation_time: Option<Timestamp>,
 }
 
-const RUN: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
+pub(super) const RUN: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
      total, shards, done, failed, attempts, failure, trace_id";
 
 impl Store {
@@ -372,15 +377,7 @@ impl Store {
         let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
         let moment = self.dialect().moment("?");
         let mut select = self.executions_where("start_time IS NOT NULL");
-        select.filter_if(
-            "job_name = ?",
-            filter.job.as_deref().map(|job| named(job, 100).as_str().into()),
-        );
-        select.filter_if("ip = ?", filter.ip.as_deref().map(Into::into));
-        if let Some(success) = filter.success {
-            select.filter(self.dialect().is_success(success), []);
-        }
-        filter.span.of_moments(&mut select, "start_time", &moment);
+        self.of_executions(&mut select, filter);
         if let Some(after) = &filter.after {
             after.filter(&mut select, ("start_time", "id"), &moment, after.micros);
         }
@@ -398,13 +395,7 @@ impl Store {
         let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
         let moment = self.dialect().moment("?");
         let mut select = self.traces_where();
-        select.filter("creation_time IS NOT NULL", []);
-        select.filter_if(
-            "job_name = ?",
-            filter.job.as_deref().map(|job| named(job, 100).as_str().into()),
-        );
-        select.filter_if("state = ?", filter.state.as_deref().map(Into::into));
-        filter.span.of_moments(&mut select, "creation_time", &moment);
+        self.of_traces(&mut select, filter);
         if let Some(after) = &filter.after {
             after.filter(&mut select, ("creation_time", "id"), &moment, after.micros);
         }
@@ -416,7 +407,27 @@ impl Store {
         Ok(Page::of(rows.await?, limit))
     }
 
-    fn executions_where(&self, condition: &str) -> Select {
+    /// Which executions, wherever in the list.
+    pub(super) fn of_executions(&self, select: &mut Select, filter: &ExecutionFilter) {
+        let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
+        select.filter_if("job_name = ?", job);
+        select.filter_if("ip = ?", filter.ip.as_deref().map(Into::into));
+        if let Some(success) = filter.success {
+            select.filter(self.dialect().is_success(success), []);
+        }
+        filter.span.of_moments(select, "start_time", &self.dialect().moment("?"));
+    }
+
+    /// Which traces, wherever in the list.
+    pub(super) fn of_traces(&self, select: &mut Select, filter: &TraceFilter) {
+        select.filter("creation_time IS NOT NULL", []);
+        let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
+        select.filter_if("job_name = ?", job);
+        select.filter_if("state = ?", filter.state.as_deref().map(Into::into));
+        filter.span.of_moments(select, "creation_time", &self.dialect().moment("?"));
+    }
+
+    pub(super) fn executions_where(&self, condition: &str) -> Select {
         let (started, ended) =
             (self.dialect().micros("start_time"), self.dialect().micros("complete_time"));
         let mut select = Select::new(
@@ -456,7 +467,7 @@ pub(super) fn bound(limit: usize) -> super::select::Value {
     i64::try_from(limit).unwrap_or(i64::MAX).into()
 }
 
-fn own_run(row: &dyn Columns) -> Result<Run, sqlx::Error> {
+pub(super) fn own_run(row: &dyn Columns) -> Result<Run, sqlx::Error> {
     Ok(Run {
         run_id: row.word(0)?,
         job_name: row.word(1)?,
@@ -510,7 +521,7 @@ fn foreign_run(execution: Execution) -> Run {
 /// Where `start_time` is in a row of executions.
 const STARTED: usize = 11;
 
-fn execution(row: &dyn Columns) -> Result<Execution, sqlx::Error> {
+pub(super) fn execution(row: &dyn Columns) -> Result<Execution, sqlx::Error> {
     let micros =
         |index: usize| Ok::<_, sqlx::Error>(row.int(index)?.map(|micros| micros.div_euclid(1000)));
     // Ours are exact; the ancestor's columns may have whole seconds only.

@@ -19,6 +19,7 @@ const FOREIGN: usize = 10_000;
 
 /// A job in figures, over a span of time. Runs that the ancestor wrote are not in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct JobFigures {
@@ -54,6 +55,7 @@ impl JobFigures {
 
 /// What half, 95 and 99 of a hundred do not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Percentiles {
     /// Half.
     pub p50: i64,
@@ -65,6 +67,7 @@ pub struct Percentiles {
 
 /// How many runs that stand so began from this time on, for as long as a bucket is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Bucket {
     /// From when.
@@ -73,10 +76,15 @@ pub struct Bucket {
     pub state: String,
     /// How many.
     pub runs: i64,
+    /// How long the longest of them took, if any came to an end.
+    pub longest_ms: Option<i64>,
+    /// How late the latest of them began, if any was due.
+    pub latest_ms: Option<i64>,
 }
 
 /// Failures with similar messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FailureGroup {
@@ -96,6 +104,7 @@ pub struct FailureGroup {
 
 /// Fires that did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MissedFires {
@@ -129,12 +138,8 @@ impl Store {
         self.ask(&select, |row| row.word(0)).await
     }
 
-    /// Figures of one job, or of every job that ran in this span.
-    pub async fn figures(
-        &self,
-        job: Option<&str>,
-        span: Span,
-    ) -> Result<Vec<JobFigures>, StoreError> {
+    /// Figures of these jobs, as far as they ran in this span; of every job that did if none is named.
+    pub async fn figures(&self, jobs: &[&str], span: Span) -> Result<Vec<JobFigures>, StoreError> {
         let mut select = Select::new(
             self.dialect(),
             "SELECT f.*, \
@@ -166,7 +171,10 @@ impl Store {
             ));
         }
         select.push(" FROM ELASTICJOB_RUN");
-        select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
+        if !jobs.is_empty() {
+            let jobs = jobs.iter().map(|job| named(job, 100).as_str().into());
+            select.filter_in("job_name", jobs.collect());
+        }
         span.of_millis(&mut select, "started_ms");
         select.push(") ranked GROUP BY job_name) f ORDER BY 1");
         self.ask(&select, |row| {
@@ -204,16 +212,20 @@ impl Store {
         let number = self.dialect().divided("started_ms", &length.to_string());
         let mut select = Select::new(
             self.dialect(),
-            format!("SELECT {number}, state, COUNT(*) FROM ELASTICJOB_RUN"),
+            format!(
+                "SELECT {number}, state, COUNT(*), MAX(duration_ms), MAX(lateness_ms) FROM ELASTICJOB_RUN"
+            ),
         );
         select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
         span.of_millis(&mut select, "started_ms");
         select.push(" GROUP BY 1, 2 ORDER BY 1, 2");
         let buckets = self.ask(&select, |row| {
-            Ok((row.number(0)?.saturating_mul(length), row.word(1)?, row.number(2)?))
+            let from = millis(Some(row.number(0)?.saturating_mul(length)));
+            let (state, runs) = (row.word(1)?, row.number(2)?);
+            let (longest_ms, latest_ms) = (row.int(3)?, row.int(4)?);
+            Ok(from.map(|from| Bucket { from, state, runs, longest_ms, latest_ms }))
         });
-        let bucket = |(from, state, runs)| Some(Bucket { from: millis(Some(from))?, state, runs });
-        Ok(buckets.await?.into_iter().filter_map(bucket).collect())
+        Ok(buckets.await?.into_iter().flatten().collect())
     }
 
     /// What goes wrong, most often first.

@@ -20,6 +20,7 @@ mod database;
 mod dialect;
 mod error;
 mod figures;
+mod glance;
 mod keep;
 mod lost;
 mod output;
@@ -37,6 +38,7 @@ pub use self::{
     asked::{Execution, ExecutionFilter, Run, RunDetails, RunFilter, RunState, Trace, TraceFilter},
     error::StoreError,
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
+    glance::{Named, Tally},
     output::{Output, OutputLine, OutputPosition},
     page::{Cursor, Page, Span},
     retention::{Pruned, Retention},

@@ -1,6 +1,6 @@
 //! What a run printed, from any place on: what was printed since can be asked for again and again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,12 +15,45 @@ use super::{
 
 /// How many parts are read at a time.
 const PARTS: usize = 500;
+/// How many attempts a position may name.
+const ATTEMPTS: usize = 10_000;
 
 /// How far the output of a run has been read. A new one is at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutputPosition {
     /// For each attempt, the next of its parts.
     next: BTreeMap<String, i64>,
+}
+
+/// Its text means nothing to anybody else, and can be given back.
+impl fmt::Display for OutputPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (attempt, next)) in self.next.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "~" };
+            write!(f, "{separator}{attempt}.{next}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for OutputPosition {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let wrong = || StoreError::Url {
+            problem: "that is no place in what a run printed".to_owned(),
+            hint: "give back the position that was told before".to_owned(),
+        };
+        let mut next = BTreeMap::new();
+        for part in text.split('~').filter(|part| !part.is_empty()) {
+            let (attempt, number) = part.rsplit_once('.').ok_or_else(wrong)?;
+            if attempt.len() > 40 || next.len() >= ATTEMPTS {
+                return Err(wrong());
+            }
+            next.insert(attempt.to_owned(), number.parse().map_err(|_| wrong())?);
+        }
+        Ok(Self { next })
+    }
 }
 
 /// What was printed.
@@ -36,6 +69,7 @@ pub struct Output {
 
 /// A line that was printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputLine {
     /// Which shard.
@@ -167,4 +201,19 @@ impl Part {
 fn first_time(content: &str) -> Option<Timestamp> {
     let lines: Vec<(i64, String, String)> = serde_json::from_str(content).unwrap_or_default();
     millis(lines.first().map(|(at, ..)| *at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_as_it_is_written() {
+        for text in ["", "0f8fad5b-d9cb-469f-a165-70867728950e.7", "a.0~b.12"] {
+            assert_eq!(text.parse::<OutputPosition>().unwrap().to_string(), text);
+        }
+        for text in ["a", "a.x", "a.99999999999999999999"] {
+            assert!(text.parse::<OutputPosition>().is_err(), "{text}");
+        }
+    }
 }

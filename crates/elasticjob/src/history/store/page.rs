@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use super::{error::StoreError, select::Select};
 
+/// The last moment of the year 9999, in microseconds.
+const LAST: i64 = 253_402_300_799_999_999;
+
 /// A part of a long list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page<T> {
@@ -65,7 +68,12 @@ impl FromStr for Cursor {
         };
         let (micros, id) = text.split_once(['.', '~']).ok_or_else(wrong)?;
         let is_foreign = text[micros.len()..].starts_with('~');
-        Ok(Self { micros: micros.parse().map_err(|_| wrong())?, is_foreign, id: id.to_owned() })
+        let micros: i64 = micros.parse().map_err(|_| wrong())?;
+        // Beyond that a database has no moments.
+        if !(0..=LAST).contains(&micros) {
+            return Err(wrong());
+        }
+        Ok(Self { micros, is_foreign, id: id.to_owned() })
     }
 }
 
@@ -116,7 +124,7 @@ mod tests {
         for text in ["1774749600000000.settle/1774749600000", "7~0f8fad5b-d9cb", "0.a.b~c"] {
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
         }
-        for text in ["", "x.y", "7"] {
+        for text in ["", "x.y", "7", "-1.x", "9223372036854775807.x"] {
             assert!(text.parse::<Cursor>().is_err(), "{text}");
         }
     }

@@ -44,10 +44,10 @@ impl Select {
     }
 
     /// One more condition; each `?` is one of these values.
-    pub(super) fn filter<const N: usize>(
+    pub(super) fn filter(
         &mut self,
         condition: &str,
-        values: [Value; N],
+        values: impl IntoIterator<Item = Value>,
     ) -> &mut Self {
         self.push(if self.filtered { " AND " } else { " WHERE " });
         self.filtered = true;
@@ -62,8 +62,18 @@ impl Select {
         }
     }
 
+    /// A column that has one of these values.
+    pub(super) fn filter_in(&mut self, column: &str, values: Vec<Value>) -> &mut Self {
+        let places = vec!["?"; values.len()].join(", ");
+        self.filter(&format!("{column} IN ({places})"), values)
+    }
+
     /// Goes on like this; each `?` is one of these values.
-    pub(super) fn with<const N: usize>(&mut self, text: &str, values: [Value; N]) -> &mut Self {
+    pub(super) fn with(
+        &mut self,
+        text: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> &mut Self {
         let mut parts = text.split('?');
         self.text.push_str(parts.next().unwrap_or_default());
         for (part, value) in parts.zip(values) {
@@ -94,5 +104,8 @@ mod tests {
 
         assert_eq!(select.text(), "SELECT 1 FROM t WHERE a = $1 AND (b < $2 OR c = $3)");
         assert_eq!(select.values().len(), 3);
+
+        select.filter_in("d", vec!["x".into(), "y".into()]);
+        assert!(select.text().ends_with(" AND d IN ($4, $5)"), "{}", select.text());
     }
 }

@@ -1,0 +1,82 @@
+import { expect, home, said, test } from "./person";
+
+test("a job is disabled after saying what that means, and enabled again", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.getByRole("button", { name: "Disable", exact: true }).click();
+  const dialog = root.getByRole("dialog", { name: "Disable load?" });
+  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await dialog.getByRole("button", { name: "Disable" }).click();
+  await said(root, "load is disabled");
+
+  await root.getByRole("button", { name: "Enable", exact: true }).click();
+  await said(root, "load is enabled");
+  await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
+});
+
+test("a chosen shard is triggered, with a parameter of its own", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await root.getByRole("button", { name: "Trigger", exact: true }).click();
+  const dialog = root.getByRole("dialog", { name: "Trigger greet" });
+  await dialog.getByText("these", { exact: true }).click();
+  await expect(dialog.getByRole("button", { name: "Trigger" })).toBeDisabled();
+  await dialog.getByText("1 · Shanghai").click();
+  await dialog.getByLabel("Parameter for this run").fill("again");
+  await dialog.getByRole("button", { name: "Trigger" }).click();
+  await said(root, /greet: 1 instance asked/);
+});
+
+test("a shard is switched off and on, where it is shown", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/ping`);
+  const row = root.locator('[data-shard-row="1"]');
+  await row.getByRole("button", { name: "Disable shard 1" }).click();
+  await expect(row).toContainText("disabled");
+  await row.getByRole("button", { name: "Enable shard 1" }).click();
+  await expect(row).not.toContainText("disabled");
+});
+
+test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
+  root,
+}) => {
+  await root.goto(`${home()}/r/dev/jobs/flaky/config`);
+  const description = root.getByRole("textbox", { name: "Description" });
+  await root.getByLabel("Cron").fill("0 0 99 * * ?");
+  await expect(root.getByText(/99/).filter({ hasText: "cron" })).toBeVisible();
+  await expect(root.getByRole("button", { name: "Review changes" })).toBeDisabled();
+
+  await root.getByLabel("Cron").fill("0/15 * * * * ?");
+  await description.fill("fails on purpose");
+  await root.getByRole("button", { name: "Review changes" }).click();
+  const dialog = root.getByRole("dialog", { name: "Change flaky" });
+  await expect(dialog.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
+  await dialog.getByRole("button", { name: "Store" }).click();
+
+  await said(root, /Stored as version/);
+  await root.goto(`${home()}/audit`);
+  await expect(root.getByRole("cell", { name: "job.config" }).first()).toBeVisible();
+});
+
+test("whoever was slower is told, and keeps what they typed", async ({ root }) => {
+  const config = `${home()}/api/v1/r/dev/jobs/overrun/config`;
+  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("mine");
+  await root.getByRole("button", { name: "Review changes" }).click();
+  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
+    csrfToken: string;
+  };
+  const theirs = await root.request.patch(config, {
+    data: { description: "theirs" },
+    headers: { "X-CSRF-Token": csrfToken, "If-Match": "*" },
+  });
+  expect(theirs.ok()).toBe(true);
+
+  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+
+  await expect(root.getByText(/Somebody stored version/)).toBeVisible();
+  await root.getByRole("button", { name: "Take theirs, keep my edits" }).click();
+  await expect(label).toHaveValue("mine");
+  await expect(root.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
+  await root.getByRole("button", { name: "Review changes" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await said(root, /Stored as version/);
+});

@@ -1,0 +1,90 @@
+import { expect, home, said, test } from "./person";
+
+test.beforeEach(async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs`);
+  await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
+});
+
+test("a search finds by words and by key, and says what it does not know", async ({ root }) => {
+  const search = root.getByRole("searchbox", { name: "Search jobs" });
+  await root.keyboard.press("/");
+  await expect(search).toBeFocused();
+
+  await search.fill("handler:script");
+  await expect(root.getByRole("link", { name: "load" })).toBeVisible();
+  await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
+  expect(root.url()).toContain("q=handler");
+
+  await search.fill("colour:red");
+  await expect(root.getByText(/cannot be searched for/)).toBeVisible();
+
+  await search.fill("no such job anywhere");
+  await expect(root.getByText("No job fits")).toBeVisible();
+  await root.getByRole("button", { name: "Show all" }).click();
+  await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
+});
+
+test("many jobs are switched at once, and the list shows it by itself", async ({ root }) => {
+  const row = root.locator('[data-job="ping"]');
+  for (const name of ["ping", "load"])
+    await root.getByRole("checkbox", { name: `Select ${name}` }).check();
+  await root.getByRole("toolbar").getByRole("button", { name: "Disable" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+  await expect(root.getByText("2 of 2 done")).toBeVisible();
+  await root.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+
+  await expect(row).toContainText("disabled");
+  await expect(root.getByRole("button", { name: "disabled 2" })).toBeVisible();
+
+  await root.getByRole("toolbar").getByRole("button", { name: "Enable" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+  await expect(root.getByText("2 of 2 done")).toBeVisible();
+  await root.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+  await expect(row).not.toContainText("disabled");
+});
+
+test("a job is triggered from the list", async ({ root }) => {
+  await root.getByRole("button", { name: "Actions for greet" }).click();
+  await root.getByRole("menuitem", { name: "Trigger" }).click();
+  await said(root, /greet: 3 instances asked/);
+});
+
+test("what somebody else does is seen, and so is time going by", async ({ root }) => {
+  const row = root.locator('[data-job="greet"]');
+  const before = await row.locator("time").first().getAttribute("datetime");
+  await expect(row.locator("time").first()).not.toHaveAttribute("datetime", before ?? "", {
+    timeout: 30_000,
+  });
+
+  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
+    csrfToken: string;
+  };
+  const post = (verb: string) =>
+    root.request.post(`${home()}/api/v1/r/dev/jobs/greet/${verb}`, {
+      headers: { "X-CSRF-Token": csrfToken },
+    });
+  await post("disable");
+  await expect(row).toContainText("disabled");
+  await post("enable");
+  await expect(row).not.toContainText("disabled");
+});
+
+test("a job is made, and removed by its name", async ({ root }) => {
+  await root.getByRole("link", { name: "New job" }).click();
+  await root.getByLabel("Name", { exact: true }).fill("made-here");
+  await root.getByLabel("Cron").fill("0 0 4 * * ?");
+  await root.getByLabel("Value of script.command.line").fill("echo hello");
+  await root.getByRole("button", { name: "Review changes" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await expect(root.getByRole("heading", { name: "made-here", level: 1 })).toBeVisible();
+
+  await root.getByRole("button", { name: "More" }).click();
+  await root.getByRole("menuitem", { name: "Remove" }).click();
+  const dialog = root.getByRole("dialog");
+  await expect(dialog.getByRole("button", { name: "Remove" })).toBeDisabled();
+  await dialog.getByLabel("Type made-here to confirm").fill("made-here");
+  await dialog.getByRole("button", { name: "Remove" }).click();
+
+  await said(root, "made-here is removed");
+  await expect(root.getByRole("link", { name: "made-here" })).toHaveCount(0);
+});

@@ -1,0 +1,39 @@
+import { expect, fillIn, home, logIn, test } from "./person";
+
+test("a wrong password is refused, and the right one leads to the page that was asked for", async ({
+  page,
+  complaints,
+}) => {
+  expect(complaints).toEqual([]);
+  await page.goto(`${home()}/r/dev/jobs/greet`);
+  await fillIn(page, "root", "wrong");
+  await expect(page.getByRole("alert")).toContainText("User name or password is wrong");
+
+  await fillIn(page, "root", "root");
+
+  await expect(page.getByRole("heading", { name: "greet", level: 1 })).toBeVisible();
+  expect(page.url()).toBe(`${home()}/r/dev/jobs/greet`);
+});
+
+test("a session that is over leads to the login, and from there back", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/servers`);
+  await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
+
+  await root.context().clearCookies();
+  await root.getByRole("link", { name: "Instances" }).click();
+
+  await expect(root.getByText("Your session is over")).toBeVisible();
+  await fillIn(root, "root", "root");
+  await expect(root.getByRole("heading", { name: "Instances" })).toBeVisible();
+  expect(root.url()).toContain("/r/dev/instances");
+});
+
+test("whoever logs out is out", async ({ page }) => {
+  await logIn(page, "root", "root");
+  await page.getByRole("button", { name: "Account root" }).click();
+  await page.getByRole("menuitem", { name: "Log out" }).click();
+
+  await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
+  const answer = await page.request.get(`${home()}/api/v1/session`);
+  expect(answer.status()).toBe(401);
+});

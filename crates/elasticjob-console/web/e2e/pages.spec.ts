@@ -1,0 +1,105 @@
+import AxeBuilder from "@axe-core/playwright";
+
+import { expect, home, test } from "./person";
+
+const PAGES: [path: string, en: string, zh: string][] = [
+  ["/r/dev", "Overview", "总览"],
+  ["/r/dev/jobs", "Jobs", "作业"],
+  ["/r/dev/jobs/settle", "settle", "settle"],
+  ["/r/dev/jobs/settle/config", "settle", "settle"],
+  ["/r/dev/jobs/settle/explain", "settle", "settle"],
+  ["/r/dev/new-job", "New job", "新建作业"],
+  ["/r/dev/runs", "Runs", "运行记录"],
+  ["/r/dev/servers", "Servers", "服务器"],
+  ["/r/dev/servers/127.0.0.1", "127.0.0.1", "127.0.0.1"],
+  ["/r/dev/instances", "Instances", "实例"],
+  ["/r/dev/doctor", "Doctor", "诊断"],
+  ["/registries", "Registries", "注册中心"],
+  ["/audit", "Audit", "审计"],
+  ["/accounts", "Accounts", "账号管理"],
+  ["/account", "My account", "我的账号"],
+  ["/help", "Help", "帮助"],
+];
+
+/** Each language, each scheme and each width meet each other once. */
+const READERS = [
+  ["en", "light", 1280],
+  ["zh", "dark", 1280],
+  ["en", "dark", 390],
+  ["zh", "light", 390],
+] as const;
+
+for (const [language, scheme, width] of READERS) {
+  test(`every page can be read by everybody: ${language}, ${scheme}, ${width} px`, async ({
+    root,
+  }) => {
+    test.setTimeout(180_000);
+    await root.setViewportSize({ width, height: 844 });
+    await root.evaluate(
+      ([language, scheme]) => {
+        localStorage.setItem("elasticjob-language", language);
+        localStorage.setItem("elasticjob-scheme", scheme);
+      },
+      [language, scheme] as const,
+    );
+    const found: Record<string, string[]> = {};
+    for (const [path, en, zh] of PAGES) {
+      await root.goto(home() + path);
+      const title = language === "en" ? en : zh;
+      await expect(root.getByRole("heading", { level: 1, name: title })).toBeVisible();
+      await expect(root.getByRole("status")).toHaveCount(0);
+      await root.waitForLoadState("load");
+
+      const wider = await root.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(wider, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
+      const { violations } = await new AxeBuilder({ page: root }).analyze();
+      const told = violations.map(
+        ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
+      );
+      if (told.length > 0) found[path] = told;
+    }
+    expect(found).toEqual({});
+  });
+}
+
+test("a language is switched at once, kept, and complete in the menu", async ({ root }) => {
+  await root.getByRole("button", { name: "中文" }).click();
+  await expect(root.getByRole("heading", { name: "总览" })).toBeVisible();
+  await expect(root.locator("html")).toHaveAttribute("lang", "zh-CN");
+  for (const name of ["总览", "作业", "服务器", "实例", "诊断", "注册中心", "审计", "帮助"]) {
+    await expect(
+      root.getByRole("navigation").getByRole("link", { name, exact: true }),
+    ).toBeVisible();
+  }
+
+  await root.reload();
+
+  await expect(root.getByRole("heading", { name: "总览" })).toBeVisible();
+  await root.getByRole("button", { name: "English" }).click();
+  await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
+});
+
+test("what is not there is said, with a way on", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/nobody-made-this`);
+  await expect(root.getByRole("alert")).toContainText("There is no such thing");
+  await root.goto(`${home()}/r/elsewhere/jobs`);
+  await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
+  await root.goto(`${home()}/nowhere`);
+  await expect(root.getByText("There is no such page")).toBeVisible();
+});
+
+test("keys lead everywhere", async ({ root }) => {
+  await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
+  await root.keyboard.press("g");
+  await root.keyboard.press("s");
+  await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
+
+  await root.keyboard.press("Control+k");
+  await root.getByRole("combobox").fill("overr");
+  await expect(root.getByRole("option", { name: /overrun/ })).toBeVisible();
+  await root.keyboard.press("Enter");
+  await expect(root.getByRole("heading", { name: "overrun", level: 1 })).toBeVisible();
+
+  await root.keyboard.press("?");
+  await expect(root.getByRole("dialog", { name: "Keyboard" })).toBeVisible();
+});

@@ -1,0 +1,51 @@
+import { expect, test as base, type Page } from "@playwright/test";
+
+export const home = () => process.env.CONSOLE_URL ?? "";
+
+interface Person {
+  /** Somebody who is logged in as root, at the overview. */
+  root: Page;
+  /** What the browser complained about. */
+  complaints: string[];
+}
+
+/** A page that must not complain: no error, nothing that the Content-Security-Policy turned away. */
+export const test = base.extend<Person>({
+  complaints: async ({ page }, use) => {
+    const complaints: string[] = [];
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !isExpected(message.text()))
+        complaints.push(message.text());
+    });
+    await use(complaints);
+    expect(complaints).toEqual([]);
+  },
+  root: async ({ page, complaints }, use) => {
+    expect(complaints).toEqual([]);
+    await logIn(page, "root", "root");
+    await use(page);
+  },
+});
+
+export { expect };
+
+/** What is refused on purpose: the browser reports every status of 400 and above. */
+const isExpected = (text: string) =>
+  /the server responded with a status of (401|403|404|409|412|422|429)/.test(text);
+
+export async function logIn(page: Page, username: string, password: string, path = "/") {
+  await page.goto(home() + path);
+  await fillIn(page, username, password);
+  await expect(page.getByRole("button", { name: `Account ${username}` })).toBeVisible();
+}
+
+export async function fillIn(page: Page, username: string, password: string) {
+  await page.getByLabel("User name").fill(username);
+  await page.getByLabel("Password", { exact: true }).fill(password);
+  await page.getByRole("button", { name: "Log in" }).click();
+}
+
+/** What is said in the corner. */
+export const said = (page: Page, text: string | RegExp) =>
+  expect(page.getByRole("alert").filter({ hasText: text }).first()).toBeVisible();

@@ -1,0 +1,95 @@
+import { Problem } from "./problem";
+
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+type Headers = Record<string, string>;
+
+let csrfToken = "";
+let onSessionOver: () => void = () => {};
+
+/** Every change carries this, so that no other site can make one. */
+export function rememberCsrf(token: string) {
+  csrfToken = token;
+}
+
+/** What happens when the server no longer knows us. */
+export function whenSessionIsOver(then: () => void) {
+  onSessionOver = then;
+}
+
+export async function ask<T>(
+  method: Method,
+  path: string,
+  body?: unknown,
+  headers: Headers = {},
+): Promise<T> {
+  return (await exchange<T>(method, path, body, headers)).data;
+}
+
+export async function exchange<T>(
+  method: Method,
+  path: string,
+  body?: unknown,
+  headers: Headers = {},
+): Promise<{ data: T; etag: string | null }> {
+  const response = await send(method, path, body, headers);
+  const text = await response.text();
+  if (!response.ok) {
+    const problem = problemOf(response, text);
+    if (problem.code === "notAuthenticated" && path !== "/login") onSessionOver();
+    throw problem;
+  }
+  const isJson = response.headers.get("content-type")?.includes("json") ?? false;
+  return {
+    data: (isJson ? JSON.parse(text) : text) as T,
+    etag: response.headers.get("etag"),
+  };
+}
+
+async function send(method: Method, path: string, body: unknown, headers: Headers) {
+  const all: Headers = { Accept: "application/json", ...headers };
+  if (method !== "GET") all["X-CSRF-Token"] = csrfToken;
+  if (body !== undefined) all["Content-Type"] = "application/json";
+  try {
+    return await fetch(`/api/v1${path}`, {
+      method,
+      headers: all,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch {
+    throw new Problem(0, "offline", "");
+  }
+}
+
+function problemOf(response: Response, text: string): Problem {
+  const retryAfter = Number(response.headers.get("retry-after")) || undefined;
+  try {
+    const told = JSON.parse(text) as {
+      code?: string;
+      detail?: string;
+      title?: string;
+      hint?: string;
+      field?: string;
+    };
+    return new Problem(
+      response.status,
+      told.code ?? "internal",
+      told.detail ?? told.title ?? response.statusText,
+      told.hint,
+      told.field,
+      retryAfter,
+    );
+  } catch {
+    return new Problem(response.status, "internal", response.statusText, undefined, undefined);
+  }
+}
+
+/** A query string of what is said; what is empty is left out. */
+export function query(asked: Record<string, string | number | boolean | undefined | null>): string {
+  const said = Object.entries(asked).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
+  if (said.length === 0) return "";
+  return `?${new URLSearchParams(said.map(([key, value]) => [key, String(value)]))}`;
+}
+
+export const segment = encodeURIComponent;

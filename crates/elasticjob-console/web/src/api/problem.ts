@@ -1,0 +1,18 @@
+/** What the server says when something is not done: RFC 9457. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    readonly detail: string,
+    readonly hint?: string,
+    readonly field?: string,
+    readonly retryAfter?: number,
+  ) {
+    super(detail);
+  }
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem(0, "offline", error instanceof Error ? error.message : String(error));
+}

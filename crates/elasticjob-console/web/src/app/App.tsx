@@ -1,0 +1,47 @@
+import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "react-router";
+
+import { asProblem } from "../api/problem";
+import { LanguageProvider } from "../i18n";
+import { router } from "./routes";
+import { SessionProvider } from "./session";
+import { theme } from "./theme";
+
+const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
+// What opens over the page adds a style of its own, and asks here for the nonce.
+(globalThis as { __webpack_nonce__?: string }).__webpack_nonce__ = nonce;
+
+const scheme = localStorageColorSchemeManager({ key: "elasticjob-scheme" });
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 1_000,
+      // What was refused stays refused; a line that is down may come back.
+      retry: (count, error) => count < 2 && [0, 503].includes(asProblem(error).status),
+      retryDelay: (count) => 500 * 2 ** count,
+    },
+  },
+});
+
+export function App() {
+  return (
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      colorSchemeManager={scheme}
+      getStyleNonce={() => nonce}
+    >
+      <LanguageProvider>
+        <QueryClientProvider client={client}>
+          <Notifications position="top-center" limit={4} />
+          <SessionProvider>
+            <RouterProvider router={router} />
+          </SessionProvider>
+        </QueryClientProvider>
+      </LanguageProvider>
+    </MantineProvider>
+  );
+}

@@ -1,0 +1,20 @@
+import { useRouteError } from "react-router";
+
+import { useText } from "../i18n";
+import { Failure } from "../parts/states";
+import { Problem } from "../api/problem";
+
+/** A mistake of ours must not leave a blank page. */
+export function Broken() {
+  const t = useText();
+  const error = useRouteError();
+  const detail = error instanceof Error ? error.message : String(error);
+  return (
+    <main>
+      <Failure
+        error={new Problem(0, "page", detail, t.ways.page)}
+        again={() => location.reload()}
+      />
+    </main>
+  );
+}

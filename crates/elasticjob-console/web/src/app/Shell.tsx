@@ -1,0 +1,78 @@
+import { AppShell, Box, Burger, Center, Group, Loader } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useEffect } from "react";
+import { Outlet, useLocation } from "react-router";
+
+import { useText } from "../i18n";
+import { LoginPage } from "../pages/login/LoginPage";
+import { Brand } from "./Brand";
+import { Keyboard } from "./Keyboard";
+import { LanguageSwitch } from "./LanguageSwitch";
+import { Navigation } from "./Navigation";
+import { RegistrySwitch } from "./RegistrySwitch";
+import { SchemeSwitch } from "./SchemeSwitch";
+import { useDoor } from "./session";
+import { UserMenu } from "./UserMenu";
+
+/** The frame of every page; without a session, the login. */
+export function Shell() {
+  const { state } = useDoor();
+  if (state.is === "unknown") {
+    return (
+      <Center h="100vh">
+        <Loader aria-label="…" />
+      </Center>
+    );
+  }
+  return state.is === "in" ? <Frame /> : <LoginPage />;
+}
+
+function Frame() {
+  const t = useText();
+  const [isOpen, { toggle, close }] = useDisclosure();
+  const { pathname } = useLocation();
+  useEffect(close, [pathname, close]);
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
+      padding={{ base: "sm", sm: "lg" }}
+    >
+      <a className="skip" href="#content">
+        {t.skip}
+      </a>
+      <AppShell.Header style={{ background: "var(--card)" }}>
+        <Group h="100%" px="sm" justify="space-between" wrap="nowrap" gap="xs">
+          <Group gap="xs" wrap="nowrap" miw={0}>
+            <Burger
+              opened={isOpen}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label={t.nav.menu}
+              aria-expanded={isOpen}
+            />
+            <Brand />
+            <RegistrySwitch />
+          </Group>
+          <Group gap={4} wrap="nowrap">
+            <Keyboard />
+            <LanguageSwitch />
+            <Box visibleFrom="xs">
+              <SchemeSwitch />
+            </Box>
+            <UserMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" style={{ background: "var(--card)" }} aria-label={t.nav.menu}>
+        <Navigation />
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <Box maw={1440} mx="auto">
+          <Outlet />
+        </Box>
+      </AppShell.Main>
+    </AppShell>
+  );
+}

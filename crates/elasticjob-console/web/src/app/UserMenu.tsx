@@ -1,0 +1,49 @@
+import { Button, Menu, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { Link } from "react-router";
+
+import { useText } from "../i18n";
+import { Icon } from "../parts/Icon";
+import { useDoor, useSession } from "./session";
+
+export function UserMenu() {
+  const t = useText();
+  const session = useSession();
+  const { leave } = useDoor();
+  const { setColorScheme } = useMantineColorScheme();
+  const isDark = useComputedColorScheme("light") === "dark";
+  return (
+    <Menu position="bottom-end" width={220}>
+      <Menu.Target>
+        <Button
+          variant="subtle"
+          color="gray"
+          c="var(--mantine-color-text)"
+          size="compact-sm"
+          leftSection={<Icon name="user" />}
+          aria-label={t.nav.userMenu(session.username)}
+        >
+          <Text span size="sm" visibleFrom="xs">
+            {session.username}
+          </Text>
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label c="dimmed">
+          {session.username} · {t.version} {session.version}
+        </Menu.Label>
+        <Menu.Item component={Link} to="/account" leftSection={<Icon name="key" />}>
+          {t.nav.account}
+        </Menu.Item>
+        <Menu.Item
+          leftSection={<Icon name={isDark ? "sun" : "moon"} />}
+          onClick={() => setColorScheme(isDark ? "light" : "dark")}
+        >
+          {isDark ? t.toLight : t.toDark}
+        </Menu.Item>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void leave()}>
+          {t.logOut}
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,57 @@
+import { createBrowserRouter } from "react-router";
+
+import { AccountPage } from "../pages/account/AccountPage";
+import { AccountsPage } from "../pages/accounts/AccountsPage";
+import { AuditPage } from "../pages/audit/AuditPage";
+import { DoctorPage } from "../pages/doctor/DoctorPage";
+import { HelpPage } from "../pages/help/HelpPage";
+import { InstancesPage } from "../pages/instances/InstancesPage";
+import { JobPage } from "../pages/job/JobPage";
+import { JobsPage } from "../pages/jobs/JobsPage";
+import { NewJobPage } from "../pages/newjob/NewJobPage";
+import { OverviewPage } from "../pages/overview/OverviewPage";
+import { RegistriesPage } from "../pages/registries/RegistriesPage";
+import { RunPage } from "../pages/runs/RunPage";
+import { RunsPage } from "../pages/runs/RunsPage";
+import { ServerPage } from "../pages/servers/ServerPage";
+import { ServersPage } from "../pages/servers/ServersPage";
+import { AtRegistry } from "./AtRegistry";
+import { Broken } from "./Broken";
+import { Home } from "./Home";
+import { Missing } from "./Missing";
+import { Shell } from "./Shell";
+
+export const router = createBrowserRouter([
+  {
+    path: "/",
+    element: <Shell />,
+    errorElement: <Broken />,
+    children: [
+      { index: true, element: <Home /> },
+      { path: "registries", element: <RegistriesPage /> },
+      { path: "accounts", element: <AccountsPage /> },
+      { path: "account", element: <AccountPage /> },
+      { path: "audit", element: <AuditPage /> },
+      { path: "help", element: <HelpPage /> },
+      {
+        path: "r/:registry",
+        element: <AtRegistry />,
+        children: [
+          { index: true, element: <OverviewPage /> },
+          { path: "jobs", element: <JobsPage /> },
+          { path: "new-job", element: <NewJobPage /> },
+          { path: "jobs/:job", element: <JobPage /> },
+          { path: "jobs/:job/:tab", element: <JobPage /> },
+          { path: "runs", element: <RunsPage /> },
+          { path: "runs/:run", element: <RunPage /> },
+          { path: "servers", element: <ServersPage /> },
+          { path: "servers/:server", element: <ServerPage /> },
+          { path: "instances", element: <InstancesPage /> },
+          { path: "doctor", element: <DoctorPage /> },
+          { path: "*", element: <Missing /> },
+        ],
+      },
+      { path: "*", element: <Missing /> },
+    ],
+  },
+]);

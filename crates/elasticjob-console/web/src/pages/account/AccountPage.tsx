@@ -1,0 +1,52 @@
+import { Grid, Stack, Table, Text } from "@mantine/core";
+
+import { useSession } from "../../app/session";
+import { useText } from "../../i18n";
+import { Card } from "../../parts/Card";
+import { PageHead } from "../../parts/PageHead";
+import { Password } from "./Password";
+import { Tokens } from "./Tokens";
+
+/** One's own account: what one may, the password, tokens for programs. */
+export function AccountPage() {
+  const t = useText();
+  const session = useSession();
+  return (
+    <>
+      <PageHead title={t.nav.account} about={session.username} />
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, md: 8 }}>
+          <Card title={t.account.tokens} isFlush>
+            <Tokens />
+          </Card>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 4 }}>
+          <Stack gap="md">
+            <Card title={t.account.roles}>
+              <Table withRowBorders={false}>
+                <Table.Tbody>
+                  {Object.entries(session.roles).map(([registry, role]) => (
+                    <Table.Tr key={registry}>
+                      <Table.Td>{registry === "*" ? t.account.everywhere : registry}</Table.Td>
+                      <Table.Td>
+                        <Text size="sm" fw={600}>
+                          {t.roles[role]}
+                        </Text>
+                        <Text size="xs" c="dimmed">
+                          {t.rolesAbout[role]}
+                        </Text>
+                      </Table.Td>
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+            </Card>
+            <Card title={t.account.password}>
+              <Password />
+            </Card>
+          </Stack>
+        </Grid.Col>
+      </Grid>
+    </>
+  );
+}

@@ -1,0 +1,128 @@
+import {
+  Alert,
+  Button,
+  Group,
+  Modal,
+  PasswordInput,
+  Select,
+  Stack,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { useState } from "react";
+
+import { useAct } from "../../api/act";
+import { ask, segment } from "../../api/client";
+import type { Problem } from "../../api/problem";
+import { keys, useRegistries } from "../../api/queries";
+import type { Account, Role } from "../../api/types";
+import { useText } from "../../i18n";
+import { ProblemText } from "../../parts/ProblemText";
+
+const ROLES: Role[] = ["viewer", "operator", "admin"];
+
+/** An account: new, or another role or password for one. */
+export function AccountForm({
+  account,
+  onClose,
+}: {
+  account: Account | null;
+  onClose: () => void;
+}) {
+  const t = useText();
+  const registries = useRegistries();
+  const [username, setUsername] = useState(account?.username ?? "");
+  const [password, setPassword] = useState("");
+  const [roles, setRoles] = useState<Record<string, Role>>(account?.roles ?? { "*": "viewer" });
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const store = useAct({
+    run: () =>
+      ask("PUT", `/accounts/${segment(username.trim())}`, {
+        password: password || undefined,
+        roles,
+      }),
+    done: () => t.accounts.stored(username),
+    touches: [keys.accounts],
+    then: onClose,
+    failed: (problem) => {
+      setProblem(problem);
+      return true;
+    },
+  });
+  const places = ["*", ...(registries.data?.map((each) => each.name) ?? [])];
+  const choose = (registry: string, role: string | null) => {
+    const next = { ...roles };
+    if (role) next[registry] = role as Role;
+    else delete next[registry];
+    setRoles(next);
+  };
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={account ? t.accounts.edit(account.username) : t.accounts.add}
+      closeButtonProps={{ "aria-label": t.close }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          store.mutate();
+        }}
+      >
+        <Stack gap="sm">
+          {!account && (
+            <TextInput
+              label={t.login.username}
+              value={username}
+              autoComplete="off"
+              onChange={(event) => setUsername(event.currentTarget.value)}
+              data-autofocus
+            />
+          )}
+          <PasswordInput
+            label={account ? t.accounts.newPassword : t.login.password}
+            autoComplete="new-password"
+            value={password}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+            visibilityToggleButtonProps={{ "aria-label": t.login.show }}
+          />
+          <Text size="sm" fw={500}>
+            {t.accounts.roles}
+          </Text>
+          {places.map((registry) => (
+            <Select
+              key={registry}
+              label={registry === "*" ? t.account.everywhere : registry}
+              data={ROLES.map((value) => ({
+                value,
+                label: `${t.roles[value]} – ${t.rolesAbout[value]}`,
+              }))}
+              value={roles[registry] ?? null}
+              placeholder={t.accounts.noRole}
+              clearable
+              clearButtonProps={{ "aria-label": t.config.clear }}
+              onChange={(value) => choose(registry, value)}
+            />
+          ))}
+          {problem && (
+            <Alert color="red" variant="light" role="alert">
+              <ProblemText problem={problem} />
+            </Alert>
+          )}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t.cancel}
+            </Button>
+            <Button
+              type="submit"
+              loading={store.isPending}
+              disabled={!username.trim() || (!account && !password)}
+            >
+              {t.save}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

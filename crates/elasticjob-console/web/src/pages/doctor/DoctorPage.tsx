@@ -1,0 +1,80 @@
+import { Button, Stack, Text } from "@mantine/core";
+
+import { useDoctor } from "../../api/queries";
+import type { DoctorFinding } from "../../api/types";
+import { useMay, useRegistry } from "../../app/registry";
+import { useText } from "../../i18n";
+import { Badge } from "../../parts/Badge";
+import { Card } from "../../parts/Card";
+import { Icon } from "../../parts/Icon";
+import { PageHead } from "../../parts/PageHead";
+import { Empty, Failure, Loading } from "../../parts/states";
+import classes from "./DoctorPage.module.css";
+
+export function DoctorPage() {
+  const t = useText();
+  const may = useMay("operator");
+  return (
+    <>
+      <PageHead title={t.nav.doctor} about={t.doctor.about} />
+      {may ? <Findings /> : <Empty icon="block" title={t.needsRole(t.roles.operator)} />}
+    </>
+  );
+}
+
+function Findings() {
+  const t = useText();
+  const registry = useRegistry();
+  const doctor = useDoctor(registry);
+  if (doctor.isPending) return <Loading />;
+  if (!doctor.data) return <Failure error={doctor.error} again={() => void doctor.refetch()} />;
+  const problems = doctor.data.filter((each) => each.isProblem);
+  const rest = doctor.data.filter((each) => !each.isProblem);
+  return (
+    <Stack gap="md">
+      <Card
+        title={problems.length > 0 ? t.doctor.problems(problems.length) : t.doctor.healthy}
+        right={
+          <Button
+            variant="default"
+            size="compact-sm"
+            leftSection={<Icon name="refresh" size={14} />}
+            loading={doctor.isFetching}
+            onClick={() => void doctor.refetch()}
+          >
+            {t.doctor.again}
+          </Button>
+        }
+        isFlush
+      >
+        <ul className={classes.findings}>
+          {[...problems, ...rest].map((each, index) => (
+            <Row key={index} finding={each} />
+          ))}
+        </ul>
+      </Card>
+    </Stack>
+  );
+}
+
+function Row({ finding }: { finding: DoctorFinding }) {
+  const t = useText();
+  return (
+    <li className={classes.finding}>
+      <div>
+        <Badge tone={finding.isProblem ? "bad" : "ok"}>{t.doctor.checks[finding.check]}</Badge>
+      </div>
+      <div>
+        <Text size="sm" className="wrap">
+          {finding.about && <b>{finding.about}: </b>}
+          {finding.message}
+        </Text>
+        {finding.hint && (
+          <Text size="sm" c="dimmed" className="wrap">
+            {finding.hint}
+          </Text>
+        )}
+      </div>
+    </li>
+  );
+}

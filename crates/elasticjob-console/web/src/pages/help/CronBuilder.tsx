@@ -1,0 +1,109 @@
+import {
+  Alert,
+  Autocomplete,
+  Button,
+  Group,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useSearchParams } from "react-router";
+
+import { asProblem } from "../../api/problem";
+import { useCronCheck, useCronNext } from "../../api/queries";
+import { useText } from "../../i18n";
+import { FireList } from "../../parts/FireList";
+import { ProblemText } from "../../parts/ProblemText";
+import { viewerZone } from "../../parts/time";
+import { ZONES } from "../job/config/zones";
+import { assembled, FIELDS, parted, PRESETS, type FieldName } from "./cron";
+
+/** A cron, built or pasted, and when it would be due. It stands in the URL and can be sent around. */
+export function CronBuilder() {
+  const t = useText();
+  const [params, setParams] = useSearchParams();
+  const expression = params.get("cron") ?? "0 0 3 * * ?";
+  const zone = params.get("zone") ?? viewerZone();
+  const [tried] = useDebouncedValue(expression.trim(), 250);
+  const [at] = useDebouncedValue(zone.trim(), 250);
+  const next = useCronNext(tried, at, 10);
+  const checked = useCronCheck(tried);
+  const parts = parted(expression);
+  const set = (cron: string, there = zone) => setParams({ cron, zone: there }, { replace: true });
+  const problem = next.isError ? asProblem(next.error) : null;
+  const put = (field: FieldName, value: string) => {
+    if (parts) set(assembled({ ...parts, [field]: value.replace(/\s+/g, "") }));
+  };
+  return (
+    <Stack gap="sm">
+      <Group gap={6}>
+        {PRESETS.map((preset) => (
+          <Button
+            key={preset.name}
+            variant="default"
+            size="compact-sm"
+            onClick={() => set(preset.expression)}
+          >
+            {t.help.presets[preset.name]}
+          </Button>
+        ))}
+      </Group>
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <TextInput
+          label={t.help.expression}
+          value={expression}
+          error={Boolean(problem)}
+          onChange={(event) => set(event.currentTarget.value)}
+          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+        />
+        <Autocomplete
+          label={t.help.zone}
+          data={ZONES}
+          limit={30}
+          value={zone}
+          onChange={(value) => set(expression, value)}
+        />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 2, xs: 4, sm: 7 }} spacing="xs">
+        {FIELDS.map((field) => (
+          <TextInput
+            key={field}
+            label={t.help.fields[field]}
+            description={t.help.ranges[field]}
+            value={parts?.[field] ?? ""}
+            disabled={!parts}
+            onChange={(event) => put(field, event.currentTarget.value)}
+            styles={{
+              input: { fontFamily: "var(--mantine-font-family-monospace)" },
+              description: { fontSize: 10 },
+            }}
+          />
+        ))}
+      </SimpleGrid>
+      <Text size="xs" c="dimmed">
+        {t.help.signs}
+      </Text>
+      <div aria-live="polite">
+        {problem ? (
+          <Alert color="red" variant="light" title={t.help.wrong}>
+            <ProblemText problem={problem} />
+          </Alert>
+        ) : (
+          <Stack gap={4}>
+            <Text size="sm" fw={600}>
+              {t.help.nextTen}
+            </Text>
+            {next.data && <FireList fires={next.data} zone={zone} />}
+            {checked.data?.warnings.map((warning) => (
+              <Alert key={warning.message} color="yellow" variant="light">
+                {warning.message}
+              </Alert>
+            ))}
+          </Stack>
+        )}
+      </div>
+    </Stack>
+  );
+}

@@ -1,0 +1,94 @@
+import { Alert, Anchor, Breadcrumbs, Tabs } from "@mantine/core";
+import { Link, useNavigate, useParams } from "react-router";
+
+import { useJob } from "../../api/queries";
+import { useRegistry, useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import { Icon } from "../../parts/Icon";
+import { PageHead } from "../../parts/PageHead";
+import { Failure, Loading } from "../../parts/states";
+import { JobStatusBadge } from "../../parts/statuses";
+import { ConfigTab } from "./config/ConfigTab";
+import { ExplainTab } from "./explain/ExplainTab";
+import { JobActions } from "./JobActions";
+import { ShardsTab } from "./shards/ShardsTab";
+
+export function JobPage() {
+  const t = useText();
+  const to = useTo();
+  const navigate = useNavigate();
+  const registry = useRegistry();
+  const { job: name = "", tab = "shards" } = useParams();
+  const job = useJob(registry, name);
+
+  const crumbs = (
+    <Breadcrumbs mb={6} fz="sm">
+      <Anchor component={Link} to={to("jobs")} fz="sm">
+        {t.nav.jobs}
+      </Anchor>
+      <span className="wrap">{name}</span>
+    </Breadcrumbs>
+  );
+  if (job.isPending) {
+    return (
+      <>
+        {crumbs}
+        <Loading rows={8} />
+      </>
+    );
+  }
+  if (job.isError && !job.data) {
+    return (
+      <>
+        {crumbs}
+        <Failure error={job.error} again={() => void job.refetch()} />
+      </>
+    );
+  }
+  const details = job.data;
+  return (
+    <>
+      {crumbs}
+      <PageHead
+        title={name}
+        about={details.description}
+        badge={<JobStatusBadge status={details.status} />}
+      >
+        <JobActions job={details} />
+      </PageHead>
+      {details.problem && (
+        <Alert
+          color="red"
+          variant="light"
+          mb="md"
+          icon={<Icon name="alert" />}
+          title={t.job.unreadable}
+        >
+          {details.problem}
+        </Alert>
+      )}
+      <Tabs
+        value={tab}
+        keepMounted={false}
+        onChange={(next) =>
+          void navigate(next === "shards" ? to("jobs", name) : to("jobs", name, next ?? ""))
+        }
+      >
+        <Tabs.List mb="md" aria-label={t.job.parts}>
+          <Tabs.Tab value="shards">{t.job.tabs.shards}</Tabs.Tab>
+          <Tabs.Tab value="config">{t.job.tabs.config}</Tabs.Tab>
+          <Tabs.Tab value="explain">{t.job.tabs.explain}</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="shards">
+          <ShardsTab job={details} />
+        </Tabs.Panel>
+        <Tabs.Panel value="config">
+          <ConfigTab job={details} />
+        </Tabs.Panel>
+        <Tabs.Panel value="explain">
+          <ExplainTab job={details} />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}

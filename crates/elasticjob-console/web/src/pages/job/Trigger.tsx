@@ -1,0 +1,123 @@
+import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+import { useShards } from "../../api/queries";
+import type { JobDetails } from "../../api/types";
+import { useRegistry } from "../../app/registry";
+import { useText } from "../../i18n";
+import { InstanceName } from "../../parts/InstanceName";
+import { useJobActs } from "./acts";
+
+/** Runs it now: all of it or chosen shards, with a parameter for this run alone. */
+export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void }) {
+  const t = useText();
+  const registry = useRegistry();
+  const shards = useShards(registry, job.jobName);
+  const { trigger } = useJobActs(job.jobName);
+  const [which, setWhich] = useState<"all" | "some">("all");
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [parameter, setParameter] = useState("");
+  const [worksFor, setWorksFor] = useState("");
+  const hasJava = job.instanceList.some((each) => each.language === "java");
+  const isSpecial = which === "some" || parameter !== "" || worksFor !== "";
+
+  const submit = () =>
+    trigger.mutate(
+      {
+        shards: which === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
+        parameter: parameter || undefined,
+        at: worksFor ? new Date(worksFor).toISOString() : undefined,
+      },
+      { onSuccess: onClose },
+    );
+
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={t.job.triggerTitle(job.jobName)}
+      closeButtonProps={{ "aria-label": t.close }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+      >
+        <Stack gap="md">
+          <Radio.Group
+            label={t.job.triggerWhich}
+            value={which}
+            onChange={(value) => setWhich(value as "all" | "some")}
+          >
+            <Group mt={6}>
+              <Radio value="all" label={t.job.triggerAll(job.shardingTotalCount ?? 0)} />
+              <Radio value="some" label={t.job.triggerSome} />
+            </Group>
+          </Radio.Group>
+          {which === "some" && (
+            <Chip.Group multiple value={chosen} onChange={setChosen}>
+              <Group gap={6} role="group" aria-label={t.job.triggerSome}>
+                {(shards.data ?? []).map((shard) => (
+                  <Chip key={shard.item} value={String(shard.item)} size="xs">
+                    {shard.item}
+                    {shard.parameter ? ` · ${shard.parameter}` : ""}
+                  </Chip>
+                ))}
+              </Group>
+            </Chip.Group>
+          )}
+          <TextInput
+            label={t.job.triggerParameter}
+            description={t.job.triggerParameterAbout}
+            value={parameter}
+            onChange={(event) => setParameter(event.currentTarget.value)}
+            autoComplete="off"
+          />
+          <TextInput
+            type="datetime-local"
+            step={1}
+            label={t.job.triggerAt}
+            description={t.job.triggerAtAbout}
+            value={worksFor}
+            onChange={(event) => setWorksFor(event.currentTarget.value)}
+          />
+          <div>
+            <Text size="sm">{t.thisHappens}</Text>
+            <List size="sm" mt={4}>
+              <List.Item>
+                {job.instanceList.length === 0
+                  ? t.job.triggerNobody
+                  : t.job.triggerHappens(job.instanceList.length)}
+              </List.Item>
+              {job.instanceList.length > 0 && job.instanceList.length <= 6 && (
+                <List.Item>
+                  {job.instanceList.map((each, index) => (
+                    <span key={each.instanceId}>
+                      {index > 0 && <>, </>}
+                      <InstanceName id={each.instanceId} known={job.instanceList} />
+                    </span>
+                  ))}
+                </List.Item>
+              )}
+              {isSpecial && hasJava && <List.Item>{t.job.triggerJava}</List.Item>}
+            </List>
+          </div>
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t.cancel}
+            </Button>
+            <Button
+              type="submit"
+              loading={trigger.isPending}
+              disabled={which === "some" && chosen.length === 0}
+              data-autofocus
+            >
+              {t.job.trigger}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

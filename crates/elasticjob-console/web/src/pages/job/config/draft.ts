@@ -1,0 +1,65 @@
+import type { Properties } from "../../../api/types";
+import { KNOWN, SECTIONS } from "./fields";
+
+/** What is typed into the form: a value for each field, and properties that have no field of their own. */
+export interface Draft {
+  values: Record<string, string | boolean>;
+  others: { key: string; value: string }[];
+}
+
+const FIELDS = SECTIONS.flatMap((section) => section.fields);
+/** What a property was called up to 3.0.4; the server keeps the spelling that is stored. */
+const OLDER: Record<string, string> = {
+  jobExecutorThreadPoolSizeProviderType: "jobExecutorServiceHandlerType",
+};
+const DEFAULTS: Record<string, boolean> = { misfire: true, monitorExecution: true };
+
+export function toDraft(properties: Properties): Draft {
+  const props = properties.props ?? {};
+  const values: Draft["values"] = {};
+  for (const { key, kind } of FIELDS) {
+    const stored = key.startsWith("props.")
+      ? props[key.slice("props.".length)]
+      : (properties[key as keyof Properties] ?? properties[OLDER[key] as keyof Properties]);
+    if (kind === "switch") values[key] = (stored ?? DEFAULTS[key] ?? false) === true;
+    else values[key] = stored === undefined || stored === null ? "" : String(stored);
+  }
+  const others = Object.entries(props)
+    .filter(([key]) => !KNOWN.has(`props.${key}`))
+    .map(([key, value]) => ({ key, value }));
+  return { values, others };
+}
+
+/** The whole configuration: what has no field is as it was. */
+export function toProperties(draft: Draft, base: Properties): Properties {
+  const properties: Record<string, unknown> = { ...base };
+  for (const key of Object.values(OLDER)) delete properties[key];
+  const props: Record<string, string> = {};
+  for (const { key, value } of draft.others) if (key.trim()) props[key.trim()] = value;
+  for (const { key, kind } of FIELDS) {
+    const value = draft.values[key] ?? "";
+    if (key.startsWith("props.")) {
+      if (value !== "") props[key.slice("props.".length)] = String(value);
+    } else if (kind === "switch") {
+      properties[key] = value === true;
+    } else if (value === "") {
+      delete properties[key];
+    } else {
+      properties[key] = kind === "number" ? Number(value) : value;
+    }
+  }
+  properties.props = props;
+  return properties;
+}
+
+/** Somebody else stored something meanwhile: what was typed here stays, the rest is theirs. */
+export function rebased(draft: Draft, before: Properties, theirs: Properties): Draft {
+  const old = toDraft(before);
+  const next = toDraft(theirs);
+  const values = { ...next.values };
+  for (const [key, value] of Object.entries(draft.values)) {
+    if (value !== old.values[key]) values[key] = value;
+  }
+  const isOurs = JSON.stringify(draft.others) !== JSON.stringify(old.others);
+  return { values, others: isOurs ? draft.others : next.others };
+}

@@ -1,0 +1,86 @@
+/** What a configuration's form has, part by part. A key below `props.` stands in the properties' own map. */
+export type Field =
+  | { key: string; kind: "text" | "number" | "area"; placeholder?: string }
+  | { key: string; kind: "switch" }
+  | { key: string; kind: "choice"; choices: string[] };
+
+export type SectionName = "schedule" | "shards" | "trouble" | "alerts" | "rest";
+
+export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] = [
+  {
+    name: "schedule",
+    column: 0,
+    fields: [
+      { key: "cron", kind: "text", placeholder: "0 0/5 * * * ?" },
+      { key: "timeZone", kind: "text", placeholder: "Asia/Shanghai" },
+      { key: "props.elasticjob.dst", kind: "choice", choices: ["default", "quartz"] },
+      { key: "props.elasticjob.catch.up", kind: "text", placeholder: "none" },
+    ],
+  },
+  {
+    name: "shards",
+    column: 1,
+    fields: [
+      { key: "shardingTotalCount", kind: "number" },
+      { key: "shardingItemParameters", kind: "text", placeholder: "0=Beijing,1=Shanghai" },
+      { key: "jobParameter", kind: "text" },
+      {
+        key: "jobShardingStrategyType",
+        kind: "choice",
+        choices: ["AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN", "SINGLE_SHARDING_BALANCE"],
+      },
+      { key: "props.elasticjob.strategy", kind: "choice", choices: ["STICKY", "WEIGHTED"] },
+      { key: "staticSharding", kind: "switch" },
+    ],
+  },
+  {
+    name: "trouble",
+    column: 0,
+    fields: [
+      { key: "failover", kind: "switch" },
+      { key: "misfire", kind: "switch" },
+      { key: "monitorExecution", kind: "switch" },
+      { key: "props.elasticjob.timeout", kind: "text", placeholder: "90s" },
+      { key: "props.elasticjob.retry.max.attempts", kind: "text", placeholder: "1" },
+      { key: "props.elasticjob.retry.backoff", kind: "text", placeholder: "1s..1m" },
+      {
+        key: "props.elasticjob.on.lease.loss",
+        kind: "choice",
+        choices: ["cancel", "finish-fenced", "continue"],
+      },
+    ],
+  },
+  {
+    name: "alerts",
+    column: 1,
+    fields: [
+      {
+        key: "jobErrorHandlerType",
+        kind: "choice",
+        choices: ["LOG", "IGNORE", "THROW", "EMAIL", "WECHAT", "DINGTALK"],
+      },
+      { key: "props.elasticjob.alert", kind: "choice", choices: ["WEBHOOK"] },
+    ],
+  },
+  {
+    name: "rest",
+    column: 1,
+    fields: [
+      { key: "description", kind: "area" },
+      { key: "label", kind: "text" },
+      { key: "disabled", kind: "switch" },
+      { key: "overwrite", kind: "switch" },
+      {
+        key: "jobExecutorThreadPoolSizeProviderType",
+        kind: "choice",
+        choices: ["CPU", "SINGLE_THREAD"],
+      },
+      { key: "reconcileIntervalMinutes", kind: "number" },
+      { key: "maxTimeDiffSeconds", kind: "number" },
+    ],
+  },
+];
+
+export const KNOWN = new Set(
+  SECTIONS.flatMap((section) => section.fields.map((field) => field.key)),
+);

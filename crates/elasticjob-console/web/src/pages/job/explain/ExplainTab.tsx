@@ -1,0 +1,96 @@
+import { Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+import { useExplain } from "../../../api/queries";
+import type { Finding, Instance, JobDetails } from "../../../api/types";
+import { useRegistry } from "../../../app/registry";
+import { useText } from "../../../i18n";
+import { Card } from "../../../parts/Card";
+import { Icon, type IconName } from "../../../parts/Icon";
+import { Prose } from "../../../parts/Prose";
+import { Failure, Loading } from "../../../parts/states";
+import classes from "./ExplainTab.module.css";
+
+/** Why it runs, or why not: what was looked at, the gravest first. */
+export function ExplainTab({ job }: { job: JobDetails }) {
+  const t = useText();
+  const registry = useRegistry();
+  const [shard, setShard] = useState<number | undefined>();
+  const [local, setLocal] = useState("");
+  const at = local ? new Date(local).toISOString() : undefined;
+  const explained = useExplain(registry, job.jobName, shard, at);
+  const findings = explained.data?.findings ?? [];
+  const gravest = findings.some((each) => each.weight === "blocks")
+    ? "blocks"
+    : findings.some((each) => each.weight === "matters")
+      ? "matters"
+      : "informs";
+  return (
+    <Stack gap="md">
+      <Group align="flex-end" gap="sm">
+        <NumberInput
+          label={t.explain.shard}
+          placeholder={t.explain.all}
+          min={0}
+          max={Math.max(0, (job.shardingTotalCount ?? 1) - 1)}
+          w={130}
+          value={shard ?? ""}
+          onChange={(value) => setShard(value === "" ? undefined : Number(value))}
+        />
+        <TextInput
+          type="datetime-local"
+          step={1}
+          label={t.explain.at}
+          value={local}
+          onChange={(event) => setLocal(event.currentTarget.value)}
+        />
+      </Group>
+      {explained.isPending && <Loading />}
+      {explained.isError && <Failure error={explained.error} />}
+      {explained.data && (
+        <Card title={t.explain.verdicts[gravest]} isFlush>
+          <ul className={classes.findings} aria-live="polite">
+            {(["blocks", "matters", "informs"] as const).flatMap((weight) =>
+              findings
+                .filter((each) => each.weight === weight)
+                .map((each, index) => (
+                  <Row key={`${weight}${index}`} finding={each} known={job.instanceList} />
+                )),
+            )}
+          </ul>
+        </Card>
+      )}
+    </Stack>
+  );
+}
+
+const ICONS: Record<Finding["weight"], IconName> = {
+  blocks: "block",
+  matters: "alert",
+  informs: "info",
+};
+
+function Row({ finding, known }: { finding: Finding; known: Instance[] }) {
+  const t = useText();
+  return (
+    <li className={classes.finding} data-weight={finding.weight}>
+      <span className={classes.icon}>
+        <Icon name={ICONS[finding.weight]} />
+      </span>
+      <div>
+        <Text size="xs" c="dimmed">
+          {t.explain.weights[finding.weight]} · {t.explain.topics[finding.topic] ?? finding.topic}
+          {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
+        </Text>
+        <Text size="sm" className="wrap">
+          <Prose text={finding.message} known={known} />
+        </Text>
+        {finding.hint && (
+          <Text size="sm" c="dimmed" className="wrap">
+            {finding.hint}
+          </Text>
+        )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,65 @@
+import { Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+
+import type { JobDetails } from "../../../api/types";
+import { useTo } from "../../../app/registry";
+import { useText } from "../../../i18n";
+import { InstanceName } from "../../../parts/InstanceName";
+import { When } from "../../../parts/When";
+import classes from "./Facts.module.css";
+
+/** What kind of job it is, and what is promised about it, in words. */
+export function Facts({ job }: { job: JobDetails }) {
+  const t = useText();
+  const to = useTo();
+  const properties = job.config.properties ?? {};
+  const props = properties.props ?? {};
+  const attempts = Number(props["elasticjob.retry.max.attempts"] ?? "1");
+  const facts: [string, ReactNode][] = [
+    [t.facts.runsWith, job.handler.class ?? job.handler.handler ?? t.handlers[job.handler.kind]],
+    [
+      t.facts.leader,
+      job.leader ? <InstanceName id={job.leader} known={job.instanceList} /> : t.facts.nobody,
+    ],
+    [
+      t.facts.servers,
+      job.servers.length === 0
+        ? "–"
+        : job.servers.map((server, index) => (
+            <span key={server.serverIp}>
+              {index > 0 && ", "}
+              <Link to={to("servers", server.serverIp)}>{server.serverIp}</Link>
+              {server.status === "DISABLED" && ` (${t.jobStatus.DISABLED})`}
+            </span>
+          )),
+    ],
+    [t.facts.ifNodeDies, properties.failover ? t.facts.takenOver : t.facts.nextFire],
+    [t.facts.ifLate, properties.misfire ? t.facts.oncemore : t.facts.skipped],
+    [t.facts.ifFails, attempts > 1 ? t.facts.attempts(attempts) : t.facts.noRetry],
+    [t.facts.timeout, props["elasticjob.timeout"] ?? t.facts.noTimeout],
+    [
+      t.facts.config,
+      <>
+        {t.facts.version(job.config.version)} · <When at={job.config.writtenAt} />
+      </>,
+    ],
+  ];
+  if (job.reshardingSince) {
+    facts.push([t.facts.resharding, <When at={job.reshardingSince} isRelative />]);
+  }
+  return (
+    <dl className={classes.facts}>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <Text component="dt" size="xs" c="dimmed">
+            {name}
+          </Text>
+          <Text component="dd" size="sm" m={0} className="wrap">
+            {value}
+          </Text>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,123 @@
+import { Group, Text, Tooltip } from "@mantine/core";
+
+import type { Instance, JobDetails, Shard } from "../../../api/types";
+import { useText } from "../../../i18n";
+import { Icon } from "../../../parts/Icon";
+import { InstanceName } from "../../../parts/InstanceName";
+import { Empty } from "../../../parts/states";
+import { laneOf, toneOf } from "./lanes";
+import classes from "./ShardMap.module.css";
+
+/** Who has which shard: a lane for each instance. When one dies, its shards are seen to move. */
+export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) {
+  const t = useText();
+  if (shards.length === 0 && job.instanceList.length === 0) {
+    return (
+      <Empty icon="instance" title={t.shards.nobody}>
+        {t.shards.nobodyAbout}
+      </Empty>
+    );
+  }
+  const online = new Set(job.instanceList.map((each) => each.instanceId));
+  const homeless = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
+  return (
+    <div className={classes.lanes}>
+      {homeless.length > 0 && (
+        <div className={classes.lane} data-homeless>
+          <div className={classes.who}>
+            <Text size="sm" fw={600} c="var(--bad)">
+              {t.shards.nowhere}
+            </Text>
+            <Text size="xs" c="dimmed">
+              {t.shards.nowhereAbout}
+            </Text>
+          </div>
+          <Chips shards={homeless} />
+        </div>
+      )}
+      {job.instanceList.map((instance) => (
+        <Lane
+          key={instance.instanceId}
+          instance={instance}
+          job={job}
+          shards={shards.filter((shard) => laneOf(shard) === instance.instanceId)}
+        />
+      ))}
+      <Legend />
+    </div>
+  );
+}
+
+function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; shards: Shard[] }) {
+  const t = useText();
+  return (
+    <div className={classes.lane} data-instance={instance.instanceId}>
+      <div className={classes.who}>
+        <Group gap={6} wrap="nowrap">
+          <Text size="sm" fw={600} component="div">
+            <InstanceName id={instance.instanceId} known={job.instanceList} />
+          </Text>
+          {job.leader === instance.instanceId && (
+            <Tooltip label={t.shards.leaderAbout}>
+              <span className={classes.leader}>
+                <Icon name="crown" size={13} />
+                {t.shards.leader}
+              </span>
+            </Tooltip>
+          )}
+        </Group>
+        <Text size="xs" c="dimmed">
+          {instance.serverIp}
+          {instance.language && ` · ${t.languages[instance.language]}`}
+        </Text>
+      </div>
+      {shards.length > 0 ? (
+        <Chips shards={shards} />
+      ) : (
+        <Text size="xs" c="dimmed">
+          {t.shards.noneHere}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function Chips({ shards }: { shards: Shard[] }) {
+  const t = useText();
+  return (
+    <div className={classes.chips}>
+      {shards.map((shard) => {
+        const says = t.shards.says(shard.item, t.shardStatus[shard.status], shard.parameter);
+        return (
+          <Tooltip key={shard.item} label={says}>
+            <span
+              className={classes.chip}
+              data-tone={toneOf(shard)}
+              data-shard={shard.item}
+              role="img"
+              aria-label={says}
+            >
+              {shard.item}
+            </span>
+          </Tooltip>
+        );
+      })}
+    </div>
+  );
+}
+
+function Legend() {
+  const t = useText();
+  return (
+    <Group gap="md" mt={4} aria-hidden="true">
+      {(["ok", "busy", "warn", "bad", "off"] as const).map((tone) => (
+        <Group gap={6} key={tone}>
+          <span className={classes.swatch} data-tone={tone} />
+          <Text size="xs" c="dimmed">
+            {t.shards.tones[tone]}
+          </Text>
+        </Group>
+      ))}
+    </Group>
+  );
+}

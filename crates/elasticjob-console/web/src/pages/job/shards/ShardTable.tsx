@@ -1,0 +1,190 @@
+import { ActionIcon, Group, Stack, Table, Text, Tooltip } from "@mantine/core";
+
+import type { JobDetails, Shard } from "../../../api/types";
+import { useText } from "../../../i18n";
+import { Allowed } from "../../../parts/Allowed";
+import { Badge } from "../../../parts/Badge";
+import { Icon } from "../../../parts/Icon";
+import { InstanceName } from "../../../parts/InstanceName";
+import { Scroll } from "../../../parts/Scroll";
+import { Empty } from "../../../parts/states";
+import { RunStateBadge, ShardStatusBadge } from "../../../parts/statuses";
+import { When } from "../../../parts/When";
+import { useJobActs } from "../acts";
+
+export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }) {
+  const t = useText();
+  const acts = useJobActs(job.jobName);
+  if (shards.length === 0)
+    return (
+      <Empty icon="info" title={t.shards.none}>
+        {t.shards.noneAbout}
+      </Empty>
+    );
+  return (
+    <Scroll label={t.shards.title}>
+      <Table miw={640}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t.shards.item}</Table.Th>
+            <Table.Th>{t.shards.status}</Table.Th>
+            <Table.Th>{t.shards.owner}</Table.Th>
+            <Table.Th>{t.shards.lastRun}</Table.Th>
+            <Table.Th w={90} ta="right">
+              {t.shards.actions}
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {shards.map((shard) => (
+            <Table.Tr key={shard.item} data-shard-row={shard.item}>
+              <Table.Td>
+                <Text span fw={600} className="numeric">
+                  {shard.item}
+                </Text>
+                {shard.parameter && (
+                  <Text span size="sm" c="dimmed" ml={6} className="wrap">
+                    {shard.parameter}
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td>
+                <Stack gap={2} align="flex-start">
+                  <ShardStatusBadge status={shard.status} />
+                  {shard.running?.since && (
+                    <Text size="xs" c="dimmed" component="div">
+                      {t.shards.since} <When at={shard.running.since} isRelative />
+                    </Text>
+                  )}
+                  <Signs shard={shard} />
+                </Stack>
+              </Table.Td>
+              <Table.Td>
+                {shard.instanceId ? (
+                  <Text size="sm" component="div">
+                    <InstanceName id={shard.instanceId} known={job.instanceList} />
+                  </Text>
+                ) : (
+                  <Text size="sm" c="dimmed">
+                    {t.shards.nowhere}
+                  </Text>
+                )}
+                {shard.instanceId && !shard.isOwnerOnline && (
+                  <Text size="xs" c="var(--bad)">
+                    {t.shards.ownerGone}
+                  </Text>
+                )}
+                {shard.failoverInstanceId && (
+                  <Text size="xs" c="var(--warn)" component="div">
+                    {t.shards.takenOver}{" "}
+                    <InstanceName id={shard.failoverInstanceId} known={job.instanceList} />
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td>
+                <LastRun shard={shard} />
+              </Table.Td>
+              <Table.Td>
+                <Group gap={4} justify="flex-end" wrap="nowrap">
+                  <Acts shard={shard} acts={acts} />
+                </Group>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Scroll>
+  );
+}
+
+function Signs({ shard }: { shard: Shard }) {
+  const t = useText();
+  return (
+    <>
+      {shard.waitsForFailover && <Badge tone="bad">{t.shards.waits}</Badge>}
+      {shard.misfire && <Badge tone="warn">{t.shards.misfire}</Badge>}
+      {shard.problem && (
+        <Text size="xs" c="var(--bad)">
+          {shard.problem}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function LastRun({ shard }: { shard: Shard }) {
+  const t = useText();
+  const run = shard.lastRun;
+  if (!run) {
+    return (
+      <Text size="sm" c="dimmed">
+        –
+      </Text>
+    );
+  }
+  return (
+    <Stack gap={2} align="flex-start">
+      <RunStateBadge state={run.state} />
+      <Text size="xs" c="dimmed" component="div">
+        {run.dueAt && (
+          <>
+            {t.shards.due} <When at={run.dueAt} />
+          </>
+        )}
+        {run.attempt > 1 && ` · ${t.shards.attempt(run.attempt)}`}
+      </Text>
+    </Stack>
+  );
+}
+
+function Acts({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobActs> }) {
+  const t = useText();
+  const { item } = shard;
+  const toggle = shard.disabled ? t.shards.enable(item) : t.shards.disable(item);
+  return (
+    <Allowed role="operator">
+      {(isRefused) => (
+        <Group gap={4} wrap="nowrap">
+          {shard.running && (
+            <Tooltip label={t.shards.cancel(item)}>
+              <ActionIcon
+                variant="subtle"
+                color="gray"
+                c="dimmed"
+                disabled={isRefused}
+                aria-label={t.shards.cancel(item)}
+                onClick={() => acts.cancel.mutate({ shards: [item] })}
+              >
+                <Icon name="stop" />
+              </ActionIcon>
+            </Tooltip>
+          )}
+          <Tooltip label={t.shards.trigger(item)}>
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              c="dimmed"
+              disabled={isRefused}
+              aria-label={t.shards.trigger(item)}
+              onClick={() => acts.trigger.mutate({ shards: [item] })}
+            >
+              <Icon name="play" />
+            </ActionIcon>
+          </Tooltip>
+          <Tooltip label={toggle}>
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              c="dimmed"
+              disabled={isRefused}
+              aria-label={toggle}
+              onClick={() => acts.shard.mutate({ item, enable: shard.disabled })}
+            >
+              <Icon name={shard.disabled ? "check" : "pause"} />
+            </ActionIcon>
+          </Tooltip>
+        </Group>
+      )}
+    </Allowed>
+  );
+}

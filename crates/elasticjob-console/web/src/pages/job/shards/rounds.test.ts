@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+
+import type { RunState, Shard } from "../../../api/types";
+import { MOST, noted } from "./rounds";
+
+const shard = (item: number, second: number, state: RunState, since: string): Shard =>
+  ({
+    item,
+    lastRun: {
+      runId: `settle/${second}`,
+      dueAt: new Date(second * 1_000).toISOString(),
+      attempt: 1,
+      instanceId: "a",
+      state,
+      since,
+    },
+  }) as Shard;
+
+test("a round is seen to begin and to end, shard by shard", () => {
+  const begun = noted([], [shard(0, 10, "RUNNING", "10.1"), shard(1, 10, "RUNNING", "10.2")]);
+  const half = noted(begun, [shard(0, 10, "DONE", "12"), shard(1, 10, "RUNNING", "10.2")]);
+
+  expect(half).toHaveLength(1);
+  expect(half[0]?.cells[0]).toMatchObject({ state: "DONE", startedAt: "10.1", endedAt: "12" });
+  expect(half[0]?.cells[1]).toMatchObject({ state: "RUNNING", endedAt: null });
+});
+
+test("a run whose end was not seen does not run for ever", () => {
+  const begun = noted([], [shard(0, 10, "RUNNING", "10.1")]);
+  const next = noted(begun, [shard(0, 20, "RUNNING", "20.1")]);
+
+  expect(next.map((round) => round.cells[0]?.state)).toEqual(["OVER", "RUNNING"]);
+});
+
+test("what says nothing new changes nothing", () => {
+  const rounds = noted([], [shard(0, 10, "DONE", "12")]);
+
+  expect(noted(rounds, [shard(0, 10, "DONE", "12")])).toBe(rounds);
+});
+
+test("rounds stand in the order they were due, and the oldest are forgotten", () => {
+  let rounds = noted([], [shard(0, 500, "DONE", "1")]);
+  for (let second = 1; second <= MOST; second += 1) {
+    rounds = noted(rounds, [shard(0, second, "DONE", "1")]);
+  }
+
+  expect(rounds).toHaveLength(MOST);
+  expect(rounds.at(-1)?.runId).toBe("settle/500");
+  expect(rounds[0]?.runId).toBe("settle/2");
+});

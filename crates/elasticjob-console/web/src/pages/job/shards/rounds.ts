@@ -1,0 +1,80 @@
+import { useEffect, useState } from "react";
+
+import type { RunState, Shard } from "../../../api/types";
+
+export interface Cell {
+  /** `OVER`: the next one had begun before it was seen how this one ended. */
+  state: RunState | "OVER";
+  attempt: number;
+  instanceId: string | null;
+  /** When it was first seen to run, by the registry's clock. */
+  startedAt: string | null;
+  /** When it came to an end. */
+  endedAt: string | null;
+}
+
+export interface Round {
+  runId: string;
+  /** None if somebody asked for it. */
+  dueAt: string | null;
+  /** When it was first heard of: what rounds are ordered by. */
+  since: string;
+  cells: Record<number, Cell>;
+}
+
+/** How many rounds are kept. */
+export const MOST = 40;
+
+/** What has been seen, and what each shard says of its newest run. */
+export function noted(rounds: Round[], shards: Shard[]): Round[] {
+  let next = rounds;
+  for (const shard of shards) {
+    const run = shard.lastRun;
+    if (!run?.runId || run.state === "FRESH") continue;
+    const before = next.find((round) => round.runId === run.runId);
+    const cell = before?.cells[shard.item];
+    if (cell?.state === run.state && cell.attempt === run.attempt) continue;
+    const isOver = run.state !== "RUNNING";
+    const changed: Cell = {
+      state: run.state,
+      attempt: run.attempt,
+      instanceId: run.instanceId,
+      startedAt: isOver ? (cell?.startedAt ?? null) : run.since,
+      endedAt: isOver ? run.since : null,
+    };
+    const round: Round = before
+      ? { ...before, cells: { ...before.cells, [shard.item]: changed } }
+      : {
+          runId: run.runId,
+          // A shard keeps its last due time through rounds that somebody asked for.
+          dueAt: run.runId.includes("/") ? run.dueAt : null,
+          since: run.since ?? run.dueAt ?? "",
+          cells: { [shard.item]: changed },
+        };
+    next = [...next.filter((each) => each.runId !== run.runId).map(ended(shard.item)), round];
+  }
+  if (next === rounds) return rounds;
+  return next.sort((a, b) => at(a) - at(b)).slice(-MOST);
+}
+
+/** A shard does one thing at a time: what it did before is over. */
+const ended = (item: number) => (round: Round) => {
+  const cell = round.cells[item];
+  if (cell?.state !== "RUNNING") return round;
+  return { ...round, cells: { ...round.cells, [item]: { ...cell, state: "OVER" as const } } };
+};
+
+const at = (round: Round) => Date.parse(round.dueAt ?? round.since) || 0;
+
+const kept = new Map<string, Round[]>();
+
+/** The rounds that this page has seen; they are kept while one looks at something else. */
+export function useRounds(key: string, shards: Shard[]): Round[] {
+  const [rounds, setRounds] = useState<Round[]>(() => kept.get(key) ?? []);
+  useEffect(() => {
+    const next = noted(kept.get(key) ?? [], shards);
+    kept.set(key, next);
+    setRounds(next);
+  }, [key, shards]);
+  return rounds;
+}

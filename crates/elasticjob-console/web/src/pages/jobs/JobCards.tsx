@@ -1,0 +1,59 @@
+import { Box, Checkbox, Group, Text } from "@mantine/core";
+import { Link } from "react-router";
+
+import { useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import { JobStatusBadge } from "../../parts/statuses";
+import { JobMenu } from "./JobMenu";
+import { toggled, type ListProps } from "./list";
+import { NextFire } from "./NextFire";
+import { RowSigns } from "./RowSigns";
+
+/** The list where there is no room for a table. */
+export function JobCards({ rows, selected, onSelect }: ListProps) {
+  const t = useText();
+  const to = useTo();
+  return (
+    <Box component="ul" m={0} p={0} style={{ listStyle: "none" }} aria-label={t.nav.jobs}>
+      {rows.map((row) => (
+        <Box
+          component="li"
+          key={row.jobName}
+          px="sm"
+          py="xs"
+          style={{ borderTop: "1px solid var(--line)" }}
+          data-job={row.jobName}
+        >
+          <Group wrap="nowrap" align="flex-start" gap="sm">
+            <Checkbox
+              mt={3}
+              size="xs"
+              aria-label={t.jobs.select(row.jobName)}
+              checked={selected.has(row.jobName)}
+              onChange={() => onSelect(toggled(selected, row.jobName))}
+            />
+            <Box flex={1} miw={0}>
+              <Link className="name wrap" to={to("jobs", row.jobName)}>
+                {row.jobName}
+              </Link>
+              <Text size="xs" c={row.problem ? "var(--bad)" : "dimmed"} lineClamp={1}>
+                {row.problem ?? row.description}
+              </Text>
+              <Group gap={6} mt={4}>
+                <JobStatusBadge status={row.status} />
+                <RowSigns row={row} />
+              </Group>
+              <Group gap="md" mt={4}>
+                <NextFire row={row} />
+                <Text size="xs" c="dimmed" className="numeric">
+                  {t.jobs.shardsOn(row.shardingTotalCount ?? 0, row.instanceCount)}
+                </Text>
+              </Group>
+            </Box>
+            <JobMenu row={row} />
+          </Group>
+        </Box>
+      ))}
+    </Box>
+  );
+}

@@ -1,0 +1,73 @@
+import { ActionIcon, Code, Popover, Stack, Table, Text, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useState } from "react";
+
+import type { Problem } from "../../api/problem";
+import { useText } from "../../i18n";
+import { Icon } from "../../parts/Icon";
+
+/** The search, and what can be said in it. */
+export function JobsSearch({
+  value,
+  problem,
+  onChange,
+}: {
+  value: string;
+  problem: Problem | null;
+  onChange: (search: string) => void;
+}) {
+  const t = useText();
+  const [text, setText] = useState(value);
+  const later = useDebouncedCallback(onChange, 200);
+  useEffect(() => setText(value), [value]);
+  return (
+    <TextInput
+      data-search
+      type="search"
+      p="sm"
+      pb={0}
+      aria-label={t.jobs.search}
+      placeholder={t.jobs.searchPlaceholder}
+      value={text}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        later(event.currentTarget.value.trim());
+      }}
+      error={problem && `${problem.detail}${problem.hint ? ` – ${problem.hint}` : ""}`}
+      leftSection={<Icon name="search" />}
+      rightSection={<SearchHelp />}
+    />
+  );
+}
+
+function SearchHelp() {
+  const t = useText();
+  return (
+    <Popover position="bottom-end" width={400} shadow="md" withinPortal trapFocus returnFocus>
+      <Popover.Target>
+        <ActionIcon variant="subtle" color="gray" c="dimmed" aria-label={t.jobs.searchHelp}>
+          <Icon name="help" />
+        </ActionIcon>
+      </Popover.Target>
+      <Popover.Dropdown maw="92vw" aria-label={t.jobs.searchHelp}>
+        <Stack gap="xs">
+          <Text size="sm">{t.jobs.searchAbout}</Text>
+          <Table withRowBorders={false} verticalSpacing={3}>
+            <Table.Tbody>
+              {t.jobs.searchTerms.map(([term, about]) => (
+                <Table.Tr key={term}>
+                  <Table.Td>
+                    <Code>{term}</Code>
+                  </Table.Td>
+                  <Table.Td>
+                    <Text size="xs">{about}</Text>
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Stack>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}

@@ -1,0 +1,58 @@
+import { Stack, Text } from "@mantine/core";
+
+import type { JobRow } from "../../api/types";
+import { useLocale, useText } from "../../i18n";
+import { brief, viewerZone, zoneName } from "../../parts/time";
+import { useNow } from "../../parts/now";
+import { When } from "../../parts/When";
+
+/** When it is due: how far away, by the viewer's clock, and by the job's own where that differs. */
+export function NextFire({ row }: { row: JobRow }) {
+  const t = useText();
+  const locale = useLocale();
+  const now = useNow();
+  if (!row.cron) {
+    return (
+      <Text size="xs" c="dimmed">
+        {t.jobs.oneOff}
+      </Text>
+    );
+  }
+  if (!row.nextFireTime) {
+    return (
+      <Stack gap={0}>
+        <Text size="sm" c="dimmed">
+          –
+        </Text>
+        <Text size="xs" c="dimmed" className="mono">
+          {row.cron}
+        </Text>
+      </Stack>
+    );
+  }
+  const own = zoneName(row.timeZone);
+  const isElsewhere = own !== undefined && own !== viewerZone();
+  return (
+    <Stack gap={0}>
+      <Text size="sm" component="div">
+        <When at={row.nextFireTime} zone={row.timeZone} />{" "}
+        <Text span size="xs" c="dimmed">
+          {new Date(row.nextFireTime).getTime() <= now ? (
+            t.jobs.dueNow
+          ) : (
+            <When at={row.nextFireTime} zone={row.timeZone} isRelative />
+          )}
+        </Text>
+      </Text>
+      <Text size="xs" c="dimmed" component="div">
+        <span className="mono">{row.cron}</span>
+        {isElsewhere && (
+          <span>
+            {" "}
+            · {brief(row.nextFireTime, locale, now, own)} {row.timeZone}
+          </span>
+        )}
+      </Text>
+    </Stack>
+  );
+}

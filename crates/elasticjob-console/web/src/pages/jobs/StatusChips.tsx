@@ -1,0 +1,44 @@
+import { Group, UnstyledButton } from "@mantine/core";
+
+import type { JobStatus } from "../../api/types";
+import { useText } from "../../i18n";
+import { JOB_TONES } from "../../parts/statuses";
+import classes from "./StatusChips.module.css";
+
+const ORDER: JobStatus[] = ["OK", "SHARDING_FLAG", "DISABLED", "CRASHED"];
+
+/** How many jobs stand how; pressing one shows only those. */
+export function StatusChips({
+  counts,
+  chosen,
+  onChange,
+}: {
+  counts: Record<JobStatus, number> | undefined;
+  chosen: string;
+  onChange: (status: string) => void;
+}) {
+  const t = useText();
+  const wanted = new Set(chosen.split(",").filter(Boolean));
+  const toggle = (status: JobStatus) => {
+    const next = new Set(wanted);
+    if (!next.delete(status)) next.add(status);
+    onChange([...next].join(","));
+  };
+  return (
+    <Group gap={6} p="sm" role="group" aria-label={t.jobs.byStatus}>
+      {ORDER.map((status) => (
+        <UnstyledButton
+          key={status}
+          className={classes.chip}
+          data-tone={JOB_TONES[status]}
+          aria-pressed={wanted.has(status)}
+          onClick={() => toggle(status)}
+        >
+          <span className={classes.dot} aria-hidden="true" />
+          {t.jobStatus[status]}
+          <span className={classes.count}>{counts?.[status] ?? "–"}</span>
+        </UnstyledButton>
+      ))}
+    </Group>
+  );
+}

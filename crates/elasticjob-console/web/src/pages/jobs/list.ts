@@ -1,0 +1,17 @@
+import type { JobRow } from "../../api/types";
+import type { Asked } from "./asked";
+
+/** What both forms of the list are given. */
+export interface ListProps {
+  rows: JobRow[];
+  asked: Asked;
+  onChange: (change: Partial<Asked>) => void;
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+}
+
+export function toggled(selected: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  const next = new Set(selected);
+  if (!next.delete(name)) next.add(name);
+  return next;
+}

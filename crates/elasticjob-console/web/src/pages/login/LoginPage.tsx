@@ -1,0 +1,122 @@
+import {
+  Alert,
+  Button,
+  Center,
+  Group,
+  PasswordInput,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from "@mantine/core";
+import { useEffect, useState, type FormEvent } from "react";
+
+import { ask } from "../../api/client";
+import { asProblem, type Problem } from "../../api/problem";
+import type { Session } from "../../api/types";
+import { LanguageSwitch } from "../../app/LanguageSwitch";
+import { SchemeSwitch } from "../../app/SchemeSwitch";
+import { useDoor } from "../../app/session";
+import { useText } from "../../i18n";
+import { Icon } from "../../parts/Icon";
+import { ProblemText } from "../../parts/ProblemText";
+
+/** The door. The URL stays, so whoever followed a link arrives there. */
+export function LoginPage() {
+  const t = useText();
+  const { state, enter, look } = useDoor();
+  const [username, setUsername] = useState("");
+  const [password, setPassword] = useState("");
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [isBusy, setBusy] = useState(false);
+
+  useEffect(() => {
+    document.title = `${t.login.title} · ElasticJob`;
+  }, [t]);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(null);
+    try {
+      enter(await ask<Session>("POST", "/login", { username, password }));
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Center component="main" mih="100vh" p="md">
+      <Stack w="100%" maw={360} gap="md">
+        <Group justify="space-between">
+          <Group gap="sm">
+            <img src="/icon.svg" width={32} height={32} alt="" />
+            <Title order={1} size="h3">
+              ElasticJob
+            </Title>
+          </Group>
+          <Group gap={4}>
+            <LanguageSwitch />
+            <SchemeSwitch />
+          </Group>
+        </Group>
+        <form className="card" onSubmit={(event) => void submit(event)} aria-label={t.login.title}>
+          <Stack p="lg" gap="md">
+            {state.is === "out" && state.wasIn && !problem && (
+              <Alert color="yellow" variant="light" icon={<Icon name="clock" />}>
+                {t.login.over}
+              </Alert>
+            )}
+            {state.is === "out" && state.isUnreachable && !problem && (
+              <Alert color="red" variant="light" icon={<Icon name="alert" />}>
+                <Text size="sm">{t.problems.offline}</Text>
+                <Button mt="xs" size="compact-sm" variant="default" onClick={() => void look()}>
+                  {t.tryAgain}
+                </Button>
+              </Alert>
+            )}
+            <TextInput
+              label={t.login.username}
+              autoComplete="username"
+              autoFocus
+              required
+              withAsterisk={false}
+              value={username}
+              onChange={(event) => setUsername(event.currentTarget.value)}
+            />
+            <PasswordInput
+              label={t.login.password}
+              autoComplete="current-password"
+              required
+              withAsterisk={false}
+              value={password}
+              onChange={(event) => setPassword(event.currentTarget.value)}
+              visibilityToggleButtonProps={{ "aria-label": t.login.show }}
+            />
+            {problem && (
+              <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />}>
+                <Text size="sm" fw={600}>
+                  {problem.code === "notAuthenticated"
+                    ? t.login.wrong
+                    : problem.code === "tooManyRequests"
+                      ? t.login.wait(problem.retryAfter ?? 1)
+                      : (t.problems[problem.code] ?? t.problems.internal)}
+                </Text>
+                {problem.code !== "notAuthenticated" && <ProblemText problem={problem} />}
+              </Alert>
+            )}
+            <Button type="submit" loading={isBusy} fullWidth>
+              {t.login.button}
+            </Button>
+          </Stack>
+        </form>
+        {location.hostname === "127.0.0.1" || location.hostname === "localhost" ? (
+          <Text size="xs" c="dimmed" ta="center">
+            {t.login.devHint}
+          </Text>
+        ) : null}
+      </Stack>
+    </Center>
+  );
+}

@@ -1,0 +1,72 @@
+import { Anchor, Box, Button, Group, Text } from "@mantine/core";
+import { useState } from "react";
+import { Link } from "react-router";
+
+import type { Incident } from "../../api/types";
+import { useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import { Badge, type Tone } from "../../parts/Badge";
+import { Empty } from "../../parts/states";
+
+const TONES: Record<Incident["kind"], Tone> = {
+  unreadable: "bad",
+  crashed: "bad",
+  waitingForFailover: "bad",
+  shardingFlag: "warn",
+  misfired: "warn",
+};
+
+/** How many are shown before somebody asks for all. */
+const FIRST = 8;
+
+/** What somebody should look at; from each a way to why. */
+export function Incidents({ incidents }: { incidents: Incident[] }) {
+  const t = useText();
+  const to = useTo();
+  const [shown, setShown] = useState(FIRST);
+  if (incidents.length === 0) {
+    return (
+      <Empty icon="check" title={t.overview.calm}>
+        {t.overview.calmAbout}
+      </Empty>
+    );
+  }
+  return (
+    <Box component="ul" m={0} p={0} style={{ listStyle: "none" }}>
+      {incidents.slice(0, shown).map((incident) => (
+        <Box
+          component="li"
+          key={`${incident.jobName} ${incident.kind}`}
+          px="md"
+          py="xs"
+          style={{ borderTop: "1px solid var(--line)" }}
+        >
+          <Group gap="sm">
+            <Badge tone={TONES[incident.kind]}>{t.overview.kinds[incident.kind]}</Badge>
+            <Link className="name" to={to("jobs", incident.jobName)}>
+              {incident.jobName}
+            </Link>
+            <Anchor
+              component={Link}
+              size="sm"
+              ml="auto"
+              to={to("jobs", incident.jobName, "explain")}
+            >
+              {t.overview.why}
+            </Anchor>
+          </Group>
+          <Text size="sm" c="dimmed" mt={2} className="wrap">
+            {incident.message}
+          </Text>
+        </Box>
+      ))}
+      {incidents.length > shown && (
+        <Box component="li" p="xs" ta="center" style={{ borderTop: "1px solid var(--line)" }}>
+          <Button variant="subtle" size="compact-sm" onClick={() => setShown(incidents.length)}>
+            {t.overview.more(incidents.length - shown)}
+          </Button>
+        </Box>
+      )}
+    </Box>
+  );
+}

@@ -1,0 +1,24 @@
+import { Tooltip } from "@mantine/core";
+import type { ReactElement } from "react";
+
+import type { Role } from "../api/types";
+import { useMay } from "../app/registry";
+import { useText } from "../i18n";
+
+/** A button for those who may; the others see that it is there, and what it takes. */
+export function Allowed({
+  role,
+  children,
+}: {
+  role: Role;
+  children: (isRefused: boolean) => ReactElement;
+}) {
+  const t = useText();
+  const may = useMay(role);
+  if (may) return children(false);
+  return (
+    <Tooltip label={t.needsRole(t.roles[role])}>
+      <span>{children(true)}</span>
+    </Tooltip>
+  );
+}

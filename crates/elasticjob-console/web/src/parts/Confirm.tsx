@@ -1,0 +1,80 @@
+import { Alert, Button, Group, List, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { useState, type ReactNode } from "react";
+
+import { useText } from "../i18n";
+
+interface Props {
+  title: string;
+  /** What will happen, a sentence each. */
+  happens: string[];
+  /** What cannot be undone. */
+  warning?: string;
+  button: string;
+  /** What has to be typed first, for what cannot be undone. */
+  typed?: string;
+  isBusy: boolean;
+  isDangerous?: boolean;
+  children?: ReactNode;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** Asks before something is done, and names what that is. */
+export function Confirm(props: Props) {
+  const { title, happens, warning, button, typed, isBusy, isDangerous = true, children } = props;
+  const t = useText();
+  const [text, setText] = useState("");
+  return (
+    <Modal
+      opened
+      onClose={props.onClose}
+      title={title}
+      closeButtonProps={{ "aria-label": t.close }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          props.onConfirm();
+        }}
+      >
+        <Stack gap="sm">
+          <Text size="sm">{t.thisHappens}</Text>
+          <List size="sm" spacing={4}>
+            {happens.map((sentence) => (
+              <List.Item key={sentence}>{sentence}</List.Item>
+            ))}
+          </List>
+          {warning && (
+            <Alert color="red" variant="light">
+              {warning}
+            </Alert>
+          )}
+          {children}
+          {typed && (
+            <TextInput
+              label={t.typeToConfirm(typed)}
+              value={text}
+              onChange={(event) => setText(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={props.onClose}>
+              {t.cancel}
+            </Button>
+            <Button
+              type="submit"
+              color={isDangerous ? "red" : undefined}
+              loading={isBusy}
+              disabled={typed !== undefined && text !== typed}
+              data-autofocus={typed === undefined || undefined}
+            >
+              {button}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

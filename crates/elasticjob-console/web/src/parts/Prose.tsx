@@ -1,0 +1,34 @@
+import { Fragment } from "react";
+
+import type { Instance } from "../api/types";
+import { InstanceName } from "./InstanceName";
+import { When } from "./When";
+
+const INSTANT = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/;
+const INSTANCE = /[^\s,;()]+@-@[^\s,;:()]+/;
+const THINGS = new RegExp(`(${INSTANT.source}|${INSTANCE.source})`);
+
+/** A sentence of the server's; instants in it stand by the reader's clock, instances by their names. */
+export function Prose({ text, known }: { text: string; known?: Instance[] }) {
+  return pieces(text).map((piece, index) => (
+    <Fragment key={index}>
+      {piece.kind === "instant" ? (
+        <When at={piece.text} />
+      ) : piece.kind === "instance" ? (
+        <InstanceName id={piece.text} known={known} />
+      ) : (
+        piece.text
+      )}
+    </Fragment>
+  ));
+}
+
+export function pieces(text: string): { kind: "text" | "instant" | "instance"; text: string }[] {
+  return text
+    .split(THINGS)
+    .filter((piece) => piece !== "")
+    .map((piece) => ({
+      kind: piece.includes("@-@") ? "instance" : INSTANT.test(piece) ? "instant" : "text",
+      text: piece,
+    }));
+}

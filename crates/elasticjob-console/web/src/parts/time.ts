@@ -1,0 +1,79 @@
+/** How far away, in the unit that says most: “in 5 seconds”, “3 hours ago”. */
+export function relative(at: number, now: number, locale: string): string {
+  const seconds = Math.round((at - now) / 1_000);
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
+  const size = Math.abs(seconds);
+  if (size < 60) return format.format(seconds, "second");
+  if (size < 3_600) return format.format(Math.trunc(seconds / 60), "minute");
+  if (size < 86_400) return format.format(Math.trunc(seconds / 3_600), "hour");
+  return format.format(Math.trunc(seconds / 86_400), "day");
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(locale: string, zone: string | undefined, isLong: boolean) {
+  const key = `${locale} ${zone} ${isLong}`;
+  let format = formats.get(key);
+  if (!format) {
+    format = new Intl.DateTimeFormat(locale, {
+      timeZone: zone,
+      year: isLong ? "numeric" : undefined,
+      month: isLong ? "2-digit" : undefined,
+      day: isLong ? "2-digit" : undefined,
+      hour: "2-digit",
+      minute: "2-digit",
+      second: "2-digit",
+      hourCycle: "h23",
+    });
+    formats.set(key, format);
+  }
+  return format;
+}
+
+/** `GMT+8:00`, as the ancestor writes zones, in the words browsers know. */
+export function zoneName(zone: string | null | undefined): string | undefined {
+  if (!zone) return undefined;
+  const name = offsetName(zone) ?? zone;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return name;
+  } catch {
+    return undefined;
+  }
+}
+
+function offsetName(zone: string): string | undefined {
+  const [, sign, hours, minutes = "00"] = /^GMT([+-])(\d{1,2}):?(\d{2})?$/.exec(zone) ?? [];
+  if (!sign || !hours) return undefined;
+  // Whole hours have names that every browser knows; their signs are the other way round.
+  if (minutes === "00") return `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
+  return `${sign}${hours.padStart(2, "0")}:${minutes}`;
+}
+
+export function clock(at: string | number, locale: string, zone?: string): string {
+  return formatOf(locale, zone, false).format(new Date(at));
+}
+
+export function stamp(at: string | number, locale: string, zone?: string): string {
+  return formatOf(locale, zone, true).format(new Date(at));
+}
+
+/** Today the clock alone, otherwise with its day. */
+export function brief(at: string | number, locale: string, now: number, zone?: string): string {
+  const day = (when: string | number) =>
+    new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(new Date(when));
+  return day(at) === day(now) ? clock(at, locale, zone) : stamp(at, locale, zone);
+}
+
+export const viewerZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** A duration as people say it: 350 ms, 4.2 s, 3 min 20 s. */
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  if (milliseconds < 10_000) return `${(milliseconds / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

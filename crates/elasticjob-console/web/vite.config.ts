@@ -1,0 +1,31 @@
+/// <reference types="vitest/config" />
+import react from "@vitejs/plugin-react";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { defineConfig, type Plugin } from "vite";
+
+// `npm run dev` serves the pages from source; the API is that of a console that runs (CONSOLE=http://127.0.0.1:8899).
+const api = process.env.CONSOLE ?? "http://127.0.0.1:8899";
+
+/** What is large is packed here, once, and not by the console for everybody who asks. */
+const packed: Plugin = {
+  name: "packed",
+  apply: "build",
+  closeBundle() {
+    const folder = join(import.meta.dirname, "dist/assets");
+    for (const name of readdirSync(folder).filter((each) => /\.(js|css)$/.test(each))) {
+      writeFileSync(
+        join(folder, `${name}.gz`),
+        gzipSync(readFileSync(join(folder, name)), { level: 9 }),
+      );
+    }
+  },
+};
+
+export default defineConfig({
+  plugins: [react(), packed],
+  build: { target: "es2022", sourcemap: false, assetsInlineLimit: 0, chunkSizeWarningLimit: 900 },
+  server: { proxy: { "/api": { target: api, changeOrigin: true } } },
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
+});

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Builds what `make test-java` lets Rust meet: a JVM with the real ElasticJob in it (interop/), into target/interop. Installs Maven and a JDK with
+# apt where they are missing. Ends with 75 when Maven is out of reach, so that whoever calls can tell that from a mistake.
+set -eu
+cd "$(dirname "$0")/.."
+output=$(mkdir -p "${CARGO_TARGET_DIR:-target}/interop" && cd "${CARGO_TARGET_DIR:-target}/interop" && pwd)
+
+# Nothing to do when nothing has changed since the last time.
+sum=$(find interop -type f | LC_ALL=C sort | xargs cat | cksum)
+[ "$(cat "$output/built" 2>/dev/null)" != "$sum" ] || exit 0
+rm -f "$output/built"
+
+unreachable() { # <what>
+    line='######################################################################'
+    {
+        echo "$line"
+        echo "#  NOT RUN: mixed clusters with the real ElasticJob."
+        echo "#  $1"
+        echo "$line"
+    } >&2
+    exit 75
+}
+
+if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
+    { [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; } ||
+        unreachable "Maven or a JDK is missing: sudo apt-get install maven default-jdk-headless"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends maven default-jdk-headless; } ||
+        unreachable "Maven and a JDK could not be installed with apt-get."
+fi
+
+log=$output/maven.log
+if ! mvn -B -q -U -f interop/pom.xml "-Doutput=$output" compile >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    # Maven has no exit codes for this: what it says when it cannot get something.
+    grep -q 'COMPILATION ERROR' "$log" && exit 1
+    unreachable "Maven could not get ElasticJob; what it says is above and in $log."
+fi
+echo "$sum" >"$output/built"
