@@ -82,7 +82,9 @@ impl Dev {
 
         let registry = registry::connect(&url.parse()?).await?;
         let mut tasks = Tasks::new();
-        let console = listen(self.console, &url, history.as_deref(), kept).await?;
+        let console =
+            listen(self.console, &url, self.history.as_ref().map(|(_, url)| url.as_str()), kept)
+                .await?;
         say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
         tasks.spawn(console.serve());
         Commentary::new(registry.clone()).start(&mut tasks).await?;
