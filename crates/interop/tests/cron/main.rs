@@ -119,7 +119,7 @@ fn random_expressions_are_due_as_in(version: &str) {
     let answers: Vec<Value> = cases.chunks(2_000).flat_map(|cases| ask(version, cases)).collect();
 
     let of = |what: &str| answers.iter().filter(|answer| answer["quartz"] == what).count();
-    println!(
+    eprintln!(
         "Quartz {version}: {} expressions, {} refused, {} it throws and {} it hangs on",
         cases.len(),
         of("invalid"),
