@@ -100,9 +100,9 @@ async fn runs_are_listed_and_shown_to_people_and_to_programs() {
 
     assert_eq!(
         book.ask(&["list"]).stdout,
-        "RUN                   JOB     STATE   STARTED               TOOK  LATE  SHARDS  FAILURE\n\
-         settle/1774785660000  settle  failed  2026-03-29T12:01:00Z  40ms  3ms   1/2     no such order\n\
-         settle/1774785600000  settle  done    2026-03-29T12:00:00Z  40ms  3ms   2/2     -\n"
+        "RUN                   JOB     STATE   STARTED               TOOK  LATE  SHARDS  ATTEMPTS  FAILURE\n\
+         settle/1774785660000  settle  failed  2026-03-29T12:01:00Z  40ms  3ms   1/2     2         no such order\n\
+         settle/1774785600000  settle  done    2026-03-29T12:00:00Z  40ms  3ms   2/2     2         -\n"
     );
     let runs = book.data(&["list", "--state", "failed", "--job", "settle"]);
     assert_eq!(runs.as_array().unwrap().len(), 1);

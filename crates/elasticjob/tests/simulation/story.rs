@@ -4,7 +4,7 @@
 //! crash, freeze, be cut off, be slow, hear late, lose answers, and have wrong clocks, while people configure, disable, trigger and shut
 //! down. Then faults end, and everybody has some time. The same seed is the same story.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use elasticjob::coordination::flaw::Flaws;
 
@@ -57,7 +57,7 @@ pub(super) fn simulate(seed: u64, flaws: Flaws) -> Story {
         .start_paused(true)
         .build()
         .expect("a runtime without input and output");
-    runtime.block_on(async {
+    let book = runtime.block_on(async {
         let mut world = World::new(seed, flaws).await;
         world.run().await;
         if world.book.lock().violations.is_empty() {
@@ -66,13 +66,17 @@ pub(super) fn simulate(seed: u64, flaws: Flaws) -> Story {
         if world.book.lock().violations.is_empty() {
             world.close().await;
         }
-        let book = world.book.lock();
-        Story {
-            seed,
-            violations: book.violations.clone(),
-            executions: book.executions.len(),
-            requests: book.requests,
-            timeline: book.timeline.clone(),
-        }
-    })
+        Arc::clone(&world.book)
+    });
+    // Whoever still runs ends here, and may note that.
+    drop(runtime);
+    let mut book = book.lock();
+    // Taken out: who ran something holds the book, which would hold them for ever.
+    Story {
+        seed,
+        violations: std::mem::take(&mut book.violations),
+        executions: std::mem::take(&mut book.executions).len(),
+        requests: book.requests,
+        timeline: std::mem::take(&mut book.timeline),
+    }
 }
