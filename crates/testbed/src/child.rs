@@ -57,6 +57,8 @@ pub(crate) struct Child {
 impl Child {
     /// Starts `command`, which lives in `folder` and writes what it has to say to `log` there.
     pub(crate) fn start(command: &[OsString], folder: &Path) -> Self {
+        // What an earlier one said must not be taken for a word of this one.
+        let _ = fs::remove_file(folder.join("log"));
         let mut keeper = Command::new("/bin/sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(folder)
