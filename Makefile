@@ -21,14 +21,15 @@ help: ## list the targets
 run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
 	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
 
-# The console's pages. `npm ci` only when what they are made with has changed.
+# The console's pages. What they are made with is installed only when it has changed: as locked, and without `npm ci`, which refuses a lock that does
+# not list what only other platforms need.
 WEB = crates/elasticjob-console/web
 MADE_OF = $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/index.html $(WEB)/vite.config.ts $(WEB)/tsconfig.json
 
 web: $(WEB)/dist/index.html ## build the console's pages (Node 20 or newer); the binary embeds them
 
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
-	cd $(WEB) && npm ci --no-audit --no-fund
+	cd $(WEB) && npm install --no-save --no-audit --no-fund
 	@touch $@
 
 $(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
