@@ -11,6 +11,7 @@ use tokio::{
 mod files;
 mod fires;
 mod history;
+mod java;
 mod jobs;
 mod machine;
 mod process;
@@ -41,6 +42,8 @@ enum Benchmark {
     Fires,
     /// shard-events per second into each database
     History,
+    /// ours beside the real ElasticJob: `make bench-java`
+    Java(java::Options),
 }
 
 #[tokio::main]
@@ -86,6 +89,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Worker => worker::run(),
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
+        Benchmark::Java(options) => java::run(options).await,
     }
 }
 

@@ -1,0 +1,112 @@
+//! What is shown while it runs, and the page that is written in the end.
+
+use std::fmt::Write as _;
+
+use super::worker::Side;
+use crate::say;
+
+/// The page as far as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    text: String,
+    bars: Vec<Bar>,
+}
+
+/// What was aimed at.
+#[derive(Debug)]
+struct Bar {
+    what: String,
+    is_met: bool,
+    measured: String,
+}
+
+impl Page {
+    /// Something that stands by itself: a heading, a paragraph, the head of a table.
+    pub(super) fn block(&mut self, text: &str) {
+        self.line(&format!("\n{text}"));
+    }
+
+    /// A table begins. The first columns are words or what was asked for.
+    pub(super) fn table(&mut self, columns: &[&str]) {
+        self.block(&format!("| {} |", columns.join(" | ")));
+        self.line(&format!("|{}", "---|".repeat(columns.len())));
+    }
+
+    pub(super) fn row(&mut self, cells: &[String]) {
+        self.line(&format!("| {} |", cells.join(" | ")));
+    }
+
+    /// Notes what was aimed at and what came of it.
+    pub(super) fn bar(&mut self, what: &str, measured: &str, is_met: bool) {
+        self.bars.push(Bar {
+            what: what.to_owned(),
+            is_met,
+            measured: measured.to_owned(),
+        });
+    }
+
+    /// The page, with all that was aimed at, and whether everything was reached.
+    pub(super) fn end(mut self) -> (String, bool) {
+        self.block("## What was aimed at");
+        self.table(&["", "aimed at", "measured"]);
+        for Bar { what, is_met, measured } in std::mem::take(&mut self.bars) {
+            let word = if is_met { "met" } else { "**missed**" };
+            self.row(&[word.into(), what, measured]);
+        }
+        let is_met = !self.text.contains("**missed**");
+        (self.text, is_met)
+    }
+
+    fn line(&mut self, line: &str) {
+        say(line);
+        // A string takes everything.
+        let _ = writeln!(self.text, "{line}");
+    }
+}
+
+/// Both in the order in which they are shown, whoever was measured first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Both<T> {
+    pub(super) java: T,
+    pub(super) ours: T,
+}
+
+impl<T> Both<T> {
+    /// Measures both, each first in turn.
+    pub(super) async fn in_turn<E>(
+        turn: usize,
+        mut measure: impl AsyncFnMut(Side) -> Result<T, E>,
+    ) -> Result<Self, E> {
+        if turn.is_multiple_of(2) {
+            let java = measure(Side::Java).await?;
+            Ok(Self { java, ours: measure(Side::Ours).await? })
+        } else {
+            let ours = measure(Side::Ours).await?;
+            Ok(Self { java: measure(Side::Java).await?, ours })
+        }
+    }
+
+    pub(super) fn each(&self) -> [(Side, &T); 2] {
+        [(Side::Java, &self.java), (Side::Ours, &self.ours)]
+    }
+}
+
+/// A number with as many digits as tell something.
+pub(super) fn short(number: f64) -> String {
+    match number {
+        _ if number >= 100.0 => format!("{number:.0}"),
+        _ if number >= 10.0 => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// How long, from milliseconds.
+pub(super) fn long(ms: f64) -> String {
+    if ms >= 10_000.0 {
+        format!("{:.1} s", ms / 1e3)
+    } else if ms >= 1_000.0 {
+        format!("{:.2} s", ms / 1e3)
+    } else {
+        format!("{ms:.0} ms")
+    }
+}
