@@ -30,22 +30,46 @@ struct Crowd {
     megabytes: f64,
 }
 
-pub(super) async fn measure(server: &ZooKeeper, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: &ZooKeeper,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(
         "## Many jobs\n\nJobs of four shards in one process, none of them due: how long it takes to register them all, what ZooKeeper keeps for each job (nodes, watches), and the \
          threads and resident memory of the process. ElasticJob registers one job after the other, as a program that uses it does; ours as many at once as a node does that starts with them.",
     );
-    page.table(&["jobs", "", "to register", "nodes for each", "watches for each", "threads", "resident"]);
+    page.table(&[
+        "jobs",
+        "",
+        "to register",
+        "nodes for each",
+        "watches for each",
+        "threads",
+        "resident",
+    ]);
     for (turn, count) in scale.crowds.iter().enumerate() {
-        let both = Both::in_turn(turn, async |side| crowd(server, side, *count).await).await?;
+        let mut crowds = Vec::new();
+        for side in Side::in_turn(turn) {
+            crowds.push((side, crowd(server, side, *count).await?));
+        }
+        let Some(both) = Both::of(crowds) else { continue };
         for (side, crowd) in both.each() {
             page.row(&cells(*count, side, crowd));
         }
         let less = both.java.megabytes / both.ours.megabytes;
         if *count >= 1_000 {
-            page.bar("1,000 jobs are registered in less than a second", &long(both.ours.ms), both.ours.ms < 1_000.0);
+            page.bar(
+                "1,000 jobs are registered in less than a second",
+                &long(both.ours.ms),
+                both.ours.ms < 1_000.0,
+            );
             let measured = format!("{} MB, {less:.0} times less", short(both.ours.megabytes));
-            page.bar("1,000 jobs take less than 50 MB, at least 20 times less", &measured, both.ours.megabytes < 50.0 && less >= 20.0);
+            page.bar(
+                "1,000 jobs take less than 50 MB, at least 20 times less",
+                &measured,
+                both.ours.megabytes < 50.0 && less >= 20.0,
+            );
         }
     }
     for count in scale.large_crowds {

@@ -21,7 +21,11 @@ const JOB: &str = "settle";
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: SocketAddr,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(
         "## Dealing\n\nOne job of 1,000 shards, due every ten seconds: from the moment one more process joins, or leaves in peace, until every shard has its owner among those who are there. \
          ElasticJob deals when the job is next due, and when nothing of it runs any more; ours deals at once, but for what runs. \
@@ -40,7 +44,11 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
     Ok(())
 }
 
-async fn dealt(server: SocketAddr, side: Side, instances: usize) -> Result<[Option<f64>; 2], BoxError> {
+async fn dealt(
+    server: SocketAddr,
+    side: Side,
+    instances: usize,
+) -> Result<[Option<f64>; 2], BoxError> {
     let namespace = format!("dealing-{side:?}-{instances}");
     let settings = ZooKeeperSettings::new([server.into()], namespace.parse()?);
     let looking = Looking {

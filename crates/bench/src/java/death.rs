@@ -25,7 +25,11 @@ struct Taken {
     lost: usize,
 }
 
-pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: SocketAddr,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(&format!(
         "## A death\n\nTwo processes, {JOBS} jobs of one shard with failover, each due every two seconds and run by one of the two for a long time. That one is killed (`kill -9`); how long \
          until its shards begin on the other one. Then a new process joins, and the other one is killed; {} times. The session is {} seconds on both sides, and the server looks after it every 200 ms: \
@@ -33,8 +37,19 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
         scale.kills,
         SESSION.as_secs()
     ));
-    page.table(&["", "shards taken over", "median", "p99", "the last", "median after the session's end"]);
-    let both = Both::in_turn(0, async |side| taken(server, side, scale.kills).await).await?;
+    page.table(&[
+        "",
+        "shards taken over",
+        "median",
+        "p99",
+        "the last",
+        "median after the session's end",
+    ]);
+    let mut both = Vec::new();
+    for side in Side::in_turn(0) {
+        both.push((side, taken(server, side, scale.kills).await?));
+    }
+    let Some(both) = Both::of(both) else { return Ok(()) };
     for (side, taken) in both.each() {
         let quantile = |percent: usize| {
             let at = taken.after.len().saturating_sub(1) * percent / 100;
@@ -50,7 +65,11 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
             long(quantile(50) - SESSION.as_secs_f64() * 1e3),
         ]);
     }
-    page.bar("every shard of a killed process is taken over", &format!("{} not", both.ours.lost), both.ours.lost == 0);
+    page.bar(
+        "every shard of a killed process is taken over",
+        &format!("{} not", both.ours.lost),
+        both.ours.lost == 0,
+    );
     Ok(())
 }
 
@@ -61,15 +80,14 @@ async fn taken(server: SocketAddr, side: Side, kills: usize) -> Result<Taken, Bo
         lasts: Duration::from_mins(10),
         ..Pattern::new("0/2 * * * * ?", 1)
     };
-    let start = async |number| Worker::start(side, server, &namespace, number, SESSION).await;
-    let mut runs = start(0).await?;
+    let mut runs = Worker::start(side, server, &namespace, 0, SESSION).await?;
     runs.join_many("job-", JOBS, long_run, PATIENCE).await?;
     if began(&mut runs).await?.len() < JOBS {
         return Err("the jobs do not begin".into());
     }
     let (mut after, mut lost) = (Vec::new(), 0);
     for number in 1..=kills {
-        let mut waits = start(number).await?;
+        let mut waits = Worker::start(side, server, &namespace, number, SESSION).await?;
         waits.join_many("job-", JOBS, long_run, PATIENCE).await?;
         let killed_at = runs.kill().await?;
         let beats = began(&mut waits).await?;

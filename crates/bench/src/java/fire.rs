@@ -24,29 +24,42 @@ struct Cost {
     writes: f64,
 }
 
-pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: SocketAddr,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(&format!(
         "## A fire\n\nWhat an instance asks of ZooKeeper for one fire of a job: all its requests, and those of them that write. A transaction is one request and one write, \
          however much it holds; heartbeats do not count. {JOBS} jobs, due every second, for {} seconds, counted by a proxy that reads the protocol.",
         scale.fire_seconds
     ));
     page.table(&[
-        "shards", "instances", "failover", "ElasticJob: requests", "writes", "ours: requests", "writes", "times fewer requests",
+        "shards",
+        "instances",
+        "failover",
+        "ElasticJob: requests",
+        "writes",
+        "ours: requests",
+        "writes",
+        "times fewer requests",
     ]);
     let mut turn = 0;
     for instances in [1, 3] {
         for shards in scale.fire_shards {
-            for failover in [Failover::Off, Failover::TakeOver] {
+            for failover in [Failover::Wait, Failover::TakeOver] {
                 let pattern = Pattern { failover, ..Pattern::new("* * * * * ?", *shards) };
                 turn += 1;
-                let both = Both::in_turn(turn, async |side| {
+                let mut costs = Vec::new();
+                for side in Side::in_turn(turn) {
                     let namespace = format!("fire-{side:?}-{shards}-{instances}-{failover:?}");
-                    cost(server, side, &namespace, pattern, instances, scale.fire_seconds).await
-                })
-                .await?;
-                let Both { java, ours } = both;
+                    let seconds = scale.fire_seconds;
+                    let cost = cost(server, side, &namespace, pattern, instances, seconds).await?;
+                    costs.push((side, cost));
+                }
+                let Some(Both { java, ours }) = Both::of(costs) else { continue };
                 let fewer = java.requests / ours.requests;
-                let on = if failover == Failover::Off { "off" } else { "on" };
+                let on = if failover == Failover::Wait { "off" } else { "on" };
                 page.row(&[
                     shards.to_string(),
                     instances.to_string(),
@@ -62,7 +75,11 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
                     let measured = format!("{} and {}", short(ours.requests), short(ours.writes));
                     // Its session is kept and the clock compared now and then, whatever fires.
                     let is_met = ours.requests < 2.5 && ours.writes < 2.5;
-                    page.bar(&format!("{what}: 2 requests, 2 writes for each instance"), &measured, is_met);
+                    page.bar(
+                        &format!("{what}: 2 requests, 2 writes for each instance"),
+                        &measured,
+                        is_met,
+                    );
                     page.bar(
                         &format!("{what}: at least 25 times fewer requests"),
                         &format!("{fewer:.0} times"),

@@ -17,7 +17,11 @@ struct Start {
     fired: f64,
 }
 
-pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: SocketAddr,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(&format!(
         "## The first fire\n\nA process is started at the beginning of a second, with one job of one shard that is due every second: how long until it is a member, and until its shard begins. \
          The second cannot be sooner than the next second. Medians of {}.",
@@ -26,9 +30,13 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
     page.table(&["", "a member after", "the first fire after"]);
     let mut starts = Both { java: Vec::new(), ours: Vec::new() };
     for number in 0..scale.starts {
-        let both = Both::in_turn(number, async |side| start(server, side, number).await).await?;
-        starts.java.push(both.java);
-        starts.ours.push(both.ours);
+        for side in Side::in_turn(number) {
+            let start = start(server, side, number).await?;
+            match side {
+                Side::Java => starts.java.push(start),
+                Side::Ours => starts.ours.push(start),
+            }
+        }
     }
     for (side, starts) in starts.each() {
         page.row(&[
@@ -43,7 +51,8 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
 async fn start(server: SocketAddr, side: Side, number: usize) -> Result<Start, BoxError> {
     let began = (now() / 1_000 + 1) * 1_000;
     until(began).await;
-    let mut worker = Worker::start(side, server, &format!("first-{side:?}-{number}"), 0, SESSION).await?;
+    let mut worker =
+        Worker::start(side, server, &format!("first-{side:?}-{number}"), 0, SESSION).await?;
     worker.join("settle", Pattern::new("* * * * * ?", 1)).await?;
     let joined = now();
     let fired = loop {

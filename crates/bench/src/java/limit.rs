@@ -33,15 +33,24 @@ struct Limit {
     writes: f64,
 }
 
-pub(super) async fn measure(server: &ZooKeeper, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: &ZooKeeper,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(&format!(
         "## The limit\n\nJobs of {SHARDS} shards in one process, each due every second, more and more of them, until fires are missed. What ZooKeeper itself can write is measured in the same run, before and \
          after: one session that sets nodes of 100 bytes, 256 requests under way, and the same eight at a time in a transaction, which is about what a fire of ours writes."
     ));
     let mut alone = vec![write_limit(server.address(), "/limit-before").await?];
-    let both = Both::in_turn(0, async |side| limit(server, side, scale).await).await?;
+    let mut both = Vec::new();
+    for side in Side::in_turn(1) {
+        both.push((side, limit(server, side, scale).await?));
+    }
+    let Some(both) = Both::of(both) else { return Ok(()) };
     alone.push(write_limit(server.address(), "/limit-after").await?);
-    let [sets, transactions] = [median(alone.iter().map(|limit| limit.0)), median(alone.iter().map(|limit| limit.1))];
+    let [sets, transactions] =
+        [median(alone.iter().map(|limit| limit.0)), median(alone.iter().map(|limit| limit.1))];
     page.table(&["", "fires a second", "ZooKeeper writes a second", "and with more"]);
     for (side, limit) in both.each() {
         page.row(&[
@@ -51,8 +60,18 @@ pub(super) async fn measure(server: &ZooKeeper, scale: &Scale, page: &mut Page) 
             limit.beyond.clone().unwrap_or_else(|| "not tried".to_owned()),
         ]);
     }
-    page.row(&["ZooKeeper alone: sets".to_owned(), "–".to_owned(), format!("{sets:.0}"), "–".to_owned()]);
-    page.row(&["ZooKeeper alone: transactions of eight".to_owned(), "–".to_owned(), format!("{transactions:.0}"), "–".to_owned()]);
+    page.row(&[
+        "ZooKeeper alone: sets".to_owned(),
+        "–".to_owned(),
+        format!("{sets:.0}"),
+        "–".to_owned(),
+    ]);
+    page.row(&[
+        "ZooKeeper alone: transactions of eight".to_owned(),
+        "–".to_owned(),
+        format!("{transactions:.0}"),
+        "–".to_owned(),
+    ]);
     page.block(&format!(
         "That is {:.0} % of ZooKeeper's transactions for ours, and {:.0} % of its single writes for ElasticJob, whose fire is mostly reads.",
         both.ours.writes / transactions * 100.0,
@@ -63,11 +82,14 @@ pub(super) async fn measure(server: &ZooKeeper, scale: &Scale, page: &mut Page) 
 
 async fn limit(server: &ZooKeeper, side: Side, scale: &Scale) -> Result<Limit, BoxError> {
     let steps = if side == Side::Java { scale.java_steps } else { scale.our_steps };
-    let mut worker = Worker::start(side, server.address(), &format!("limit-{side:?}"), 0, SESSION).await?;
+    let mut worker =
+        Worker::start(side, server.address(), &format!("limit-{side:?}"), 0, SESSION).await?;
     let (mut limit, mut jobs) = (Limit::default(), 0);
     for step in steps {
         let prefix = format!("step-{step}-");
-        let joined = worker.join_many(&prefix, step - jobs, Pattern::new("* * * * * ?", SHARDS), JOINING).await?;
+        let joined = worker
+            .join_many(&prefix, step - jobs, Pattern::new("* * * * * ?", SHARDS), JOINING)
+            .await?;
         if let Some(why) = joined.why {
             limit.beyond = Some(format!("{step}: {why}"));
             break;

@@ -38,11 +38,7 @@ impl Page {
 
     /// Notes what was aimed at and what came of it.
     pub(super) fn bar(&mut self, what: &str, measured: &str, is_met: bool) {
-        self.bars.push(Bar {
-            what: what.to_owned(),
-            is_met,
-            measured: measured.to_owned(),
-        });
+        self.bars.push(Bar { what: what.to_owned(), is_met, measured: measured.to_owned() });
     }
 
     /// The page, with all that was aimed at, and whether everything was reached.
@@ -72,18 +68,16 @@ pub(super) struct Both<T> {
 }
 
 impl<T> Both<T> {
-    /// Measures both, each first in turn.
-    pub(super) async fn in_turn<E>(
-        turn: usize,
-        mut measure: impl AsyncFnMut(Side) -> Result<T, E>,
-    ) -> Result<Self, E> {
-        if turn.is_multiple_of(2) {
-            let java = measure(Side::Java).await?;
-            Ok(Self { java, ours: measure(Side::Ours).await? })
-        } else {
-            let ours = measure(Side::Ours).await?;
-            Ok(Self { java: measure(Side::Java).await?, ours })
+    /// From what each side came to, in whatever order.
+    pub(super) fn of(measured: Vec<(Side, T)>) -> Option<Self> {
+        let (mut java, mut ours) = (None, None);
+        for (side, value) in measured {
+            match side {
+                Side::Java => java = Some(value),
+                Side::Ours => ours = Some(value),
+            }
         }
+        Some(Self { java: java?, ours: ours? })
     }
 
     pub(super) fn each(&self) -> [(Side, &T); 2] {

@@ -42,21 +42,31 @@ enum Outcome {
     Gave(String),
 }
 
-pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) -> Result<(), BoxError> {
+pub(super) async fn measure(
+    server: SocketAddr,
+    scale: &Scale,
+    page: &mut Page,
+) -> Result<(), BoxError> {
     page.block(&format!(
         "## Punctuality\n\nJobs of {SHARDS} shards in one process, all due in the same second: how late a shard begins, and how many never begin in the interval they are due in. \
          The first fire does not count: ElasticJob deals the shards in it. Threads and memory are those of a process whose jobs fire. \
          A JVM gets {} seconds to register its jobs and 20,000 threads at most: the system has 32,768 for everybody.",
         REGISTERING.as_secs()
     ));
-    page.table(&["jobs", "", "due", "missed", "late: median", "p99", "the last", "threads", "resident"]);
+    page.table(&[
+        "jobs",
+        "",
+        "due",
+        "missed",
+        "late: median",
+        "p99",
+        "the last",
+        "threads",
+        "resident",
+    ]);
     for (turn, load) in scale.loads.iter().enumerate() {
-        let mut sides = [Side::Java, Side::Ours];
-        if turn % 2 == 1 {
-            sides.reverse();
-        }
         let mut outcomes = Vec::new();
-        for side in sides {
+        for side in Side::in_turn(turn) {
             outcomes.push((side, look(server, side, *load).await?));
         }
         outcomes.sort_by_key(|(side, _)| *side == Side::Ours);
@@ -71,13 +81,25 @@ pub(super) async fn measure(server: SocketAddr, scale: &Scale, page: &mut Page) 
 fn bars(load: Load, outcomes: &[(Side, Outcome)], page: &mut Page) {
     let [(_, java), (_, Outcome::Seen(ours))] = outcomes else { return };
     let missed = ours.due - ours.late.len();
-    page.bar(&format!("{} jobs: every shard due begins", load.jobs), &format!("{missed} of {} missed", ours.due), missed == 0);
+    page.bar(
+        &format!("{} jobs: every shard due begins", load.jobs),
+        &format!("{missed} of {} missed", ours.due),
+        missed == 0,
+    );
     if let (Outcome::Seen(java), 1_000..10_000) = (java, load.jobs) {
         let less = java.megabytes / ours.megabytes;
         let measured = format!("{} MB, {less:.0} times less", short(ours.megabytes));
-        page.bar("1,000 jobs that fire take less than 50 MB, at least 20 times less", &measured, ours.megabytes < 50.0 && less >= 20.0);
+        page.bar(
+            "1,000 jobs that fire take less than 50 MB, at least 20 times less",
+            &measured,
+            ours.megabytes < 50.0 && less >= 20.0,
+        );
         let most = 2 * std::thread::available_parallelism().map_or(1, usize::from) + 4;
-        page.bar(&format!("1,000 jobs that fire take at most {most} threads"), &ours.threads.to_string(), ours.threads <= most);
+        page.bar(
+            &format!("1,000 jobs that fire take at most {most} threads"),
+            &ours.threads.to_string(),
+            ours.threads <= most,
+        );
     }
 }
 
@@ -115,7 +137,10 @@ async fn look(server: SocketAddr, side: Side, load: Load) -> Result<Outcome, Box
     let pid = worker.pid()?;
     if let Some(why) = joined.why {
         let (threads, megabytes) = (threads(pid)?, short(resident(pid)?));
-        let text = format!("{} jobs registered, then {why}: {threads} threads, {megabytes} MB", joined.count);
+        let text = format!(
+            "{} jobs registered, then {why}: {threads} threads, {megabytes} MB",
+            joined.count
+        );
         say(&text);
         return Ok(Outcome::Gave(text));
     }
@@ -152,7 +177,8 @@ mod tests {
     #[test]
     fn a_shard_counts_once_in_each_interval() {
         let beat = |item, at| Beat { job: "a".into(), item, at };
-        let beats = [beat(0, 999), beat(0, 10_007), beat(1, 10_003), beat(0, 10_900), beat(0, 20_001)];
+        let beats =
+            [beat(0, 999), beat(0, 10_007), beat(1, 10_003), beat(0, 10_900), beat(0, 20_001)];
 
         assert_eq!(lateness(&beats, 10_000, 10_000), [1, 3, 7]);
     }

@@ -29,6 +29,11 @@ pub(super) enum Side {
 }
 
 impl Side {
+    /// Each is first in turn.
+    pub(super) fn in_turn(turn: usize) -> [Side; 2] {
+        if turn.is_multiple_of(2) { [Side::Java, Side::Ours] } else { [Side::Ours, Side::Java] }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Side::Java => "ElasticJob",
@@ -65,7 +70,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn new(cron: &'static str, shards: u32) -> Self {
-        Self { cron, shards, failover: Failover::Off, lasts: Duration::ZERO }
+        Self { cron, shards, failover: Failover::Wait, lasts: Duration::ZERO }
     }
 
     fn yaml(self, name: &str) -> Result<String, BoxError> {
@@ -133,7 +138,8 @@ impl Worker {
     /// Joins one job.
     pub(super) async fn join(&mut self, name: &str, pattern: Pattern) -> Result<(), BoxError> {
         let lasts = pattern.lasts.as_millis() as u64;
-        let order = json!({"do": "start", "type": "BEAT", "yaml": pattern.yaml(name)?, "lastsMs": lasts});
+        let order =
+            json!({"do": "start", "type": "BEAT", "yaml": pattern.yaml(name)?, "lastsMs": lasts});
         self.does(&order).await.map(|_| ())
     }
 

@@ -61,12 +61,13 @@ pub(crate) async fn write_limit(server: SocketAddr, place: &str) -> Result<(f64,
     let client = connect(server).await?;
     let paths = filled(&client, &format!("{place}-transactions")).await?;
     let data = Bytes::from_static(&DATA);
-    let set = |path: &String| Op::SetData { path: path.clone(), data: Some(data.clone()), version: -1 };
-    let all: Vec<&[String]> =
-        paths.chunks_exact(EIGHT).cycle().take(REQUESTS / EIGHT).collect();
+    let set =
+        |path: &String| Op::SetData { path: path.clone(), data: Some(data.clone()), version: -1 };
+    let all: Vec<&[String]> = paths.chunks_exact(EIGHT).cycle().take(REQUESTS / EIGHT).collect();
 
     let stopwatch = Stopwatch::start();
-    windowed(&all, WINDOW, |eight| client.multi(eight.iter().map(set).collect())).await?;
+    windowed(&all, WINDOW, |eight| client.submit(Request::Multi(eight.iter().map(set).collect())))
+        .await?;
     let rate = stopwatch.rate(all.len());
 
     remove(&client, &paths).await?;
