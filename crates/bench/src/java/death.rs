@@ -65,7 +65,7 @@ pub(super) async fn measure(
             long(quantile(50) - SESSION.as_secs_f64() * 1e3),
         ]);
     }
-    page.bar(
+    page.held(
         "every shard of a killed process is taken over",
         &format!("{} not", both.ours.lost),
         both.ours.lost == 0,

@@ -27,7 +27,7 @@ use crate::{BoxError, machine, say, stopwatch::Stopwatch};
 pub(crate) struct Options {
     /// Less of everything, to see whether it works; no page is written
     #[arg(long)]
-    quick: bool,
+    brief: bool,
     /// Only these parts; no page is written
     #[arg(long, value_name = "PART")]
     only: Vec<Part>,
@@ -80,7 +80,7 @@ const WHOLE: Scale = Scale {
     our_steps: &[250, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000],
 };
 
-const QUICK: Scale = Scale {
+const BRIEF: Scale = Scale {
     fire_shards: &[4],
     fire_seconds: 3,
     crowds: &[20],
@@ -95,7 +95,7 @@ const QUICK: Scale = Scale {
 
 /// Runs it; `true` when every bar was met.
 pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
-    let scale = if options.quick { QUICK } else { WHOLE };
+    let scale = if options.brief { BRIEF } else { WHOLE };
     let stopwatch = Stopwatch::start();
     let server = ZooKeeper::builder().full_speed().start();
     let address = server.address();
@@ -115,7 +115,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
     }
     page.block(&format!("The run took {:.0} minutes.", stopwatch.elapsed().as_secs_f64() / 60.0));
     let (text, is_met) = page.end();
-    if let Some(file) = options.page.filter(|_| !options.quick && options.only.is_empty()) {
+    if let Some(file) = options.page.filter(|_| !options.brief && options.only.is_empty()) {
         fs::write(&file, text.trim_start())?;
         say(&format!("\nwritten to {}", file.display()));
     }
@@ -124,7 +124,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
 
 fn heading() -> String {
     format!(
-        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and about twenty minutes on a machine that has nothing else to do; `make bench-java QUICK=1` \
+        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and about twenty minutes on a machine that has nothing else to do; `make bench-java BRIEF=1` \
          shows in two whether it works.\n\nElasticJob 3.0.4 (the newest that Maven gives out here) and ours, in turn, each in processes of its own, on one ZooKeeper on the same machine. \
          Both run jobs that do nothing but note when they began. The JVMs are started as they come, ours is the release build. Absolute times are this machine's; what to compare are the rows.",
         machine::line()

@@ -81,21 +81,25 @@ pub(super) async fn measure(
 fn bars(load: Load, outcomes: &[(Side, Outcome)], page: &mut Page) {
     let [(_, java), (_, Outcome::Seen(ours))] = outcomes else { return };
     let missed = ours.due - ours.late.len();
-    page.bar(
-        &format!("{} jobs: every shard due begins", load.jobs),
-        &format!("{missed} of {} missed", ours.due),
-        missed == 0,
+    let (what, measured) = (
+        format!("{} jobs: every shard due begins", load.jobs),
+        format!("{missed} of {} missed", ours.due),
     );
+    if load.jobs <= 1_000 {
+        page.held(&what, &measured, missed == 0);
+    } else {
+        page.aimed(&what, &measured, missed == 0);
+    }
     if let (Outcome::Seen(java), 1_000..10_000) = (java, load.jobs) {
         let less = java.megabytes / ours.megabytes;
         let measured = format!("{} MB, {less:.0} times less", short(ours.megabytes));
-        page.bar(
+        page.aimed(
             "1,000 jobs that fire take less than 50 MB, at least 20 times less",
             &measured,
             ours.megabytes < 50.0 && less >= 20.0,
         );
         let most = 2 * std::thread::available_parallelism().map_or(1, usize::from) + 4;
-        page.bar(
+        page.held(
             &format!("1,000 jobs that fire take at most {most} threads"),
             &ours.threads.to_string(),
             ours.threads <= most,
