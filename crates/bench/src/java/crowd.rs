@@ -21,8 +21,12 @@ const NEVER: &str = "0 0 2 1 1 ? 2099";
 /// How long everybody is left alone before something is counted.
 const REST: Duration = Duration::from_secs(1);
 
+/// How long they may take to register; what is there then counts.
+const REGISTERING: Duration = Duration::from_secs(90);
+
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
+    joined: usize,
     ms: f64,
     nodes: f64,
     watches: f64,
@@ -84,7 +88,11 @@ fn cells(count: usize, side: Side, crowd: &Crowd) -> [String; 7] {
     [
         count.to_string(),
         side.name().to_owned(),
-        long(crowd.ms),
+        if crowd.joined == count {
+            long(crowd.ms)
+        } else {
+            format!("{} of them in {}", crowd.joined, long(crowd.ms))
+        },
         short(crowd.nodes),
         short(crowd.watches),
         crowd.threads.to_string(),
@@ -98,13 +106,15 @@ async fn crowd(server: &ZooKeeper, side: Side, count: usize) -> Result<Crowd, Bo
     let mut worker = Worker::start(side, address, &namespace, 0, SESSION).await?;
     let before = Kept::by(server);
     let stopwatch = Stopwatch::start();
-    worker.join_many("job-", count, Pattern::new(NEVER, 4), Duration::from_mins(3)).await?;
+    let pattern = Pattern::new(NEVER, 4);
+    let joined = worker.join_many("job-", count, pattern, REGISTERING).await?.count;
     let ms = stopwatch.elapsed().as_secs_f64() * 1e3;
     sleep(REST).await;
     let (after, pid) = (Kept::by(server), worker.pid()?);
     #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-    let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / count as f64;
+    let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / joined as f64;
     Ok(Crowd {
+        joined,
         ms,
         nodes: each(after.nodes, before.nodes),
         watches: each(after.watches, before.watches),

@@ -65,7 +65,7 @@ struct Scale {
 
 const WHOLE: Scale = Scale {
     fire_shards: &[1, 4, 16],
-    fire_seconds: 6,
+    fire_seconds: 5,
     crowds: &[100, 1_000],
     large_crowds: &[10_000],
     loads: &[
@@ -73,7 +73,7 @@ const WHOLE: Scale = Scale {
         Load { jobs: 1_000, cron: "0/10 * * * * ?", every: 10, fires: 3 },
         Load { jobs: 10_000, cron: "0/30 * * * * ?", every: 30, fires: 2 },
     ],
-    kills: 6,
+    kills: 5,
     dealings: &[(Side::Java, 10), (Side::Ours, 10), (Side::Ours, 50)],
     starts: 5,
     java_steps: &[10, 20, 40, 60, 80, 120, 160, 240, 320],
@@ -124,7 +124,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
 
 fn heading() -> String {
     format!(
-        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and about twenty minutes on a machine that has nothing else to do; `make bench-java BRIEF=1` \
+        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and less than twenty minutes on a machine that has nothing else to do; `make bench-java BRIEF=1` \
          shows in two whether it works.\n\nElasticJob 3.0.4 (the newest that Maven gives out here) and ours, in turn, each in processes of its own, on one ZooKeeper on the same machine. \
          Both run jobs that do nothing but note when they began. The JVMs are started as they come, ours is the release build. Absolute times are this machine's; what to compare are the rows.",
         machine::line()

@@ -15,7 +15,7 @@ use crate::{
 
 const SHARDS: u32 = 4;
 /// How long Java may take to register its jobs. The rest is not waited for.
-const REGISTERING: Duration = Duration::from_secs(75);
+const REGISTERING: Duration = Duration::from_mins(1);
 
 /// How many jobs, and how often they are due.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use tokio::{
 use crate::{BoxError, registry::beside_us};
 
 /// How long anything may take to be answered.
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// How long a session lasts where it does not matter: what the server allows at most.
 pub(super) const SESSION: Duration = Duration::from_secs(40);
 /// How many threads a JVM may have before no more jobs are added to it: the system has 32,768 for everybody, and others live here too.
