@@ -126,7 +126,10 @@ pub(crate) async fn single_sharding_balance_is_dealt_alike_whoever_leads(ground:
     // The time decides, and Java says at what time it dealt.
     let last = || {
         let said = scene.record.all();
-        let of = |said: &&Said| said.words["said"] == "dealt" && said.words["instances"] == 3;
+        let of = |said: &&Said| {
+            let is_javas = said.words["said"] == "dealt" && said.words["job"] == "java-leads";
+            is_javas && said.words["instances"] == 3
+        };
         let last = said.iter().rev().find(of).map(|said| said.words["now"].as_i64().unwrap());
         last.map(|now| deal_at(&javas, &ids, now))
     };
