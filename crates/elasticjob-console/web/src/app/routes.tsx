@@ -5,6 +5,7 @@ import { AccountsPage } from "../pages/accounts/AccountsPage";
 import { AuditPage } from "../pages/audit/AuditPage";
 import { DoctorPage } from "../pages/doctor/DoctorPage";
 import { HelpPage } from "../pages/help/HelpPage";
+import { HistoryPage } from "../pages/history/HistoryPage";
 import { InstancesPage } from "../pages/instances/InstancesPage";
 import { JobPage } from "../pages/job/JobPage";
 import { JobsPage } from "../pages/jobs/JobsPage";
@@ -29,6 +30,7 @@ export const router = createBrowserRouter([
     children: [
       { index: true, element: <Home /> },
       { path: "registries", element: <RegistriesPage /> },
+      { path: "registries/:tab", element: <RegistriesPage /> },
       { path: "accounts", element: <AccountsPage /> },
       { path: "account", element: <AccountPage /> },
       { path: "audit", element: <AuditPage /> },
@@ -44,6 +46,8 @@ export const router = createBrowserRouter([
           { path: "jobs/:job/:tab", element: <JobPage /> },
           { path: "runs", element: <RunsPage /> },
           { path: "runs/:run", element: <RunPage /> },
+          { path: "history", element: <HistoryPage /> },
+          { path: "history/:view", element: <HistoryPage /> },
           { path: "servers", element: <ServersPage /> },
           { path: "servers/:server", element: <ServerPage /> },
           { path: "instances", element: <InstancesPage /> },
