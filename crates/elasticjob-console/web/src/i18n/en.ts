@@ -74,7 +74,7 @@ export const en = {
     unsupportedMediaType: "That format is not known",
     misdirected: "The console does not go by this name",
     tooManyRequests: "Too many tries",
-    unreachable: "The registry cannot be reached",
+    unreachable: "The registry, or its history, cannot be reached",
     noHistory: "There is no history",
     internal: "Something went wrong on the server",
     offline: "The console cannot be reached",

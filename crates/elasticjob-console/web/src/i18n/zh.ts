@@ -59,7 +59,7 @@ export const zh: Messages = {
     unsupportedMediaType: "不支持的格式",
     misdirected: "控制台不使用这个名称",
     tooManyRequests: "尝试次数过多",
-    unreachable: "无法连接注册中心",
+    unreachable: "无法连接注册中心或其历史库",
     noHistory: "没有历史记录",
     internal: "服务器出错了",
     offline: "无法连接控制台",
