@@ -11,6 +11,7 @@ import { JobPage } from "../pages/job/JobPage";
 import { JobsPage } from "../pages/jobs/JobsPage";
 import { NewJobPage } from "../pages/newjob/NewJobPage";
 import { OverviewPage } from "../pages/overview/OverviewPage";
+import { HistoriesPage } from "../pages/registries/HistoriesPage";
 import { RegistriesPage } from "../pages/registries/RegistriesPage";
 import { RunPage } from "../pages/runs/RunPage";
 import { RunsPage } from "../pages/runs/RunsPage";
@@ -30,7 +31,7 @@ export const router = createBrowserRouter([
     children: [
       { index: true, element: <Home /> },
       { path: "registries", element: <RegistriesPage /> },
-      { path: "registries/:tab", element: <RegistriesPage /> },
+      { path: "registries/histories", element: <HistoriesPage /> },
       { path: "accounts", element: <AccountsPage /> },
       { path: "account", element: <AccountPage /> },
       { path: "audit", element: <AuditPage /> },

@@ -782,7 +782,7 @@ export const zh: Messages = {
     noAttemptsAbout: "还没有实例开始运行，或已是很久以前。",
     moreAttempts: (count) => `再显示 ${count.toLocaleString("zh")} 次`,
     allShards: "全部分片",
-    listening: { connecting: "连接中", live: "实时", lost: "已中断", ended: "已完整" },
+    listening: { connecting: "连接中", live: "实时", lost: "已中断", ended: "已结束" },
     waiting: "目前还没有输出。",
     leftOut: (count) =>
       `前面的 ${count.toLocaleString("zh")} 行未显示；可通过 API 或 elasticjob history logs 查看全部。`,

@@ -28,7 +28,6 @@ export function ChoiceField({
       onChange={(value) => filters.change({ [name]: value ?? "" })}
       clearable
       clearButtonProps={{ "aria-label": t.config.clear }}
-      w={170}
     />
   );
 }

@@ -11,6 +11,10 @@ export interface Column<Row> {
   /** Those who see need no word for it: what is done to a row. */
   isActions?: boolean;
   width?: number;
+  /** Where a row is a card: it stands in the title, beside the first column. */
+  isTitle?: boolean;
+  /** Where a row is a card: it takes a line of its own. */
+  isWide?: boolean;
   className?: string;
   cell: (row: Row) => ReactNode;
 }
@@ -60,13 +64,15 @@ export function DataTable<Row>(props: Props<Row>) {
             return (
               <Fragment key={key}>
                 <Table.Tr role="row" {...marks?.(row)}>
-                  {columns.map(({ head, isActions, className, cell }, index) => (
+                  {columns.map(({ head, isActions, isTitle, isWide, className, cell }, index) => (
                     <Table.Td
                       key={head}
                       role="cell"
                       className={className}
-                      data-head={index > 0 && !isActions ? head : undefined}
+                      data-head={index > 0 && !isActions && !isTitle ? head : undefined}
+                      data-title={isTitle || undefined}
                       data-actions={isActions || undefined}
+                      data-wide={isWide || undefined}
                     >
                       <div>{cell(row)}</div>
                     </Table.Td>

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 
 import { useText } from "../i18n";
 import type { Narrowing } from "./filters";
+import classes from "./FilterBar.module.css";
 import { Icon } from "./Icon";
 import { JobField } from "./JobField";
 import { TimeRange } from "./TimeRange";
@@ -20,7 +21,7 @@ export function FilterBar({
 }) {
   const t = useText();
   return (
-    <Group p="sm" gap="sm" role="search" aria-label={t.history.filters}>
+    <div className={classes.bar} role="search" aria-label={t.history.filters}>
       <JobField value={filters.value("job")} onChange={(job) => filters.change({ job })} />
       {children}
       <TimeRange filters={filters} />
@@ -30,7 +31,7 @@ export function FilterBar({
         </Button>
       )}
       {files && (
-        <Group gap={6} ml="auto">
+        <Group gap={6} className={classes.files}>
           {Object.entries(files).map(([kind, href]) => (
             <Button
               key={kind}
@@ -47,6 +48,6 @@ export function FilterBar({
           ))}
         </Group>
       )}
-    </Group>
+    </div>
   );
 }

@@ -57,7 +57,6 @@ export function SuggestField({
       }}
       clearable
       clearButtonProps={{ "aria-label": t.config.clear }}
-      w={190}
     />
   );
 }

@@ -32,7 +32,6 @@ export function TimeRange({ filters }: { filters: Narrowing }) {
         value={isChosen ? CHOSEN : isRange(range) ? range : filters.usual}
         onChange={choose}
         allowDeselect={false}
-        w={170}
       />
       {isChosen &&
         (["from", "to"] as const).map((key) => (

@@ -93,6 +93,7 @@ function Rows({ rows }: { rows: Execution[] }) {
         },
         {
           head: t.runs.job,
+          isTitle: true,
           cell: (row) => (
             <>
               <Link className="name wrap" to={to("jobs", row.jobName)}>

@@ -56,6 +56,7 @@ function Rows({ rows }: { rows: MissedFires[] }) {
         },
         {
           head: t.history.why,
+          isWide: true,
           cell: (row) => (
             <>
               <Badge tone={row.why === "skipped" ? "warn" : "bad"}>

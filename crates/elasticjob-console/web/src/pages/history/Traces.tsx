@@ -86,6 +86,7 @@ function Rows({ rows }: { rows: Trace[] }) {
         },
         {
           head: t.runs.job,
+          isTitle: true,
           cell: (row) => (
             <Link className="name wrap" to={to("jobs", row.jobName)}>
               {row.jobName}
@@ -100,10 +101,15 @@ function Rows({ rows }: { rows: Trace[] }) {
             </Badge>
           ),
         },
-        { head: t.shards.title, className: "numeric", cell: (row) => row.shardingItems || "–" },
+        {
+          head: t.shards.title,
+          className: "numeric",
+          cell: (row) => row.shardingItems.replace(/[[\]]/g, "") || "–",
+        },
         { head: t.history.ip, className: "mono", cell: (row) => row.slaveId || "–" },
         {
           head: t.history.message,
+          isWide: true,
           cell: (row) => (
             <Text size="sm" c="dimmed" className="wrap">
               {row.message || "–"}

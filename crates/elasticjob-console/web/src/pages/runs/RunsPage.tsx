@@ -84,6 +84,7 @@ function Rows({ runs }: { runs: Run[] }) {
         },
         {
           head: t.runs.job,
+          isTitle: true,
           cell: (run) => (
             <>
               <Link className="name" to={to("jobs", run.jobName)}>

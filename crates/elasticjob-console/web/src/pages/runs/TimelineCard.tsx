@@ -95,6 +95,7 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
             },
             {
               head: t.history.along,
+              isWide: true,
               width: 320,
               cell: (bar) => <Along bar={bar} known={known} />,
             },

@@ -58,7 +58,8 @@ export interface Execution {
   latenessMs: number | null;
   attempt: number | null;
   reason: string | null;
-  token: number | null;
+  /** Text: it is beyond what numbers are exact to here. */
+  token: string | null;
   instance: string | null;
   traceId: string | null;
 }

@@ -25,7 +25,7 @@ function attempt(item: number, number: number, start: number, end: number | null
     latenessMs: 0,
     attempt: number,
     reason: "due",
-    token: 1,
+    token: "1",
     instance: null,
     traceId: null,
   };

@@ -18,9 +18,10 @@ import { PageHead } from "../../parts/PageHead";
 import { RemoveButton } from "../../parts/RowMenu";
 import { Empty } from "../../parts/states";
 import { AddHistory } from "./AddHistory";
+import { PlaceTabs } from "./PlaceTabs";
 
 /** Where what ran is kept, for each registry. */
-export function Histories() {
+export function HistoriesPage() {
   const t = useText();
   const session = useSession();
   const histories = useHistories();
@@ -51,55 +52,62 @@ export function Histories() {
           </Button>
         )}
       </PageHead>
-      <Card isFlush>
-        <Listed
-          asked={histories}
-          isEmpty={(found) => found.length === 0}
-          empty={
-            <Empty icon="history" title={t.histories.none}>
-              {t.histories.noneAbout}
-            </Empty>
-          }
-        >
-          {(found) => (
-            <DataTable
-              label={t.histories.title}
-              width={560}
-              rows={found}
-              keyOf={(each) => each.registry}
-              columns={[
-                {
-                  head: t.histories.registry,
-                  cell: (each) => (
-                    <Link className="name" to={`/r/${encodeURIComponent(each.registry)}/history`}>
-                      {each.registry}
-                    </Link>
-                  ),
-                },
-                { head: t.registries.state, cell: (each) => <HistoryState history={each} /> },
-                { head: t.registries.url, className: "mono wrap", cell: (each) => each.url },
-                {
-                  head: t.histories.from,
-                  cell: (each) => (each.isAdded ? t.histories.addedHere : t.histories.configured),
-                },
-                {
-                  head: t.jobs.actions,
-                  isActions: true,
-                  width: 44,
-                  cell: (each) =>
-                    mayAdd &&
-                    each.isAdded && (
-                      <RemoveButton
-                        label={t.histories.remove(each.registry)}
-                        onClick={() => setRemoved(each)}
-                      />
+      <PlaceTabs tab="histories">
+        <Card isFlush>
+          <Listed
+            asked={histories}
+            isEmpty={(found) => found.length === 0}
+            empty={
+              <Empty icon="history" title={t.histories.none}>
+                {t.histories.noneAbout}
+              </Empty>
+            }
+          >
+            {(found) => (
+              <DataTable
+                label={t.histories.title}
+                width={560}
+                rows={found}
+                keyOf={(each) => each.registry}
+                columns={[
+                  {
+                    head: t.histories.registry,
+                    cell: (each) => (
+                      <Link className="name" to={`/r/${encodeURIComponent(each.registry)}/history`}>
+                        {each.registry}
+                      </Link>
                     ),
-                },
-              ]}
-            />
-          )}
-        </Listed>
-      </Card>
+                  },
+                  { head: t.registries.state, cell: (each) => <HistoryState history={each} /> },
+                  {
+                    head: t.registries.url,
+                    isWide: true,
+                    className: "mono wrap",
+                    cell: (each) => each.url,
+                  },
+                  {
+                    head: t.histories.from,
+                    cell: (each) => (each.isAdded ? t.histories.addedHere : t.histories.configured),
+                  },
+                  {
+                    head: t.jobs.actions,
+                    isActions: true,
+                    width: 44,
+                    cell: (each) =>
+                      mayAdd &&
+                      each.isAdded && (
+                        <RemoveButton
+                          label={t.histories.remove(each.registry)}
+                          onClick={() => setRemoved(each)}
+                        />
+                      ),
+                  },
+                ]}
+              />
+            )}
+          </Listed>
+        </Card>
+      </PlaceTabs>
       {isAdding && <AddHistory without={without} onClose={() => setAdding(false)} />}
       {removed && (
         <Confirm
