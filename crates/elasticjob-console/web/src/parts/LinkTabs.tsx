@@ -24,6 +24,8 @@ export function LinkTabs({
         if (tab) void navigate(tab.to);
       }}
       keepMounted={false}
+      // Keys lead along the tabs; what is behind one is fetched when it is chosen.
+      activateTabWithKeyboard={false}
     >
       <Tabs.List mb="md" aria-label={label}>
         {tabs.map((tab) => (
