@@ -1,6 +1,8 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
+import { pastKeys, withRuns, type HeardRun, type JobFigures } from "./history";
+import { paced } from "./paced";
 import { atRegistry, keys } from "./queries";
 import type { JobRow, JobsPage } from "./types";
 
@@ -10,6 +12,8 @@ export type Line = "connecting" | "live" | "registryDown" | "lost";
 const GATHER = 250;
 /** How long a line that was refused is left alone. */
 const AGAIN = 3_000;
+/** How long what the server has to count is left alone between two looks. */
+const COUNTED = 2_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -32,6 +36,7 @@ export function useLive(registry: string): Line {
       });
       source.addEventListener("job", (event) => heard.job(JSON.parse(event.data)));
       source.addEventListener("shards", (event) => heard.shards(JSON.parse(event.data)));
+      source.addEventListener("run", (event) => heard.run(JSON.parse(event.data)));
       source.addEventListener("reload", () => heard.reload());
       source.onerror = () => {
         wasLost = true;
@@ -55,9 +60,17 @@ export function useLive(registry: string): Line {
 class Gathered {
   private rows = new Map<string, JobRow | null>();
   private jobs = new Set<string>();
+  private runs = new Map<string, HeardRun>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private everything = false;
-  private listsLookedAt = 0;
+  private isStale = false;
+  /** Counts and orders are the server's: they are asked for again, not too often. */
+  private lists = paced(COUNTED, () => {
+    this.again(keys.overview(this.registry));
+    if (this.isStale) this.again(keys.jobs(this.registry));
+    this.isStale = false;
+  });
+  private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
 
   constructor(
     private client: QueryClient,
@@ -74,6 +87,11 @@ class Gathered {
     this.later();
   }
 
+  run(run: HeardRun) {
+    this.runs.set(run.runId, run);
+    this.later();
+  }
+
   reload() {
     this.everything = true;
     this.later();
@@ -81,6 +99,8 @@ class Gathered {
 
   close() {
     clearTimeout(this.timer);
+    this.lists.stop();
+    this.charts.stop();
   }
 
   private later() {
@@ -91,19 +111,21 @@ class Gathered {
   }
 
   private flush() {
-    const { client, registry, rows, jobs } = this;
+    const { client, registry, rows, jobs, runs } = this;
     this.rows = new Map();
     this.jobs = new Set();
+    this.runs = new Map();
     if (this.everything) {
       this.everything = false;
       void client.invalidateQueries({ queryKey: keys.of(registry) });
       return;
     }
-    let isStale = false;
+    if (runs.size > 0) this.flushRuns([...runs.values()]);
+    if (rows.size === 0 && jobs.size === 0) return;
     client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
       if (!page) return page;
       const next = withRows(page, rows);
-      isStale ||= next.isStale;
+      this.isStale ||= next.isStale;
       return next.page;
     });
     for (const name of new Set([...rows.keys(), ...jobs])) {
@@ -112,17 +134,25 @@ class Gathered {
     for (const name of rows.keys()) {
       void client.invalidateQueries({ queryKey: keys.job(registry, name), exact: true });
     }
-    this.lists(isStale);
+    this.lists.soon();
   }
 
-  /** Counts and orders are the server's: they are asked for again, at most every two seconds. */
-  private lists(isStale: boolean) {
-    const now = Date.now();
-    if (now - this.listsLookedAt < 2_000) return;
-    this.listsLookedAt = now;
+  /** A run is put into the lists that show it; what is counted is asked for again. */
+  private flushRuns(runs: HeardRun[]) {
     const { client, registry } = this;
-    void client.invalidateQueries({ queryKey: keys.overview(registry) });
-    if (isStale) void client.invalidateQueries({ queryKey: keys.jobs(registry) });
+    client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
+      figures ? withRuns(figures, runs) : figures,
+    );
+    for (const job of new Set(runs.map((run) => run.jobName))) {
+      this.again(pastKeys.job(registry, job));
+    }
+    this.charts.soon();
+    this.lists.soon();
+  }
+
+  /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
+  private again(queryKey: readonly unknown[]) {
+    void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 
