@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../../../..");
@@ -13,12 +14,16 @@ export default async function start() {
       `${binary} is not there; hint: cargo build -p elasticjob-console, or make test-web`,
     );
   }
+  // A history of its own: what ran elsewhere on this machine is not looked at.
+  const folder = mkdtempSync(join(tmpdir(), "elasticjob-e2e-"));
   const args = ["dev", "--demo", "--registry-listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
+  args.push("--history", `sqlite:${join(folder, "history.db")}`);
   const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"] });
   process.env.CONSOLE_URL = await announced(child);
   return async () => {
     child.kill("SIGTERM");
     await new Promise((over) => child.once("exit", over));
+    rmSync(folder, { recursive: true, force: true });
   };
 }
 

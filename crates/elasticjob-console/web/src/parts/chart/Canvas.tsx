@@ -77,7 +77,7 @@ function options(latest: { current: CanvasProps }, width: number, height: number
   return {
     width,
     height,
-    padding: [10, 8, 0, 0],
+    padding: [10, 20, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: {
