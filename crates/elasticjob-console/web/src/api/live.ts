@@ -14,6 +14,7 @@ const GATHER = 250;
 const AGAIN = 3_000;
 /** How long what the server has to count is left alone between two looks. */
 const COUNTED = 2_000;
+const RATED = 30_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -70,6 +71,8 @@ class Gathered {
     if (this.isStale) this.again(keys.jobs(this.registry));
     this.isStale = false;
   });
+  /** How often a week went well changes slowly. */
+  private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
   private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
 
   constructor(
@@ -100,6 +103,7 @@ class Gathered {
   close() {
     clearTimeout(this.timer);
     this.lists.stop();
+    this.rates.stop();
     this.charts.stop();
   }
 
@@ -128,12 +132,15 @@ class Gathered {
       this.isStale ||= next.isStale;
       return next.page;
     });
-    for (const name of new Set([...rows.keys(), ...jobs])) {
-      void client.invalidateQueries({ queryKey: keys.shards(registry, name) });
-    }
-    for (const name of rows.keys()) {
-      void client.invalidateQueries({ queryKey: keys.job(registry, name), exact: true });
-    }
+    // Thousands may have changed of which one is shown: what is shown is looked through, once.
+    const [, , shards] = keys.shards(registry, "");
+    const [, , job] = keys.job(registry, "");
+    void client.invalidateQueries({
+      queryKey: keys.of(registry),
+      predicate: ({ queryKey: [, , kind, name, ...more] }) =>
+        (kind === shards && (rows.has(String(name)) || jobs.has(String(name)))) ||
+        (kind === job && rows.has(String(name)) && more.length === 0),
+    });
     this.lists.soon();
   }
 
@@ -146,6 +153,7 @@ class Gathered {
     for (const job of new Set(runs.map((run) => run.jobName))) {
       this.again(pastKeys.job(registry, job));
     }
+    this.rates.soon();
     this.charts.soon();
     this.lists.soon();
   }

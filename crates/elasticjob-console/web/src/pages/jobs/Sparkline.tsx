@@ -1,6 +1,6 @@
 import "../../parts/chart/chart.css";
 
-import { Text, Tooltip } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 
@@ -8,6 +8,7 @@ import type { JobFigures } from "../../api/history";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import type { Tone } from "../../parts/Badge";
+import { Hint } from "../../parts/Hint";
 import { bars, counted, HEIGHT, percent, TOTAL } from "./spark";
 import classes from "./Sparkline.module.css";
 
@@ -28,13 +29,13 @@ export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | unde
   const says = t.jobs.lastRunsSay(of.lastRuns.length, counts);
   const rate = permille === null ? null : percent(permille);
   return (
-    <Tooltip
-      label={
+    <Hint
+      label={() => (
         <>
           <div>{says}</div>
           {rate && <div>{t.jobs.rateSays(rate)}</div>}
         </>
-      }
+      )}
     >
       <Link
         to={`${to("runs")}?${new URLSearchParams({ job: of.jobName })}`}
@@ -53,7 +54,7 @@ export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | unde
           </span>
         )}
       </Link>
-    </Tooltip>
+    </Hint>
   );
 });
 
