@@ -82,8 +82,14 @@ export function BarChart(props: Props) {
       {isTable ? (
         <Rows {...props} />
       ) : (
-        <div role="img" aria-label={says}>
-          <Suspense fallback={<Skeleton height={HEIGHT} />}>
+        <Suspense
+          fallback={
+            <div role="status" aria-label={t.loading}>
+              <Skeleton height={HEIGHT} />
+            </div>
+          }
+        >
+          <div role="img" aria-label={says}>
             <Canvas
               layers={layers}
               ticks={props.ticks}
@@ -98,8 +104,8 @@ export function BarChart(props: Props) {
                 if (place) void navigate(place);
               }}
             />
-          </Suspense>
-        </div>
+          </div>
+        </Suspense>
       )}
     </figure>
   );
