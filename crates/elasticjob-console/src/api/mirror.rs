@@ -174,13 +174,7 @@ impl Mirror {
     }
 
     /// Takes note of a change in the tree.
-    fn note(
-        &self,
-        event: &Event,
-        namespace: &Namespace,
-        now: Timestamp,
-        gathered: &mut Gathered,
-    ) {
+    fn note(&self, event: &Event, namespace: &Namespace, now: Timestamp, gathered: &mut Gathered) {
         let (path, since) = match event {
             Event::Init => {
                 gathered.snapshot = Some(BTreeSet::new());

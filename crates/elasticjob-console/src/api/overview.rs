@@ -323,7 +323,9 @@ fn stuck(
     }
     let due = job.schedule(zone)?.fires_between(*since, now).nth(DUE_MEANWHILE - 1);
     due.map(|_| {
-        format!("shard {shard} runs since {since}, and was due {DUE_MEANWHILE} times meanwhile or more")
+        format!(
+            "shard {shard} runs since {since}, and was due {DUE_MEANWHILE} times meanwhile or more"
+        )
     })
 }
 
