@@ -70,7 +70,7 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database: prints tables, fails below the bar
+bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console before ten thousand jobs: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
@@ -78,6 +78,7 @@ bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs 
 	$(CARGO) run --release -p bench -- worker
 	$(CARGO) run --release -p bench -- fires
 	$(CARGO) run --release -p bench -- history
+	$(CARGO) run --release -p bench -- console
 
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster

@@ -8,6 +8,7 @@ use tokio::{
     task::JoinSet,
 };
 
+mod console;
 mod files;
 mod fires;
 mod history;
@@ -41,6 +42,8 @@ enum Benchmark {
     Fires,
     /// shard-events per second into each database
     History,
+    /// the console before ten thousand jobs: its answers, its memory, and a list in a real browser
+    Console,
 }
 
 #[tokio::main]
@@ -86,6 +89,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Worker => worker::run(),
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
+        Benchmark::Console => console::run().await,
     }
 }
 

@@ -155,7 +155,7 @@ impl Listener {
                     "shards",
                     &json!({
                         "jobName": name,
-                        "runningItems": bustle.running,
+                        "runningItems": bustle.running.keys().collect::<Vec<_>>(),
                         "waitingForFailoverItems": bustle.waiting,
                     }),
                 ))

@@ -6,6 +6,7 @@ mod console;
 mod fuzz;
 mod history;
 mod http;
+mod incidents;
 mod jobs;
 mod large;
 mod live;

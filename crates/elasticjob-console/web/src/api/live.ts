@@ -1,6 +1,8 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
+import { pastKeys, withRuns, type HeardRun, type JobFigures } from "./history";
+import { paced } from "./paced";
 import { atRegistry, keys } from "./queries";
 import { listen } from "./stream";
 import type { JobRow, JobsPage } from "./types";
@@ -9,6 +11,9 @@ export type Line = "connecting" | "live" | "registryDown" | "lost";
 
 /** How long changes are gathered before the page is drawn anew. */
 const GATHER = 250;
+/** How long what the server has to count is left alone between two looks. */
+const COUNTED = 2_000;
+const RATED = 30_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -29,7 +34,7 @@ export function useLive(registry: string): Line {
         },
         job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
         shards: (data) => heard.shards(data as { jobName: string }),
-        run: (data) => heard.run(data as { runId: string }),
+        run: (data) => heard.run(data as HeardRun),
         reload: () => heard.reload(),
       },
       lost: () => {
@@ -50,10 +55,19 @@ export function useLive(registry: string): Line {
 class Gathered {
   private rows = new Map<string, JobRow | null>();
   private jobs = new Set<string>();
-  private runs = new Set<string>();
+  private runs = new Map<string, HeardRun>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private everything = false;
-  private listsLookedAt = 0;
+  private isStale = false;
+  /** Counts and orders are the server's: they are asked for again, not too often. */
+  private lists = paced(COUNTED, () => {
+    this.again(keys.overview(this.registry));
+    if (this.isStale) this.again(keys.jobs(this.registry));
+    this.isStale = false;
+  });
+  /** How often a week went well changes slowly. */
+  private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
+  private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
 
   constructor(
     private client: QueryClient,
@@ -70,8 +84,8 @@ class Gathered {
     this.later();
   }
 
-  run({ runId }: { runId: string }) {
-    this.runs.add(runId);
+  run(run: HeardRun) {
+    this.runs.set(run.runId, run);
     this.later();
   }
 
@@ -82,6 +96,9 @@ class Gathered {
 
   close() {
     clearTimeout(this.timer);
+    this.lists.stop();
+    this.rates.stop();
+    this.charts.stop();
   }
 
   private later() {
@@ -95,40 +112,51 @@ class Gathered {
     const { client, registry, rows, jobs, runs } = this;
     this.rows = new Map();
     this.jobs = new Set();
-    this.runs = new Set();
+    this.runs = new Map();
     if (this.everything) {
       this.everything = false;
       void client.invalidateQueries({ queryKey: keys.of(registry) });
       return;
     }
-    let isStale = false;
+    if (runs.size > 0) this.flushRuns([...runs.values()]);
+    if (rows.size === 0 && jobs.size === 0) return;
     client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
       if (!page) return page;
       const next = withRows(page, rows);
-      isStale ||= next.isStale;
+      this.isStale ||= next.isStale;
       return next.page;
     });
-    for (const name of new Set([...rows.keys(), ...jobs])) {
-      void client.invalidateQueries({ queryKey: keys.shards(registry, name) });
-    }
-    for (const name of rows.keys()) {
-      void client.invalidateQueries({ queryKey: keys.job(registry, name), exact: true });
-    }
-    for (const runId of runs) {
-      void client.invalidateQueries({ queryKey: keys.run(registry, runId) });
-    }
-    if (runs.size > 0) void client.invalidateQueries({ queryKey: keys.runs(registry) });
-    if (rows.size > 0 || jobs.size > 0) this.lists(isStale);
+    // Thousands may have changed of which one is shown: what is shown is looked through, once.
+    const [, , shards] = keys.shards(registry, "");
+    const [, , job] = keys.job(registry, "");
+    void client.invalidateQueries({
+      queryKey: keys.of(registry),
+      predicate: ({ queryKey: [, , kind, name, ...more] }) =>
+        (kind === shards && (rows.has(String(name)) || jobs.has(String(name)))) ||
+        (kind === job && rows.has(String(name)) && more.length === 0),
+    });
+    this.lists.soon();
   }
 
-  /** Counts and orders are the server's: they are asked for again, at most every two seconds. */
-  private lists(isStale: boolean) {
-    const now = Date.now();
-    if (now - this.listsLookedAt < 2_000) return;
-    this.listsLookedAt = now;
+  /** A run is put into the lists that show it; what is counted is asked for again. */
+  private flushRuns(runs: HeardRun[]) {
     const { client, registry } = this;
-    void client.invalidateQueries({ queryKey: keys.overview(registry) });
-    if (isStale) void client.invalidateQueries({ queryKey: keys.jobs(registry) });
+    client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
+      figures ? withRuns(figures, runs) : figures,
+    );
+    for (const job of new Set(runs.map((run) => run.jobName))) {
+      this.again(pastKeys.job(registry, job));
+    }
+    for (const { runId } of runs) this.again(keys.run(registry, runId));
+    this.again(keys.runs(registry));
+    this.rates.soon();
+    this.charts.soon();
+    this.lists.soon();
+  }
+
+  /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
+  private again(queryKey: readonly unknown[]) {
+    void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 

@@ -61,10 +61,11 @@ export const useRegistries = () =>
     refetchInterval: 15_000,
   });
 
-export const useOverview = (registry: string) =>
+export const useOverview = (registry: string, hours: number) =>
   useQuery({
-    queryKey: keys.overview(registry),
-    queryFn: () => ask<Overview>("GET", `${atRegistry(registry)}/overview`),
+    queryKey: [...keys.overview(registry), hours],
+    queryFn: () => ask<Overview>("GET", `${atRegistry(registry)}/overview${query({ hours })}`),
+    placeholderData: keepPreviousData,
     refetchInterval: 5_000,
   });
 
