@@ -2,7 +2,7 @@ import type { Download, Page } from "@playwright/test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { expect, fillIn, home, said, test } from "./person";
+import { expect, fillIn, goByKey, home, said, test } from "./person";
 import { elasticjob } from "./start";
 
 /** flaky fails twice a minute; so long it may take until it has. */
@@ -24,9 +24,7 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
   root,
 }) => {
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
-  await root.keyboard.press("g");
-  await root.keyboard.press("y");
-  await expect(root.getByRole("heading", { name: "History", level: 1 })).toBeVisible();
+  await goByKey(root, "y", "History");
   const rows = root.locator("[data-execution]");
   await expect(rows.first()).toBeVisible(A_FAILURE);
 

@@ -1,6 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 
-import { expect, home, test } from "./person";
+import { expect, goByKey, home, test } from "./person";
 
 const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev", "Overview", "总览"],
@@ -111,9 +111,7 @@ test("what is not there is said, with a way on", async ({ root }) => {
 
 test("keys lead everywhere", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
-  await root.keyboard.press("g");
-  await root.keyboard.press("s");
-  await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
+  await goByKey(root, "s", "Servers");
 
   await root.keyboard.press("Control+k");
   await root.getByRole("combobox").fill("overr");
