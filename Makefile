@@ -13,7 +13,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java package ci
+.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java bench-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -55,6 +55,7 @@ test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK 
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh || { [ $$? -eq 75 ] && [ "$(MAVEN)" = optional ]; }
 	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
+		$(CARGO) build -p elasticjob-console && \
 		$(CARGO) test -p interop -- --include-ignored --test-threads=4; \
 	fi
 
@@ -80,6 +81,12 @@ bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client a
 	$(CARGO) run --release -p bench -- history
 	$(CARGO) run --release -p bench -- console
 
+bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
+	@scripts/install-test-servers.sh
+	@scripts/build-java-driver.sh
+	$(CARGO) build --release -p interop -p bench
+	$(CARGO) run --release -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
+
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster
 	SEED=$(SEED) $(SIMULATE) every_seed --nocapture
@@ -104,5 +111,7 @@ chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
 
+# Mixed clusters too, where ElasticJob can be had; where it cannot, that is said and fails nothing.
 ci: lint test ## what must be green to land
+	@$(MAKE) --no-print-directory test-java MAVEN=optional
 	@$(MAKE) --no-print-directory package

@@ -30,7 +30,8 @@ if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
 fi
 
 log=$output/maven.log
-if ! mvn -B -q -U -f interop/pom.xml "-Doutput=$output" compile >"$log" 2>&1; then
+if ! { mvn -B -q -U -f interop/pom.xml "-Doutput=$output" compile &&
+    mvn -B -q -U -f interop/old/pom.xml "-Doutput=$output/old" compile; } >"$log" 2>&1; then
     tail -n 30 "$log" >&2
     # Maven has no exit codes for this: what it says when it cannot get something.
     grep -q 'COMPILATION ERROR' "$log" && exit 1

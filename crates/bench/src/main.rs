@@ -12,6 +12,7 @@ mod console;
 mod files;
 mod fires;
 mod history;
+mod java;
 mod jobs;
 mod machine;
 mod process;
@@ -44,6 +45,8 @@ enum Benchmark {
     History,
     /// the console before ten thousand jobs: its answers, its memory, and a list in a real browser
     Console,
+    /// ours beside the real ElasticJob: `make bench-java`
+    Java(java::Options),
 }
 
 #[tokio::main]
@@ -90,6 +93,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
         Benchmark::Console => console::run().await,
+        Benchmark::Java(options) => java::run(options).await,
     }
 }
 

@@ -5,10 +5,11 @@
 //! interop REGISTRY ADDRESS
 //! ```
 
+mod beat;
 mod words;
 mod work;
 
-use std::{env, error::Error, sync::Arc};
+use std::{env, error::Error, sync::Arc, time::Duration};
 
 use elasticjob::{
     execution::{Supervisor, supervise_if_asked},
@@ -16,13 +17,16 @@ use elasticjob::{
     node::{Node, NodeJob, Running},
     registry::{self, Registry, RegistryUrl},
 };
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::{words::say, work::Work};
+use crate::{beat::Beats, words::say, work::Work};
 
 /// The class the Java driver runs its jobs with.
 const JAVA_CLASS: &str = "interop.Work";
+/// How many jobs of a crowd join at once: as many as when a node starts with them.
+const AT_ONCE: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let supervisor = supervise_if_asked();
@@ -49,10 +53,11 @@ async fn obey(
     let node = Node::on(Arc::clone(&registry)).address(address.parse()?).supervisor(supervisor);
     let mut running = Some(node.start().await?);
     say(json!({"said": "hello", "version": env!("CARGO_PKG_VERSION")}))?;
+    let beats = Beats::default();
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = orders.next_line().await? {
         let order: Value = serde_json::from_str(&line)?;
-        let answer = match does(&*registry, address, &mut running, &order).await {
+        let answer = match does(&*registry, address, &mut running, &beats, &order).await {
             Ok(value) => json!({"said": "answer", "value": value}),
             Err(error) => json!({"said": "answer", "error": error.to_string()}),
         };
@@ -65,6 +70,7 @@ async fn does(
     registry: &dyn Registry,
     address: &str,
     running: &mut Option<Running>,
+    beats: &Beats,
     order: &Value,
 ) -> Result<Value, Box<dyn Error>> {
     let node = running.as_ref().ok_or("this node has left")?;
@@ -72,9 +78,11 @@ async fn does(
         Some("start") => {
             let job = read(order)?;
             let name = job.name.clone();
-            node.add(entry(job, order)?).await?;
+            node.add(entry(job, beats, order)?).await?;
             instance_of(registry, &name, address).await
         }
+        Some("crowd") => crowd(node, beats, order).await,
+        Some("beats") => Ok(beats.told()),
         Some("stop") => {
             Ok(node.remove(&order["job"].as_str().unwrap_or_default().parse()?).await.into())
         }
@@ -95,11 +103,33 @@ fn read(order: &Value) -> Result<Job, Box<dyn Error>> {
     Ok(Job::read(&name.ok_or("a job has a name")?.parse()?, yaml.as_bytes())?)
 }
 
-fn entry(job: Job, order: &Value) -> Result<NodeJob, Box<dyn Error>> {
+/// Joins many jobs that are alike but for their names, `prefix0` and on, as a node does that starts with them.
+async fn crowd(node: &Running, beats: &Beats, order: &Value) -> Result<Value, Box<dyn Error>> {
+    let (Some(count), Some(prefix)) = (order["count"].as_u64(), order["prefix"].as_str()) else {
+        return Err("a crowd has a size, and names".into());
+    };
+    let pattern = read(order)?;
+    let mut joining = stream::iter(0..count)
+        .map(async |number| -> Result<(), Box<dyn Error>> {
+            let mut job = pattern.clone();
+            job.name = format!("{prefix}{number}").parse()?;
+            Ok(node.add(NodeJob::code(job, beats.job(lasts(order)?))).await?)
+        })
+        .buffer_unordered(AT_ONCE);
+    while joining.next().await.transpose()?.is_some() {}
+    Ok(json!({"joined": count}))
+}
+
+fn lasts(order: &Value) -> Result<Duration, &'static str> {
+    order["lastsMs"].as_u64().map(Duration::from_millis).ok_or("how long does it take?")
+}
+
+fn entry(job: Job, beats: &Beats, order: &Value) -> Result<NodeJob, Box<dyn Error>> {
     let meets = job.listener_types.iter().any(|listener| listener == "ONCE");
     let entry = match order["type"].as_str() {
         Some("SCRIPT") => NodeJob::script(job),
         Some("HTTP") => NodeJob::http(job),
+        Some("BEAT") => NodeJob::code(job, beats.job(lasts(order)?)),
         _ => NodeJob::code(job, Work::read(order).ok_or("how long does it take?")?)
             .java_class(JAVA_CLASS),
     };

@@ -30,6 +30,7 @@ use clap::ValueEnum;
 use self::{contestant::Contestant, report::Report, rounds::Rounds, row::Row};
 pub(crate) use self::{
     contestant::Keeping,
+    pipeline::write_limit,
     process::{Tinykeeper, beside_us},
 };
 use crate::BoxError;

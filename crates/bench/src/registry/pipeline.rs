@@ -53,6 +53,28 @@ pub(super) async fn sets(server: SocketAddr, place: &str) -> Result<f64, BoxErro
     Ok(rate)
 }
 
+/// What a server can write: sets a second, and transactions of eight sets a second, once it has compiled.
+pub(crate) async fn write_limit(server: SocketAddr, place: &str) -> Result<(f64, f64), BoxError> {
+    const EIGHT: usize = 8;
+    sets(server, &format!("{place}-warm-up")).await?;
+    let single = sets(server, &format!("{place}-sets")).await?;
+    let client = connect(server).await?;
+    let paths = filled(&client, &format!("{place}-transactions")).await?;
+    let data = Bytes::from_static(&DATA);
+    let set =
+        |path: &String| Op::SetData { path: path.clone(), data: Some(data.clone()), version: -1 };
+    let all: Vec<&[String]> = paths.chunks_exact(EIGHT).cycle().take(REQUESTS / EIGHT).collect();
+
+    let stopwatch = Stopwatch::start();
+    windowed(&all, WINDOW, |eight| client.submit(Request::Multi(eight.iter().map(set).collect())))
+        .await?;
+    let rate = stopwatch.rate(all.len());
+
+    remove(&client, &paths).await?;
+    client.close().await;
+    Ok((single, rate))
+}
+
 pub(super) async fn reads(server: SocketAddr, place: &str) -> Result<f64, BoxError> {
     let client = connect(server).await?;
     let paths = filled(&client, place).await?;

@@ -7,6 +7,7 @@ mod configuration;
 mod console;
 mod deaths;
 mod membership;
+mod old;
 mod peer;
 mod record;
 mod runs;
@@ -46,7 +47,9 @@ on_both_grounds! {
     membership::instances_of_both_languages_join_and_leave_a_job
     membership::leadership_moves_from_java_to_rust_and_back
     membership::shards_are_dealt_alike_whoever_leads
+    membership::single_sharding_balance_is_dealt_alike_whoever_leads
     membership::a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_twice
+    old::a_job_of_2_1_5_moves_and_back_and_no_fire_is_missed_or_runs_twice
     deaths::what_a_killed_jvm_ran_is_completed_once_by_rust
     deaths::what_a_killed_rust_process_ran_is_completed_once_by_java
     deaths::what_a_frozen_jvm_ran_is_taken_over_and_it_comes_back

@@ -3,14 +3,14 @@
 use elasticjob::job::{Failover, Job, Strategy};
 
 use crate::{
-    record::Run,
-    scene::{Ground, Scene, job, ms},
+    record::{Run, Said},
+    scene::{Ground, Scene, deal_at, job, ms},
 };
 
 const TICK: &str = "0/2 * * * * ?";
 
 /// Long enough for somebody to come or go in between.
-const MOVE_CRON: &str = "0/4 * * * * ?";
+pub(crate) const MOVE_CRON: &str = "0/4 * * * * ?";
 const MOVE_EVERY: i64 = 4_000;
 
 pub(crate) async fn instances_of_both_languages_join_and_leave_a_job(ground: Ground) {
@@ -106,8 +106,49 @@ pub(crate) async fn shards_are_dealt_alike_whoever_leads(ground: Ground) {
     }
 }
 
+pub(crate) async fn single_sharding_balance_is_dealt_alike_whoever_leads(ground: Ground) {
+    let scene = Scene::new(&ground, "balance").await;
+    let (mut java, mut one, mut two) =
+        (scene.java("java").await, scene.rust(1).await, scene.rust(2).await);
+    let balanced = |name: &str| job(name, TICK, 5).strategy(&Strategy::SingleShardingBalance);
+    let (javas, rusts) = (balanced("java-leads"), balanced("rust-leads"));
+    let mut ids = vec![java.joins(&javas, ms(1)).await];
+    for rust in [&mut one, &mut two] {
+        ids.push(rust.joins(&javas, ms(1)).await);
+    }
+    for peer in [&mut one, &mut two, &mut java] {
+        peer.joins(&rusts, ms(1)).await;
+    }
+    assert_eq!(scene.leader(&javas).await.as_ref(), Some(&ids[0]));
+    assert_eq!(scene.leader(&rusts).await.as_ref(), Some(&ids[1]));
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+
+    // The time decides, and Java says at what time it dealt.
+    let last = || {
+        let said = scene.record.all();
+        let of = |said: &&Said| {
+            let is_javas = said.words["said"] == "dealt" && said.words["job"] == "java-leads";
+            is_javas && said.words["instances"] == 3
+        };
+        let last = said.iter().rev().find(of).map(|said| said.words["now"].as_i64().unwrap());
+        last.map(|now| deal_at(&javas, &ids, now))
+    };
+    scene
+        .until("Java deals as Rust would have", async || {
+            last().is_some_and(|expected| !expected.is_empty())
+                && Some(scene.owners(&javas).await) == last()
+        })
+        .await;
+
+    // Rust does not, but there are only as many ways as members.
+    let ways: Vec<_> = (0..3).map(|now| deal_at(&rusts, &ids, now)).collect();
+    scene
+        .until("Rust deals as Java would have", async || ways.contains(&scene.owners(&rusts).await))
+        .await;
+}
+
 /// Every shard ran once in each fire, from the first to the last that is over.
-fn missed_or_doubled(runs: &[Run], shards: u32) -> Vec<String> {
+pub(crate) fn missed_or_doubled(runs: &[Run], shards: u32) -> Vec<String> {
     let fire = |run: &Run| run.began / MOVE_EVERY;
     let fires: Vec<i64> = runs.iter().map(fire).collect();
     // The first one may be half of one: it joined in the middle of it. The last one may be under way.
@@ -156,7 +197,7 @@ pub(crate) async fn a_job_moves_to_rust_and_back_and_no_fire_is_missed_or_runs_t
 }
 
 /// Waits until a fire is over on everybody: when an operator would do something.
-async fn between_fires(scene: &Scene, job: &Job) {
+pub(crate) async fn between_fires(scene: &Scene, job: &Job) {
     let before = scene.record.runs(job.name.as_str()).len();
     let look = |runs: &[Run]| {
         let since = &runs[before..];

@@ -33,7 +33,15 @@ fn driver() -> PathBuf {
 
 /// The command that runs the Java driver.
 pub(crate) fn java(servers: &str, namespace: &str, session: Duration) -> Command {
-    let folder = driver();
+    jvm(&driver(), servers, namespace, session)
+}
+
+/// The command that runs the driver with 2.1.5.
+pub(crate) fn old(servers: &str, namespace: &str, session: Duration) -> Command {
+    jvm(&driver().join("old"), servers, namespace, session)
+}
+
+fn jvm(folder: &Path, servers: &str, namespace: &str, session: Duration) -> Command {
     let mut command = Command::new("java");
     command
         // It lives for seconds: starting counts, not speed.

@@ -91,6 +91,18 @@ impl Scene {
         self.peer(name, command, line).await
     }
 
+    /// A JVM with 2.1.5, in a namespace of its own.
+    pub(crate) async fn old(&self, namespace: &str) -> Peer {
+        let line = Proxy::start(self.address).await;
+        let command = peer::old(&line.address().to_string(), namespace, self.session);
+        self.peer("old", command, line).await
+    }
+
+    /// Where the namespace is, for the binary.
+    pub(crate) fn url(&self) -> String {
+        format!("zookeeper://{}/{}", self.address, self.namespace)
+    }
+
     /// One more Rust process, at 10.0.0.`host`.
     pub(crate) async fn rust(&self, host: u8) -> Peer {
         let (line, address) = (Proxy::start(self.address).await, format!("10.0.0.{host}"));
@@ -223,13 +235,18 @@ impl Scene {
 
 /// Who gets which shard.
 pub(crate) fn deal(job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
+    deal_at(job, ids, 0)
+}
+
+/// Who gets which shard at this time, in milliseconds, where a strategy looks at it.
+pub(crate) fn deal_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeMap<u32, String> {
     let candidates: Vec<Candidate> = ids.iter().map(|id| Candidate::new(*id)).collect();
     let situation = Situation {
         job: job.name.as_str(),
         total: job.shards.get(),
         candidates: &candidates,
         owners: &BTreeMap::new(),
-        now_ms: 0,
+        now_ms,
     };
     (0..).zip(Strategy::of(job).deal(&situation)).collect()
 }

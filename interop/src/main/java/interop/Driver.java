@@ -63,6 +63,10 @@ public final class Driver {
         switch (what) {
             case "start":
                 return jobs.start(order);
+            case "crowd":
+                return jobs.crowd(order);
+            case "beats":
+                return Beat.told();
             case "stop":
                 return jobs.stop(order.get("job").getAsString());
             case "leave":

@@ -1,6 +1,7 @@
 package interop;
 
 import com.google.gson.JsonObject;
+import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.shardingsphere.elasticjob.api.JobConfiguration;
@@ -45,6 +46,8 @@ final class Jobs {
         if ("SIMPLE".equals(type)) {
             Work work = new Work(order.get("lastsMs").getAsLong(), order.get("fails").getAsInt());
             bootstrap = oneOff ? new OneOffJobBootstrap(registry(), work, job) : new ScheduleJobBootstrap(registry(), work, job);
+        } else if ("BEAT".equals(type)) {
+            bootstrap = new ScheduleJobBootstrap(registry(), new Beat(order.get("lastsMs").getAsLong()), job);
         } else {
             bootstrap = oneOff ? new OneOffJobBootstrap(registry(), type, job) : new ScheduleJobBootstrap(registry(), type, job);
         }
@@ -53,6 +56,35 @@ final class Jobs {
             ((ScheduleJobBootstrap) bootstrap).schedule();
         }
         return JobRegistry.getInstance().getJobInstance(job.getJobName()).getJobInstanceId();
+    }
+
+    /**
+     * Joins many jobs that are alike but for their names, {@code prefix0} and on, one after the other as a program does. Stops early when there is no room
+     * for more, or no time. How many it has joined, and what became of the next one.
+     */
+    JsonObject crowd(final JsonObject order) {
+        long until = System.nanoTime() + order.get("withinMs").getAsLong() * 1_000_000;
+        int count = order.get("count").getAsInt();
+        JsonObject result = new JsonObject();
+        int joined = 0;
+        while (joined < count) {
+            if (System.nanoTime() > until) {
+                result.addProperty("why", "its time was up");
+                break;
+            }
+            if (ManagementFactory.getThreadMXBean().getThreadCount() > order.get("threads").getAsInt()) {
+                result.addProperty("why", "it had as many threads as it was allowed");
+                break;
+            }
+            JobConfigurationPOJO job = read(order);
+            job.setJobName(order.get("prefix").getAsString() + joined);
+            ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(registry(), new Beat(order.get("lastsMs").getAsLong()), job.toJobConfiguration());
+            started.put(job.getJobName(), bootstrap);
+            bootstrap.schedule();
+            joined++;
+        }
+        result.addProperty("joined", joined);
+        return result;
     }
 
     boolean stop(final String job) {
