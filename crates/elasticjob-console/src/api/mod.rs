@@ -14,7 +14,7 @@
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
 //! * [`problem`] — why a request was not answered; [`extract`] — what a request carries.
-//! * [`openapi`] — what there is, described by the code itself; [`pages`] — the web pages.
+//! * [`openapi`] — what there is, described by the code itself; [`usual`] — what operations have in common; [`pages`] — the web pages.
 
 mod ancestor;
 mod audit;
@@ -42,6 +42,7 @@ mod tls;
 mod tools;
 mod trigger;
 
+mod usual;
 pub(crate) use self::{
     registries::Adding,
     server::{Console, First, Listening},

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     auth, config, history, jobs, live, overview, places, servers, shards, state::Shared, tools,
-    trigger,
+    trigger, usual,
 };
 
 #[derive(OpenApi)]
@@ -47,6 +47,7 @@ impl Modify for Schemes {
 pub(crate) fn router() -> Router<Shared> {
     let (router, document) =
         OpenApiRouter::with_openapi(Head::openapi()).nest("/api/v1", all()).split_for_parts();
+    usual::complete(&mut document);
     // A document that the code describes can be written.
     let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     router

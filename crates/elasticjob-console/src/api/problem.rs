@@ -15,6 +15,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
+use super::usual::PROBLEM;
 use crate::error;
 
 /// What a client does about it.
@@ -214,7 +215,7 @@ impl IntoResponse for Problem {
         let (status, retry_after) = (self.code.status(), self.retry_after);
         let mut response = (status, Json(Details::from(self))).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }

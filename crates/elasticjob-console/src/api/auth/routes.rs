@@ -129,7 +129,7 @@ async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
 struct PasswordChange {
     #[schema(format = Password)]
     old_password: String,
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 1024)]
     new_password: String,
 }
 
@@ -193,7 +193,7 @@ async fn accounts(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AccountPut {
     /// A new account needs one.
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 1024)]
     password: Option<String>,
     /// A new account needs some.
     roles: Option<Roles>,
@@ -201,7 +201,7 @@ struct AccountPut {
 
 /// Makes an account, or changes it; what is left out stays. Takes an admin of `*`.
 #[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountPut, params(("username" = String, Path)),
-    responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn put_account(
     State(shared): State<Shared>,
     who: Who,
@@ -279,6 +279,7 @@ struct TokenAsked {
     role: Role,
     /// Until when; without, until it is removed.
     #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(min_length = 1, max_length = 100)]
     expires_at: Option<String>,
 }
 
@@ -294,7 +295,7 @@ struct TokenMade {
 
 /// Makes a token of one's own. Takes a session: a token cannot make tokens.
 #[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenAsked,
-    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_token(
     State(shared): State<Shared>,
     who: Who,
@@ -303,8 +304,8 @@ async fn add_token(
     if matches!(who.via, Via::Token(_)) {
         return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
     }
-    if asked.name.is_empty() || asked.name.len() > 100 {
-        return Err(Problem::invalid("name", "a token has a name of at most 100 bytes"));
+    if !(1..=100).contains(&asked.name.chars().count()) {
+        return Err(Problem::invalid("name", "a token has a name of at most 100 characters"));
     }
     let expires_at =
         asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;

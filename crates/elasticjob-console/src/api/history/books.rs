@@ -281,11 +281,13 @@ pub(crate) fn none(registry: &str) -> Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Url { .. } => Code::Invalid,
-            _ => Code::Unreachable,
-        };
-        Self::new(code, error.to_string())
+        match &error {
+            // What was given is named by its field.
+            StoreError::Url { problem, hint } => {
+                Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
+            }
+            _ => Self::new(Code::Unreachable, error.to_string()),
+        }
     }
 }
 
