@@ -45,6 +45,7 @@ mod trigger;
 mod usual;
 pub(crate) use self::{
     registries::Adding,
+    auth::oidc::{OidcFile, Settings as OidcSettings},
     server::{Console, First, Listening},
     tls::Identity,
 };

@@ -84,6 +84,7 @@ pub(crate) fn router() -> Router<Shared> {
 fn all() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(auth::routes::router())
+        .merge(auth::oidc::routes::router())
         .merge(jobs::router())
         .merge(overview::router())
         .merge(config::router())

@@ -10,6 +10,7 @@ mod jobs;
 mod large;
 mod live;
 #[allow(dead_code, reason = "what the command line's tests use of it")]
+mod oidc;
 #[path = "../cli/process.rs"]
 mod process;
 mod registries;

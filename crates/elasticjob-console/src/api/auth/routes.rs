@@ -19,6 +19,7 @@ use super::{
     who::{COOKIE, Via, Who, address, check_origin},
 };
 use crate::api::{
+    audit::Entry,
     extract::{Body, Path, instant},
     problem::{Code, Problem},
     state::Shared,
@@ -83,7 +84,9 @@ async fn login(
     check_origin(&parts.headers)?;
     let address = address(&parts);
     shared.check_password(&username, &password, address.as_deref()).await?;
-    let (session, secret) = shared.sessions.begin(&username, true, shared.clock.monotonic())?;
+    shared.audit.add(Entry::of_login(shared.clock.now(), &username, "login", address));
+    let (session, secret) =
+        shared.sessions.begin(&username, true, None, shared.clock.monotonic())?;
     let roles = shared.accounts.roles(&username).unwrap_or_default();
     let shown = SessionShown {
         username,
@@ -96,7 +99,8 @@ async fn login(
     Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
 }
 
-fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
+/// The session's cookie; without a secret, none any more.
+pub(super) fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
     let secure = if shared.is_secure { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
@@ -147,6 +151,7 @@ async fn change_password(
             "a password is changed by whoever logged in with it; hint: log in",
         ));
     };
+    has_account(&shared, &who)?;
     let right =
         shared.check_password(&who.username, &change.old_password, who.address.as_deref()).await;
     right.map_err(|problem| match problem.code {
@@ -274,12 +279,12 @@ async fn tokens(State(shared): State<Shared>, who: Who) -> Json<Vec<TokenShown>>
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TokenAsked {
     /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// At most this.
     role: Role,
     /// Until when; without, until it is removed.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[schema(min_length = 1, max_length = 100)]
     expires_at: Option<String>,
 }
 
@@ -304,6 +309,7 @@ async fn add_token(
     if matches!(who.via, Via::Token(_)) {
         return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
     }
+    has_account(&shared, &who)?;
     if !(1..=100).contains(&asked.name.chars().count()) {
         return Err(Problem::invalid("name", "a token has a name of at most 100 characters"));
     }
@@ -333,6 +339,18 @@ async fn delete_token(
     entry.target = Some(name);
     shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever logged in at a provider has neither password nor tokens here.
+fn has_account(shared: &Shared, who: &Who) -> Result<(), Problem> {
+    if shared.accounts.roles(&who.username).is_some() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} logged in at the provider and has no account here; hint: an admin can make one for programs",
+        who.username
+    );
+    Err(Problem::new(Code::Forbidden, text))
 }
 
 /// How long to wait, in whole seconds.
