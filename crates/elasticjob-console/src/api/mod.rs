@@ -9,7 +9,7 @@
 //!
 //! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
 //! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
-//! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`jobs`], [`overview`], [`search`], [`bulk`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`history`] — what was: runs, what they printed, figures.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
@@ -19,6 +19,7 @@
 mod ancestor;
 mod audit;
 mod auth;
+mod bulk;
 mod config;
 mod extract;
 mod files;
@@ -41,11 +42,11 @@ mod state;
 mod tls;
 mod tools;
 mod trigger;
-
 mod usual;
+
 pub(crate) use self::{
-    registries::Adding,
     auth::oidc::{OidcFile, Settings as OidcSettings},
+    registries::Adding,
     server::{Console, First, Listening},
     tls::Identity,
 };

@@ -11,8 +11,8 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    auth, config, history, jobs, live, overview, places, servers, shards, state::Shared, tools,
-    trigger, usual,
+    auth, bulk, config, history, jobs, live, overview, places, servers, shards, state::Shared,
+    tools, trigger, usual,
 };
 
 #[derive(OpenApi)]
@@ -45,7 +45,7 @@ impl Modify for Schemes {
 
 /// Everything at `/api/v1`, and the document that describes it.
 pub(crate) fn router() -> Router<Shared> {
-    let (router, document) =
+    let (router, mut document) =
         OpenApiRouter::with_openapi(Head::openapi()).nest("/api/v1", all()).split_for_parts();
     usual::complete(&mut document);
     // A document that the code describes can be written.
@@ -86,6 +86,7 @@ fn all() -> OpenApiRouter<Shared> {
         .merge(auth::routes::router())
         .merge(auth::oidc::routes::router())
         .merge(jobs::router())
+        .merge(bulk::router())
         .merge(overview::router())
         .merge(config::router())
         .merge(trigger::router())

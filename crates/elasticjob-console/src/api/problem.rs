@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use elasticjob::admin::AdminError;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
@@ -136,6 +136,12 @@ impl From<Problem> for Details {
     }
 }
 
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Details::from(self.clone()).serialize(serializer)
+    }
+}
+
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         Details::schema()
@@ -213,7 +219,7 @@ impl From<error::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
-        let mut response = (status, Json(Details::from(self))).into_response();
+        let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         if let Some(seconds) = retry_after {
@@ -231,7 +237,7 @@ mod tests {
     fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {
         let problem = Problem::invalid("cron", "it is no cron; hint: six words");
 
-        let told = serde_json::to_value(Details::from(problem)).unwrap();
+        let told = serde_json::to_value(problem).unwrap();
 
         assert_eq!(told["type"], "urn:elasticjob:problem:invalid");
         assert_eq!((told["status"].as_u64(), &told["code"]), (Some(422), &"invalid".into()));

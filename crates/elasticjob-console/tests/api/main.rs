@@ -1,6 +1,7 @@
 //! The console over real HTTP: the binary, a registry in this process, and jobs in it.
 
 mod ancestor;
+mod bulk;
 mod config;
 mod console;
 mod fuzz;
@@ -9,8 +10,8 @@ mod http;
 mod jobs;
 mod large;
 mod live;
-#[allow(dead_code, reason = "what the command line's tests use of it")]
 mod oidc;
+#[allow(dead_code, reason = "what the command line's tests use of it")]
 #[path = "../cli/process.rs"]
 mod process;
 mod registries;
