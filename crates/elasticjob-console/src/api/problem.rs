@@ -231,7 +231,31 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
+
+    /// The pages say in their reader's language what a code means; the sentences of the server are in English.
+    #[test]
+    fn every_code_has_its_words_in_both_languages_of_the_pages() {
+        let schema = serde_json::to_value(Code::schema()).unwrap();
+        let codes = schema["enum"].as_array().unwrap();
+        assert!(codes.len() >= 20, "{schema}");
+
+        for language in ["en", "zh"] {
+            let file = format!("web/src/i18n/{language}.ts");
+            let catalogue =
+                fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+            let words = catalogue.split_once("  problems: {").unwrap().1;
+            let words = words.split_once("\n  }").unwrap().0;
+            let missing: Vec<_> = codes
+                .iter()
+                .filter_map(|code| code.as_str())
+                .filter(|code| !words.contains(&format!("\n    {code}: ")))
+                .collect();
+            assert!(missing.is_empty(), "{language}: {missing:?}");
+        }
+    }
 
     #[test]
     fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {

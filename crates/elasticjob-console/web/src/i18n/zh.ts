@@ -61,6 +61,7 @@ export const zh: Messages = {
     tooManyRequests: "尝试次数过多",
     unreachable: "无法连接注册中心",
     noHistory: "没有历史记录",
+    timedOut: "操作超时",
     internal: "服务器出错了",
     offline: "无法连接控制台",
     page: "页面出错了",
@@ -114,7 +115,6 @@ export const zh: Messages = {
     wrong: "用户名或密码错误。",
     wait: (seconds) => `尝试次数过多，请等待 ${seconds} 秒。`,
     over: "会话已结束。重新登录后可继续之前的操作。",
-    devHint: "elasticjob dev：root / root。其他情况下，初始密码在控制台首次启动时打印。",
     or: "或",
     with: (name) => `使用 ${name} 登录`,
     elsewhere: {
@@ -124,6 +124,7 @@ export const zh: Messages = {
       failed: "登录提供方返回的信息不可信。原因见控制台的审计。",
       noRole: "登录提供方认识您，但您在本控制台没有角色。请管理员为您所在的组授予角色。",
     },
+    devHint: "elasticjob dev：root / root。其他情况下，初始密码在控制台首次启动时打印。",
   },
   registries: {
     choose: "注册中心",
