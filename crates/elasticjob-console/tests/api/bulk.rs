@@ -31,8 +31,8 @@ async fn each_job_has_its_own_outcome_and_its_own_line_in_the_audit() {
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let operator = console.somebody("olga", &json!({ "shop": "operator" }));
 
-    let named = json!({ "action": "disable", "jobs": ["settle", "nowhere", "a/b", "a", "settle"] });
-    let done = bulk(&operator, &named).json();
+    let asked = json!({ "action": "disable", "jobs": ["settle", "nowhere", "a/b", "a", "settle"] });
+    let done = bulk(&operator, &asked).json();
 
     let items = done["items"].as_array().unwrap();
     let codes: Vec<_> = items.iter().map(|item| item["problem"]["code"].clone()).collect();
@@ -40,21 +40,21 @@ async fn each_job_has_its_own_outcome_and_its_own_line_in_the_audit() {
     assert_eq!((&done["total"], &done["done"]), (&json!(4), &json!(2)));
     assert_eq!(items[0]["result"]["config"]["outcome"], "written");
     let audit = console.admin().data("/api/v1/audit?action=job.disable&username=olga");
-    let mut targets: Vec<_> = audit["items"]
+    let mut about: Vec<_> = audit["items"]
         .as_array()
         .unwrap()
         .iter()
         .map(|entry| entry["target"].to_string())
         .collect();
-    targets.sort();
-    assert_eq!(targets, ["\"a\"", "\"nowhere\"", "\"settle\""]);
+    about.sort();
+    assert_eq!(about, ["\"a\"", "\"nowhere\"", "\"settle\""]);
 
     let enabled = bulk(&operator, &json!({ "action": "enable", "search": "label:x" })).json();
     let names: Vec<_> =
         enabled["items"].as_array().unwrap().iter().map(|item| item["jobName"].clone()).collect();
     assert_eq!(names, ["a", "b"]);
-    let triggered = bulk(&operator, &json!({ "action": "enable", "jobs": ["settle"] })).json();
-    assert_eq!(triggered["done"], 1);
+    let again = bulk(&operator, &json!({ "action": "enable", "jobs": ["settle"] })).json();
+    assert_eq!(again["done"], 1);
     let triggered = bulk(&operator, &json!({ "action": "trigger", "jobs": ["settle"] })).json();
     assert!(triggered["items"][0]["result"]["runId"].is_string(), "{triggered:#}");
     let shut = bulk(&operator, &json!({ "action": "shutdown", "jobs": ["settle"] })).json();

@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use axum::{
@@ -16,6 +15,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64},
 };
+use elasticjob::runtime::{Clock, SystemClock};
 use percent_encoding::percent_decode_str;
 use ring::{
     digest::{SHA256, digest},
@@ -62,8 +62,8 @@ fn sign(key: &EcdsaKeyPair, header: &Value, claims: &Value) -> String {
     format!("{text}.{}", BASE64.encode(seal.as_ref()))
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+fn now() -> i64 {
+    SystemClock.now().as_second()
 }
 
 /// Names and values behind a question mark, or of a form.
@@ -223,15 +223,15 @@ async fn whoever_the_provider_knows_has_the_roles_of_their_groups_and_no_account
     let set = answer.header("set-cookie").unwrap();
     assert!(set.contains("; HttpOnly; SameSite=Strict"), "{set}");
     let cookie = set.split(';').next().unwrap();
-    let get = |path: &str| console.send(&request("GET", path).header("cookie", cookie));
-    let session = get("/api/v1/session").json();
+    let ask = |path: &str| console.send(&request("GET", path).header("cookie", cookie));
+    let session = ask("/api/v1/session").json();
     assert_eq!(session["username"], "oidc:ann");
     assert_eq!(session["roles"], json!({ "shop": "operator" }));
-    assert_eq!(get("/api/v1/accounts").problem().1, "forbidden");
+    assert_eq!(ask("/api/v1/accounts").problem().1, "forbidden");
     let post = |path: &str, body: &Value| {
         let csrf = session["csrfToken"].as_str().unwrap();
-        let sent = request("POST", path).json(body).header("cookie", cookie);
-        console.send(&sent.header("x-csrf-token", csrf))
+        let asked = request("POST", path).json(body).header("cookie", cookie);
+        console.send(&asked.header("x-csrf-token", csrf))
     };
     let token = json!({ "name": "ci", "role": "viewer" });
     assert_eq!(post("/api/v1/tokens", &token).problem().1, "forbidden");
@@ -242,8 +242,10 @@ async fn whoever_the_provider_knows_has_the_roles_of_their_groups_and_no_account
     assert_eq!((&entry["action"], &entry["via"]), (&json!("login"), &json!("oidc")), "{entry}");
     assert_eq!(entry["result"]["roles"], json!({ "shop": "operator" }));
     assert_eq!(post("/api/v1/logout", &json!({})).status, 204);
-    assert_eq!(get("/api/v1/session").status, 401);
+    assert_eq!(ask("/api/v1/session").status, 401);
 }
+
+type Forged = Box<dyn FnOnce(&Book, Value) -> String>;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_not_for_this_login_lets_nobody_in() {
@@ -255,7 +257,6 @@ async fn a_token_that_is_not_for_this_login_lets_nobody_in() {
             book.sign(&claims)
         }
     };
-    type Forged = Box<dyn FnOnce(&Book, Value) -> String>;
     let forged: Vec<(&str, Forged)> = vec![
         ("another nonce", Box::new(with("nonce", json!("guess")))),
         ("another audience", Box::new(with("aud", json!("other")))),

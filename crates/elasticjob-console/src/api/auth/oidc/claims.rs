@@ -67,13 +67,13 @@ mod tests {
         toml::from_str::<OidcFile>(&text).unwrap().try_into().unwrap()
     }
 
-    fn claims(value: Value) -> Claims {
+    fn claims(value: &Value) -> Claims {
         value.as_object().unwrap().clone()
     }
 
     #[test]
     fn whoever_is_in_several_groups_may_the_most_that_any_of_them_may() {
-        let of = |groups: Value| roles(&claims(json!({ "groups": groups })), &settings(""));
+        let of = |groups: Value| roles(&claims(&json!({ "groups": groups })), &settings(""));
 
         let most =
             Roles::from([("*".to_owned(), Role::Operator), ("prod".to_owned(), Role::Admin)]);
@@ -88,15 +88,15 @@ mod tests {
 
     #[test]
     fn a_claim_may_lie_deep_or_have_dots_in_its_name() {
-        let deep = claims(json!({ "realm_access": { "roles": ["ops"] } }));
+        let deep = claims(&json!({ "realm_access": { "roles": ["ops"] } }));
         assert_eq!(roles(&deep, &settings("rolesClaim = 'realm_access.roles'")).len(), 2);
-        let dotted = claims(json!({ "https://example.com/groups": ["all"] }));
+        let dotted = claims(&json!({ "https://example.com/groups": ["all"] }));
         assert_eq!(roles(&dotted, &settings("rolesClaim = 'https://example.com/groups'")).len(), 2);
     }
 
     #[test]
     fn a_name_is_never_that_of_an_account_and_an_address_has_to_be_verified() {
-        let name = |value: Value, more: &str| username(&claims(value), &settings(more));
+        let name = |value: Value, more: &str| username(&claims(&value), &settings(more));
 
         assert_eq!(name(json!({ "preferred_username": "admin" }), "").unwrap(), "oidc:admin");
         for wrong in [
