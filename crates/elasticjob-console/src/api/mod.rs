@@ -8,7 +8,7 @@
 //! ```
 //!
 //! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
-//! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
+//! * [`shelf`] — what is named or added; [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
 //! * [`jobs`], [`overview`], [`search`], [`bulk`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`history`] — what was: runs, what they printed, figures.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
@@ -38,6 +38,7 @@ mod search;
 mod servers;
 mod server;
 mod shards;
+mod shelf;
 mod state;
 mod tls;
 mod tools;
@@ -46,7 +47,7 @@ mod usual;
 
 pub(crate) use self::{
     auth::oidc::{OidcFile, Settings as OidcSettings},
-    registries::Adding,
     server::{Console, First, Listening},
+    shelf::Adding,
     tls::Identity,
 };

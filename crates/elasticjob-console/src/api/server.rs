@@ -40,7 +40,8 @@ use super::{
     openapi,
     pages::{nothing, pages},
     problem::{Code as ProblemCode, Problem},
-    registries::{Adding, Registries},
+    registries::Registries,
+    shelf::Adding,
     state::Shared,
     tls::{Identity, Tls},
 };

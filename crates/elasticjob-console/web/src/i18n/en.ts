@@ -136,7 +136,8 @@ export const en = {
       unreachable: "The login provider cannot be reached.",
       stale: "That login took too long, or was begun in another window. Try again.",
       denied: "The login provider refused.",
-      failed: "What the login provider says could not be trusted. The console's audit has the reason.",
+      failed:
+        "What the login provider says could not be trusted. The console's audit has the reason.",
       noRole:
         "You are known there, but have no role in this console. Ask an admin to give your group one.",
     } as Words,
