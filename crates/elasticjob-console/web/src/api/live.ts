@@ -2,14 +2,13 @@ import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
 import { atRegistry, keys } from "./queries";
+import { listen } from "./stream";
 import type { JobRow, JobsPage } from "./types";
 
 export type Line = "connecting" | "live" | "registryDown" | "lost";
 
 /** How long changes are gathered before the page is drawn anew. */
 const GATHER = 250;
-/** How long a line that was refused is left alone. */
-const AGAIN = 3_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -18,32 +17,28 @@ export function useLive(registry: string): Line {
 
   useEffect(() => {
     const heard = new Gathered(client, registry);
-    let source: EventSource;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let wasLost = false;
-    const listen = () => {
-      source = new EventSource(`/api/v1${atRegistry(registry)}/events`);
-      source.addEventListener("connection", (event) => {
-        const { isConnected } = JSON.parse(event.data) as { isConnected: boolean };
-        setLine(isConnected ? "live" : "registryDown");
-        // There is no replay: what happened in between is looked at again.
-        if (wasLost) heard.reload();
-        wasLost = !isConnected;
-      });
-      source.addEventListener("job", (event) => heard.job(JSON.parse(event.data)));
-      source.addEventListener("shards", (event) => heard.shards(JSON.parse(event.data)));
-      source.addEventListener("reload", () => heard.reload());
-      source.onerror = () => {
+    const end = listen(`${atRegistry(registry)}/events`, {
+      on: {
+        connection: (data) => {
+          const { isConnected } = data as { isConnected: boolean };
+          setLine(isConnected ? "live" : "registryDown");
+          // There is no replay: what happened in between is looked at again.
+          if (wasLost) heard.reload();
+          wasLost = !isConnected;
+        },
+        job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
+        shards: (data) => heard.shards(data as { jobName: string }),
+        run: (data) => heard.run(data as { runId: string }),
+        reload: () => heard.reload(),
+      },
+      lost: () => {
         wasLost = true;
         setLine("lost");
-        // A browser tries again by itself, but not after an answer that was no stream.
-        if (source.readyState === EventSource.CLOSED) timer = setTimeout(listen, AGAIN);
-      };
-    };
-    listen();
+      },
+    });
     return () => {
-      clearTimeout(timer);
-      source.close();
+      end();
       heard.close();
       setLine("connecting");
     };
@@ -55,6 +50,7 @@ export function useLive(registry: string): Line {
 class Gathered {
   private rows = new Map<string, JobRow | null>();
   private jobs = new Set<string>();
+  private runs = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private everything = false;
   private listsLookedAt = 0;
@@ -71,6 +67,11 @@ class Gathered {
 
   shards({ jobName }: { jobName: string }) {
     this.jobs.add(jobName);
+    this.later();
+  }
+
+  run({ runId }: { runId: string }) {
+    this.runs.add(runId);
     this.later();
   }
 
@@ -91,9 +92,10 @@ class Gathered {
   }
 
   private flush() {
-    const { client, registry, rows, jobs } = this;
+    const { client, registry, rows, jobs, runs } = this;
     this.rows = new Map();
     this.jobs = new Set();
+    this.runs = new Set();
     if (this.everything) {
       this.everything = false;
       void client.invalidateQueries({ queryKey: keys.of(registry) });
@@ -112,7 +114,11 @@ class Gathered {
     for (const name of rows.keys()) {
       void client.invalidateQueries({ queryKey: keys.job(registry, name), exact: true });
     }
-    this.lists(isStale);
+    for (const runId of runs) {
+      void client.invalidateQueries({ queryKey: keys.run(registry, runId) });
+    }
+    if (runs.size > 0) void client.invalidateQueries({ queryKey: keys.runs(registry) });
+    if (rows.size > 0 || jobs.size > 0) this.lists(isStale);
   }
 
   /** Counts and orders are the server's: they are asked for again, at most every two seconds. */

@@ -10,6 +10,7 @@ export interface Session {
   roles: Record<string, Role>;
   csrfToken: string;
   canAddRegistries: boolean;
+  canAddHistories: boolean;
   version: string;
 }
 
