@@ -13,7 +13,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java bench-java package ci
+.PHONY: help run web test test-java test-web test-api lint bench sim million outage chaos cron-java bench-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -49,6 +49,12 @@ test: ## every test; installs the servers they need (apt) or says what is missin
 	$(CARGO) test --workspace --exclude interop --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
 	SEEDS=2000 $(SIMULATE)
 	$(CARGO) test --workspace --all-features --doc
+
+# Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
+test-api: ## schemathesis tries everything the console's own description names, on `dev --demo`: two minutes; installs it (PyPI) or says what is missing
+	@python=$$(scripts/python-with.sh schemathesis crates/elasticjob-console/tests/schemathesis/requirements.txt) && \
+	$(CARGO) build -p elasticjob-console && \
+	$$python crates/elasticjob-console/tests/schemathesis/run.py "$${CARGO_TARGET_DIR:-target}/debug/elasticjob" $(ONLY)
 
 # Four at a time: a JVM or two each, which wait most of the time.
 test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional

@@ -76,6 +76,7 @@ export const en = {
     tooManyRequests: "Too many tries",
     unreachable: "The registry, or its history, cannot be reached",
     noHistory: "There is no history",
+    timedOut: "That took too long",
     internal: "Something went wrong on the server",
     offline: "The console cannot be reached",
     page: "This page broke",
@@ -129,6 +130,17 @@ export const en = {
     wrong: "User name or password is wrong.",
     wait: (seconds: number) => `Too many tries. Wait ${s(seconds, "second")}.`,
     over: "Your session is over. Log in again to go on where you were.",
+    or: "or",
+    with: (name: string) => `Log in with ${name}`,
+    elsewhere: {
+      unreachable: "The login provider cannot be reached.",
+      stale: "That login took too long, or was begun in another window. Try again.",
+      denied: "The login provider refused.",
+      failed:
+        "What the login provider says could not be trusted. The console's audit has the reason.",
+      noRole:
+        "You are known there, but have no role in this console. Ask an admin to give your group one.",
+    } as Words,
     devHint:
       "elasticjob dev: root / root. Otherwise the first password was printed when the console first started.",
   },

@@ -61,6 +61,7 @@ export const zh: Messages = {
     tooManyRequests: "尝试次数过多",
     unreachable: "无法连接注册中心或其历史库",
     noHistory: "没有历史记录",
+    timedOut: "操作超时",
     internal: "服务器出错了",
     offline: "无法连接控制台",
     page: "页面出错了",
@@ -114,6 +115,15 @@ export const zh: Messages = {
     wrong: "用户名或密码错误。",
     wait: (seconds) => `尝试次数过多，请等待 ${seconds} 秒。`,
     over: "会话已结束。重新登录后可继续之前的操作。",
+    or: "或",
+    with: (name) => `使用 ${name} 登录`,
+    elsewhere: {
+      unreachable: "无法连接登录提供方。",
+      stale: "该登录已超时，或是在其他窗口中发起的。请重试。",
+      denied: "登录提供方拒绝了登录。",
+      failed: "登录提供方返回的信息不可信。原因见控制台的审计。",
+      noRole: "登录提供方认识您，但您在本控制台没有角色。请管理员为您所在的组授予角色。",
+    },
     devHint: "elasticjob dev：root / root。其他情况下，初始密码在控制台首次启动时打印。",
   },
   registries: {

@@ -21,7 +21,8 @@ const MOST: usize = 10_000;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+// A shard's newest run has states, too, in the same description.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HistoryRunState))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
