@@ -17,10 +17,14 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).parent
 PATIENCE = 60
+# One to two minutes on a quiet machine.
+LONGEST = 600
 
 
 def main() -> int:
-    binary, options = sys.argv[1], sys.argv[2:]
+    binary, options = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    # Whoever ends this ends the console, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     with tempfile.TemporaryDirectory() as folder:
         history = f"sqlite:{folder}/history.db"
         command = [binary, "dev", "--demo", "--registry-listen", "0", "--listen", "0", "--history", history]
@@ -73,7 +77,7 @@ def until_there_is_a_run(console: str, cookie: str) -> None:
 def tried(console: str, cookie: str, csrf: str, options: list[str], folder: str) -> int:
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", HERE / "schemathesis.toml", "run", *options]
     environment = {**os.environ, "CONSOLE_COOKIE": cookie, "CONSOLE_CSRF": csrf}
-    return subprocess.run([*command, f"{console}/api/v1/openapi.json"], cwd=folder, env=environment).returncode
+    return subprocess.run([*command, f"{console}/api/v1/openapi.json"], cwd=folder, env=environment, timeout=LONGEST).returncode
 
 
 if __name__ == "__main__":
