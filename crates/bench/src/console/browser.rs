@@ -17,20 +17,20 @@ const NO_BROWSER: i32 = 3;
 /// In milliseconds.
 pub(super) struct Felt {
     /// From the address to rows and a search that works, load by load.
-    pub(super) ready_ms: Vec<f64>,
+    pub(super) ready: Vec<f64>,
     /// From a key to other rows.
-    pub(super) keys_ms: Vec<f64>,
+    pub(super) keys: Vec<f64>,
     /// For how long nothing could be done at the worst.
-    pub(super) longest_task_ms: f64,
+    pub(super) longest_task: f64,
 }
 
 impl Felt {
     pub(super) fn median_ready(&self) -> f64 {
-        median(self.ready_ms.iter().copied())
+        median(self.ready.iter().copied())
     }
 
     pub(super) fn median_key(&self) -> f64 {
-        median(self.keys_ms.iter().copied())
+        median(self.keys.iter().copied())
     }
 }
 
@@ -77,9 +77,9 @@ pub(super) async fn browse(
         told[key].as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect()
     };
     let felt = Felt {
-        ready_ms: times("readyMs"),
-        keys_ms: times("keysMs"),
-        longest_task_ms: told["longestTaskMs"].as_f64().unwrap_or_default(),
+        ready: times("readyMs"),
+        keys: times("keysMs"),
+        longest_task: told["longestTaskMs"].as_f64().unwrap_or_default(),
     };
     Ok(Ok(felt))
 }

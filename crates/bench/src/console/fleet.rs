@@ -65,7 +65,7 @@ pub(super) async fn plant(registry: &dyn Registry, jobs: usize) -> Result<(), Bo
 }
 
 fn write(namespace: &Path, number: usize, ops: &mut Vec<Op>) -> Result<(), BoxError> {
-    let root = namespace.join(&name(number))?;
+    let root = namespace.join(name(number))?;
     let mut put = |path: &str, data: String| -> Result<(), BoxError> {
         let path = if path.is_empty() { root.clone() } else { root.join(path)? };
         ops.push(Op::Create(Create::persistent(&path, Bytes::from(data))));
@@ -136,7 +136,7 @@ pub(super) async fn storm(registry: &dyn Registry, jobs: usize) -> Result<(), Bo
         let paths: Result<Vec<Path>, BoxError> = (0..BATCH + 10)
             .map(|place| {
                 let number = (round / 2 * 53 + place * 17) % jobs;
-                Ok(namespace.join(&format!("{}/sharding/0/running", name(number)))?)
+                Ok(namespace.join(format!("{}/sharding/0/running", name(number)))?)
             })
             .collect();
         let ops = paths?.into_iter().map(|path| match round % 2 {

@@ -148,9 +148,9 @@ fn shown(when: &str, felt: &Felt) {
             times.iter().copied().fold(0.0, f64::max)
         )
     };
-    row(&format!("browser: rows and search{when}"), felt.median_ready(), &most(&felt.ready_ms));
-    row(&format!("browser: from a key to rows{when}"), felt.median_key(), &most(&felt.keys_ms));
-    row(&format!("browser: longest task{when}"), felt.longest_task_ms, "");
+    row(&format!("browser: rows and search{when}"), felt.median_ready(), &most(&felt.ready));
+    row(&format!("browser: from a key to rows{when}"), felt.median_key(), &most(&felt.keys));
+    row(&format!("browser: longest task{when}"), felt.longest_task, "");
 }
 
 fn row(name: &str, milliseconds: f64, more: &str) {

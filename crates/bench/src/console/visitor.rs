@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{BoxError, stopwatch::Stopwatch};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) struct Visitor {
     address: String,

@@ -455,7 +455,7 @@ mod tests {
         assert_eq!(is_stuck(&hourly, "2026-11-15T04:59:59Z"), None);
         let told = is_stuck(&hourly, "2026-11-15T05:00:00Z").unwrap();
         assert!(told.starts_with("shard 1 runs since 2026-11-15T02:00:30Z"), "{told}");
-        let limited = hourly.timeout(std::time::Duration::from_secs(900));
+        let limited = hourly.timeout(std::time::Duration::from_mins(15));
         assert_eq!(is_stuck(&limited, "2026-11-15T02:16:00Z"), None);
         assert!(is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than it may"));
         assert_eq!(is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"), None, "it is too soon");
