@@ -32,7 +32,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 900,
     // What is not ours changes seldom: a browser keeps it over our releases.
     rolldownOptions: {
-      output: { codeSplitting: { groups: [{ name: "vendor", test: /node_modules/ }] } },
+      output: { codeSplitting: { groups: [{ name: "vendor", test: /node_modules\/(?!uplot)/ }] } },
     },
   },
   server: { proxy: { "/api": { target: api, changeOrigin: true } } },

@@ -204,9 +204,6 @@ export const en = {
       `Began more than ${s(seconds, "second")} after they were due, ${since}`,
     ofRuns: (runs: number, since: string) => `Of ${s(runs, "run")} ${since}`,
     missedAbout: (since: string) => `Fires that did not run, ${since}`,
-    noHistory: "No history of this registry is known",
-    noHistoryAbout:
-      "What runs is recorded by workers with --history URL; start the console with the same to see it here.",
     nothingRan: "Nothing ran in this time",
     nothingRanAbout: "As soon as something runs it is here, without reloading.",
     historyDown: "The history does not answer:",

@@ -174,8 +174,6 @@ export const zh: Messages = {
     lateAbout: (seconds, since) => `${since}内，比应触发时间晚 ${seconds} 秒以上才开始的运行`,
     ofRuns: (runs, since) => `${since}内共运行 ${runs.toLocaleString("zh")} 次`,
     missedAbout: (since) => `${since}内没有运行的触发`,
-    noHistory: "此注册中心没有历史库",
-    noHistoryAbout: "工作进程用 --history URL 记录运行；以同样的参数启动控制台，即可在此查看。",
     nothingRan: "这段时间没有运行",
     nothingRanAbout: "一有运行就会显示在这里，无需刷新。",
     historyDown: "历史库没有响应：",

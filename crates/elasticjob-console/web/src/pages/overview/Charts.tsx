@@ -9,6 +9,7 @@ import { Card } from "../../parts/Card";
 import { BarChart } from "../../parts/chart/BarChart";
 import { COUNTS, MILLISECONDS, type Layer } from "../../parts/chart/layers";
 import { timeTicks } from "../../parts/chart/ticks";
+import { NoHistory } from "../../parts/NoHistory";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { duration, stamp } from "../../parts/time";
 import { RANGES, type RangeName } from "./range";
@@ -47,9 +48,7 @@ export function Charts({
       }
     >
       {isMissing ? (
-        <Empty icon="history" title={t.overview.noHistory}>
-          {t.overview.noHistoryAbout}
-        </Empty>
+        <NoHistory />
       ) : buckets.isPending ? (
         <Loading rows={5} />
       ) : !buckets.data ? (

@@ -43,7 +43,7 @@ function Now({ seen, range }: { seen: Overview; range: RangeName }) {
   const runs = (state?: string) =>
     `${to("runs")}?${new URLSearchParams(state ? { state, from } : { from })}`;
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
-  const missing = past ? undefined : t.overview.noHistory;
+  const missing = past ? undefined : t.history.missing(registry);
   const tiles: Tile[] = [
     { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {
