@@ -13,7 +13,7 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-java test-web lint bench sim million outage chaos cron-java bench-java package ci
+.PHONY: help run web test test-java test-web test-api lint bench sim million outage chaos cron-java bench-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -50,6 +50,12 @@ test: ## every test; installs the servers they need (apt) or says what is missin
 	SEEDS=2000 $(SIMULATE)
 	$(CARGO) test --workspace --all-features --doc
 
+# Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
+test-api: ## schemathesis tries everything the console's own description names, on `dev --demo`: two minutes; installs it (PyPI) or says what is missing
+	@python=$$(scripts/python-with.sh schemathesis crates/elasticjob-console/tests/schemathesis/requirements.txt) && \
+	$(CARGO) build -p elasticjob-console && \
+	$$python crates/elasticjob-console/tests/schemathesis/run.py "$${CARGO_TARGET_DIR:-target}/debug/elasticjob" $(ONLY)
+
 # Four at a time: a JVM or two each, which wait most of the time.
 test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional
 	@scripts/install-test-servers.sh
@@ -71,7 +77,7 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
 
-bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database: prints tables, fails below the bar
+bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console before ten thousand jobs: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
 	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
 	$(CARGO) run --release -p bench -- registry
@@ -79,6 +85,7 @@ bench: ## tinykeeper and its client against the real ZooKeeper, a thousand jobs 
 	$(CARGO) run --release -p bench -- worker
 	$(CARGO) run --release -p bench -- fires
 	$(CARGO) run --release -p bench -- history
+	$(CARGO) run --release -p bench -- console
 
 bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
 	@scripts/install-test-servers.sh

@@ -8,6 +8,7 @@ use tokio::{
     task::JoinSet,
 };
 
+mod console;
 mod files;
 mod fires;
 mod history;
@@ -42,6 +43,8 @@ enum Benchmark {
     Fires,
     /// shard-events per second into each database
     History,
+    /// the console before ten thousand jobs: its answers, its memory, and a list in a real browser
+    Console,
     /// ours beside the real ElasticJob: `make bench-java`
     Java(java::Options),
 }
@@ -89,6 +92,7 @@ async fn run(benchmark: Benchmark) -> Result<bool, BoxError> {
         Benchmark::Worker => worker::run(),
         Benchmark::Fires => fires::run().await,
         Benchmark::History => history::run().await,
+        Benchmark::Console => console::run().await,
         Benchmark::Java(options) => java::run(options).await,
     }
 }

@@ -25,7 +25,16 @@ const packed: Plugin = {
 
 export default defineConfig({
   plugins: [react(), packed],
-  build: { target: "es2022", sourcemap: false, assetsInlineLimit: 0, chunkSizeWarningLimit: 900 },
+  build: {
+    target: "es2022",
+    sourcemap: false,
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 900,
+    // What is not ours changes seldom: a browser keeps it over our releases.
+    rolldownOptions: {
+      output: { codeSplitting: { groups: [{ name: "vendor", test: /node_modules\/(?!uplot)/ }] } },
+    },
+  },
   server: { proxy: { "/api": { target: api, changeOrigin: true } } },
   test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
 });

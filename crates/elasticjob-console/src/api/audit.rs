@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub(crate) at: Timestamp,
     /// Who; what was typed, if nobody could be recognised.
     pub(crate) username: String,
-    /// How they came in: `session`, `token NAME`, `accessToken`, `basic`, `login`.
+    /// How they came in: `session`, `token NAME`, `accessToken`, `basic`, `login`, `oidc`.
     pub(crate) via: String,
     /// From where.
     pub(crate) address: Option<String>,
@@ -48,6 +48,30 @@ pub(crate) struct Entry {
     pub(crate) result: Value,
     /// Why it came to nothing.
     pub(crate) problem: Option<String>,
+}
+
+impl Entry {
+    /// Somebody logged in, or tried to.
+    pub(crate) fn of_login(
+        at: Timestamp,
+        username: &str,
+        via: &str,
+        address: Option<String>,
+    ) -> Self {
+        Self {
+            id: 0,
+            at,
+            username: username.to_owned(),
+            via: via.to_owned(),
+            address,
+            registry: None,
+            action: "login".to_owned(),
+            target: None,
+            asked: Value::Null,
+            result: Value::Null,
+            problem: None,
+        }
+    }
 }
 
 /// The record.

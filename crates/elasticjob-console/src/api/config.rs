@@ -84,7 +84,7 @@ pub(crate) struct ConfigSent {
     job_listener_types: Said<Vec<String>>,
     /// What other programs added; it stays as it is, whatever is sent.
     #[serde(deserialize_with = "said")]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Value)]
     job_extra_configurations: Said<Value>,
     #[serde(deserialize_with = "said")]
     #[schema(value_type = Option<String>)]
@@ -296,7 +296,8 @@ impl From<&Plan> for ConfigPlanned {
 /// Stores a configuration, whole: what is left out has its documented default. Takes an admin.
 #[utoipa::path(put, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
     params(("registry" = String, Path), ("job" = String, Path), PutAsked,
-        ("If-Match" = Option<String>, Header, description = "The ETag that was seen, or *"), ("If-None-Match" = Option<String>, Header, description = "* for a job that is not there yet")),
+        ("If-Match" = Option<String>, Header, min_length = 1, description = "The ETag that was seen, or *"),
+        ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "* for a job that is not there yet")),
     responses((status = 200, body = ConfigStored), (status = 201, body = ConfigStored), (status = 409, body = Problem), (status = 412, body = Problem),
         (status = 422, body = Problem), (status = 428, body = Problem)))]
 async fn put(
@@ -319,7 +320,7 @@ async fn put(
 
 /// Changes some of a configuration; what is left out stays, what is `null` is unset. Takes an admin.
 #[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
-    params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = Option<String>, Header, description = "The ETag that was seen, or *")),
+    params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = String, Header, description = "The ETag that was seen, or *")),
     responses((status = 200, body = ConfigStored), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
 async fn patch(
     door: Door<Rules>,

@@ -166,6 +166,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Item {
     }
 }
 
+/// A shard as a client names it: what the ancestor can count to.
+pub(crate) fn shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
+    match given {
+        Some(shard) if i32::try_from(shard).is_err() => {
+            Err(Problem::invalid("shard", "that is no shard; hint: shards are numbers, from 0 on"))
+        }
+        shard => Ok(shard),
+    }
+}
+
 /// The server a path names.
 pub(crate) struct Address(pub(crate) String);
 
@@ -175,7 +185,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Address {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let address = part(parts, state, "server").await?;
         let is_plain = !address.is_empty()
-            && address.len() <= 255
+            && address.chars().count() <= 255
             && address.chars().all(|each| !each.is_control() && each != '/')
             && !matches!(address.as_str(), "." | "..");
         if !is_plain {

@@ -16,7 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
-    extract::{Named, Query, instant},
+    extract::{Named, Query, instant, shard},
     mirror::{Bustle, Mirror, Seen},
     problem::{Code, Problem},
     search::Search,
@@ -129,10 +129,13 @@ struct JobsAsked {
     /// Words that name or description have, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a dash before one means not.
     search: String,
     /// Only these statuses, with commas between them.
+    #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
     status: String,
     /// By what: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
+    #[param(inline)]
     sort: JobOrder,
     /// asc or desc.
+    #[param(inline)]
     order: Order,
     /// Which page, from 1.
     #[param(minimum = 1)]
@@ -404,7 +407,7 @@ async fn explain(
     Query(asked): Query<ExplainAsked>,
 ) -> Result<Json<Explanation>, Problem> {
     let at = asked.at.as_deref().map(|at| instant("at", at)).transpose()?;
-    Ok(Json(door.admin().await?.explain(&job, asked.shard, at).await?))
+    Ok(Json(door.admin().await?.explain(&job, shard(asked.shard)?, at).await?))
 }
 
 /// Everything that is stored of a job, as text in the ancestor's format, addresses masked. It may hold passwords: takes an admin.

@@ -155,7 +155,7 @@ impl Listener {
                     "shards",
                     &json!({
                         "jobName": name,
-                        "runningItems": bustle.running,
+                        "runningItems": bustle.running.keys().collect::<Vec<_>>(),
                         "waitingForFailoverItems": bustle.waiting,
                     }),
                 ))
@@ -181,14 +181,17 @@ async fn next_run(
 /// Whether somebody may still listen to what happens in a registry.
 pub(crate) fn may_listen(shared: &Shared, who: &Who, registry: &str) -> bool {
     let clock = &shared.clock;
+    let mut given = None;
     let is_open = match &who.via {
         Via::Session(secret) | Via::AccessToken(secret) => {
-            shared.sessions.is_alive(secret, clock.monotonic())
+            let session = shared.sessions.look(secret, clock.monotonic());
+            given = session.as_ref().and_then(|session| session.roles.clone());
+            session.is_some()
         }
         Via::Token(name) => shared.accounts.has_token(&who.username, name, clock.now()),
         Via::Basic => true,
     };
-    let roles = shared.accounts.roles(&who.username).unwrap_or_default();
+    let roles = given.or_else(|| shared.accounts.roles(&who.username)).unwrap_or_default();
     is_open
         && (roles.contains_key(registry) || roles.contains_key("*"))
         && shared.registries.get(registry).is_some()

@@ -67,7 +67,8 @@ pub(crate) struct Seen {
 /// What comes and goes in a job: shards, by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bustle {
-    pub(crate) running: BTreeSet<u32>,
+    /// Each with when it began, by the registry's clock, or was first seen to run.
+    pub(crate) running: BTreeMap<u32, Timestamp>,
     pub(crate) disabled: BTreeSet<u32>,
     pub(crate) misfired: BTreeSet<u32>,
     pub(crate) waiting: BTreeSet<u32>,
@@ -131,7 +132,9 @@ impl Mirror {
                         None => return Ok(()),
                     }
                 }
-                event = tree.next() => event.map(|event| self.note(&event, namespace, &mut gathered)),
+                event = tree.next() => {
+                    event.map(|event| self.note(&event, namespace, clock.now(), &mut gathered))
+                }
                 event = pages.next() => event.map(|event| gathered.page(&event, ledger.path())),
             };
             if event.is_none() {
@@ -149,7 +152,7 @@ impl Mirror {
             loop {
                 clock.sleep_until(clock.monotonic() + pause).await;
                 while let Some(event) = tree.try_next() {
-                    self.note(&event, namespace, &mut gathered);
+                    self.note(&event, namespace, clock.now(), &mut gathered);
                 }
                 while let Some(event) = pages.try_next() {
                     gathered.page(&event, ledger.path());
@@ -171,8 +174,8 @@ impl Mirror {
     }
 
     /// Takes note of a change in the tree.
-    fn note(&self, event: &Event, namespace: &Namespace, gathered: &mut Gathered) {
-        let (path, is_there) = match event {
+    fn note(&self, event: &Event, namespace: &Namespace, now: Timestamp, gathered: &mut Gathered) {
+        let (path, since) = match event {
             Event::Init => {
                 gathered.snapshot = Some(BTreeSet::new());
                 self.change(|seen| seen.bustle.clear());
@@ -185,8 +188,11 @@ impl Mirror {
                 gathered.is_whole = true;
                 return;
             }
-            Event::InitApply { path, .. } | Event::Apply { path } => (path, true),
-            Event::Delete { path } => (path, false),
+            Event::InitApply { path, stat } => {
+                (path, Some(Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now)))
+            }
+            Event::Apply { path } => (path, Some(now)),
+            Event::Delete { path } => (path, None),
         };
         let Some(name) = path.below(namespace.path()).and_then(|below| below.split('/').next())
         else {
@@ -211,11 +217,11 @@ impl Mirror {
                 gathered.shards.insert(name.to_owned());
             }
             Some(Place::Shard(shard, part)) => {
-                self.change(|seen| seen.bustle(name, is_there, shard, part));
+                self.change(|seen| seen.bustle(name, since, shard, part));
                 gathered.shards.insert(name.to_owned());
             }
             Some(Place::FailoverItem(shard)) => {
-                self.change(|seen| seen.waiting(name, is_there, shard));
+                self.change(|seen| seen.waiting(name, since.is_some(), shard));
                 gathered.shards.insert(name.to_owned());
             }
             Some(Place::Leader | Place::Necessary | Place::Processing | Place::Trigger(_)) => {
@@ -321,12 +327,17 @@ impl Seen {
         is_news
     }
 
-    fn bustle(&mut self, job: &str, is_there: bool, shard: u32, part: Part) {
+    /// Something of a shard is there since then, or no longer.
+    fn bustle(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: Part) {
         let bustle = self.bustle.entry(job.to_owned()).or_default();
-        match part {
-            Part::Running => note(&mut bustle.running, is_there, shard),
-            Part::Disabled => note(&mut bustle.disabled, is_there, shard),
-            Part::Misfire => note(&mut bustle.misfired, is_there, shard),
+        match (part, since) {
+            (Part::Running, None) => drop(bustle.running.remove(&shard)),
+            // A change may be told that was seen already.
+            (Part::Running, Some(since)) => {
+                bustle.running.entry(shard).or_insert(since);
+            }
+            (Part::Disabled, _) => note(&mut bustle.disabled, since.is_some(), shard),
+            (Part::Misfire, _) => note(&mut bustle.misfired, since.is_some(), shard),
             _ => {}
         }
     }

@@ -8,17 +8,18 @@
 //! ```
 //!
 //! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
-//! * [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
-//! * [`jobs`], [`overview`], [`search`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`shelf`] — what is named or added; [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
+//! * [`jobs`], [`overview`], [`search`], [`bulk`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`history`] — what was: runs, what they printed, figures.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
 //! * [`problem`] — why a request was not answered; [`extract`] — what a request carries.
-//! * [`openapi`] — what there is, described by the code itself; [`pages`] — the web pages.
+//! * [`openapi`] — what there is, described by the code itself; [`usual`] — what operations have in common; [`pages`] — the web pages.
 
 mod ancestor;
 mod audit;
 mod auth;
+mod bulk;
 mod config;
 mod extract;
 mod files;
@@ -37,13 +38,16 @@ mod search;
 mod servers;
 mod server;
 mod shards;
+mod shelf;
 mod state;
 mod tls;
 mod tools;
 mod trigger;
+mod usual;
 
 pub(crate) use self::{
-    registries::Adding,
+    auth::oidc::{OidcFile, Settings as OidcSettings},
     server::{Console, First, Listening},
+    shelf::Adding,
     tls::Identity,
 };

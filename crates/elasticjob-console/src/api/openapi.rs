@@ -11,8 +11,8 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    auth, config, history, jobs, live, overview, places, servers, shards, state::Shared, tools,
-    trigger,
+    auth, bulk, config, history, jobs, live, overview, places, servers, shards, state::Shared,
+    tools, trigger, usual,
 };
 
 #[derive(OpenApi)]
@@ -45,8 +45,9 @@ impl Modify for Schemes {
 
 /// Everything at `/api/v1`, and the document that describes it.
 pub(crate) fn router() -> Router<Shared> {
-    let (router, document) =
+    let (router, mut document) =
         OpenApiRouter::with_openapi(Head::openapi()).nest("/api/v1", all()).split_for_parts();
+    usual::complete(&mut document);
     // A document that the code describes can be written.
     let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     router
@@ -83,7 +84,9 @@ pub(crate) fn router() -> Router<Shared> {
 fn all() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .merge(auth::routes::router())
+        .merge(auth::oidc::routes::router())
         .merge(jobs::router())
+        .merge(bulk::router())
         .merge(overview::router())
         .merge(config::router())
         .merge(trigger::router())

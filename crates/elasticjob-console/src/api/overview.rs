@@ -1,11 +1,12 @@
 //! A registry at a glance: counts, what is due, what should not be so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use elasticjob::{
     admin::JobStatus,
-    history::{Span, Tally},
+    history::{MissedFires, Span, Tally},
+    job::Job,
     schedule::{Schedule, Zone},
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -29,6 +30,12 @@ const MOST_INCIDENTS: usize = 50;
 const LATE: SignedDuration = SignedDuration::from_secs(5);
 /// How far ahead can be looked, and in how many steps.
 const MOST_HOURS: u32 = 48;
+/// How far back can be looked.
+const MOST_HOURS_BACK: u32 = 7 * 24;
+/// A shard that runs for a shorter time is not looked at.
+const LONG: SignedDuration = SignedDuration::from_mins(1);
+/// A shard that was due so often while it ran does not come to an end.
+const DUE_MEANWHILE: usize = 3;
 const MOST_BUCKETS: usize = 288;
 /// So many fires of a job are counted one by one; those of busier ones are taken to go on as they began.
 const COUNTED: usize = 300;
@@ -49,7 +56,7 @@ struct Overview {
     total: Bustling,
     /// The jobs that are due next, at most ten.
     next: Vec<Due>,
-    /// What somebody should look at: crashed jobs, shards that wait, what cannot be read; at most fifty.
+    /// What somebody should look at: crashed jobs, shards that wait or do not end, fires that nobody ran, what cannot be read; at most fifty.
     incidents: Vec<Incident>,
     /// What was in the last hours; nothing if there is no history, or it does not answer.
     last_hours: Option<LastHours>,
@@ -105,11 +112,24 @@ struct Incident {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum IncidentKind {
+    /// Its configuration cannot be read.
     Unreadable,
+    /// Nobody runs it.
     Crashed,
+    /// Shards belong to somebody who is gone.
+    OwnerGone,
+    /// Shards are not dealt.
     ShardingFlag,
+    /// Shards wait to be taken over.
     WaitingForFailover,
+    /// A shard does not come to an end.
+    Stuck,
+    /// What is configured is not what is dealt.
+    Drift,
+    /// Shards were due while they ran.
     Misfired,
+    /// Fires did not run.
+    Missed,
 }
 
 /// A registry at a glance: counts, what is due next, what should not be so.
@@ -119,16 +139,20 @@ async fn overview(
     door: Door<Looks>,
     Query(asked): Query<OverviewAsked>,
 ) -> Result<Json<Overview>, Problem> {
-    if asked.hours == 0 || asked.hours > MOST_HOURS {
+    if asked.hours == 0 || asked.hours > MOST_HOURS_BACK {
         return Err(Problem::invalid(
             "hours",
-            format!("1 to {MOST_HOURS} hours can be looked back"),
+            format!("1 to {MOST_HOURS_BACK} hours can be looked back"),
         ));
     }
     let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
     let mut overview = ready(&door).await?.seen(|seen| Overview::of(seen, now, &zone));
     match last_hours(&door, asked.hours, now).await {
-        Ok(last_hours) => overview.last_hours = Some(last_hours),
+        Ok((last_hours, missed)) => {
+            overview.last_hours = Some(last_hours);
+            overview.incidents.extend(missed);
+            overview.incidents.truncate(MOST_INCIDENTS);
+        }
         Err(problem) if problem.code == Code::NoHistory => {}
         Err(problem) => overview.history_problem = Some(problem.detail),
     }
@@ -141,7 +165,7 @@ async fn overview(
 #[into_params(parameter_in = Query)]
 struct OverviewAsked {
     /// How many hours, in history.
-    #[param(minimum = 1, maximum = 48)]
+    #[param(minimum = 1, maximum = 168)]
     hours: u32,
 }
 
@@ -151,10 +175,45 @@ impl Default for OverviewAsked {
     }
 }
 
-async fn last_hours(door: &Door<Looks>, hours: u32, now: Timestamp) -> Result<LastHours, Problem> {
+async fn last_hours(
+    door: &Door<Looks>,
+    hours: u32,
+    now: Timestamp,
+) -> Result<(LastHours, Vec<Incident>), Problem> {
     let since = now.checked_sub(SignedDuration::from_hours(hours.into())).unwrap_or(now);
-    let tally = door.history().await?.tally(Span::since(since), LATE).await?;
-    Ok(LastHours { hours, late_after_ms: LATE.as_millis() as i64, tally })
+    let store = door.history().await?;
+    let tally = store.tally(Span::since(since), LATE).await?;
+    let missed = match tally.missed {
+        0 => Vec::new(),
+        _ => store.missed(None, Span::since(since), MOST_INCIDENTS).await?,
+    };
+    let last_hours = LastHours { hours, late_after_ms: LATE.as_millis() as i64, tally };
+    Ok((last_hours, missed_fires(missed)))
+}
+
+/// Fires that did not run, job by job, the last noticed first.
+fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
+    let mut jobs: Vec<MissedFires> = Vec::new();
+    for missed in missed {
+        match jobs.iter_mut().find(|known| known.job_name == missed.job_name) {
+            Some(known) => {
+                known.count += missed.count;
+                known.last = known.last.max(missed.last);
+            }
+            None => jobs.push(missed),
+        }
+    }
+    let incidents = jobs.into_iter().map(|missed| {
+        let fires = if missed.count == 1 { "fire" } else { "fires" };
+        let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
+        let why = match missed.why.as_str() {
+            "nobody_there" => "nobody was there",
+            _ => "the run before was not over",
+        };
+        let message = format!("{} {fires} did not run{last}: {why}", missed.count);
+        Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
+    });
+    incidents.collect()
 }
 
 impl Overview {
@@ -175,7 +234,7 @@ impl Overview {
                 next.push((at, &summary.name));
             }
             if incidents.len() < MOST_INCIDENTS {
-                incidents.extend(incident(&glance));
+                incidents.extend(incident(&glance, now, zone));
             }
         }
         next.sort_unstable();
@@ -210,8 +269,9 @@ impl Bustling {
     }
 }
 
-fn incident(glance: &Glance<'_>) -> Option<Incident> {
-    let (summary, bustle) = (&glance.outline.summary, glance.bustle);
+fn incident(glance: &Glance<'_>, now: Timestamp, zone: &Zone) -> Option<Incident> {
+    let (outline, bustle) = (glance.outline, glance.bustle);
+    let summary = &outline.summary;
     let (kind, message) = if let Some(problem) = &summary.problem {
         (IncidentKind::Unreadable, problem.clone())
     } else if bustle.is_some_and(|bustle| !bustle.waiting.is_empty()) {
@@ -219,14 +279,54 @@ fn incident(glance: &Glance<'_>) -> Option<Incident> {
     } else if summary.status == JobStatus::Crashed {
         (IncidentKind::Crashed, "nobody runs it".to_owned())
     } else if summary.status == JobStatus::ShardingFlag {
-        let message = "shards are not dealt, or belong to somebody who is gone".to_owned();
-        (IncidentKind::ShardingFlag, message)
+        match outline.departed.first() {
+            Some(owner) => {
+                let message = format!("shards belong to {owner}, who is gone");
+                (IncidentKind::OwnerGone, message)
+            }
+            None => (IncidentKind::ShardingFlag, "shards are not dealt".to_owned()),
+        }
+    } else if let (Some(job), Some(bustle)) = (&outline.job, bustle)
+        && let Some(message) = stuck(job, &bustle.running, now, zone)
+    {
+        (IncidentKind::Stuck, message)
+    } else if summary.status == JobStatus::Ok
+        && let Some(shards) = summary.shards.filter(|shards| *shards as usize != outline.dealt)
+    {
+        let message = format!("{} shards are dealt, {shards} are configured", outline.dealt);
+        (IncidentKind::Drift, message)
     } else if bustle.is_some_and(|bustle| !bustle.misfired.is_empty()) {
         (IncidentKind::Misfired, "shards were due while they ran".to_owned())
     } else {
         return None;
     };
     Some(Incident { job_name: summary.name.clone(), kind, message })
+}
+
+/// Says so if a shard does not come to an end: it has run for longer than it may, or was due again and again meanwhile.
+fn stuck(
+    job: &Job,
+    running: &BTreeMap<u32, Timestamp>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Option<String> {
+    let (shard, since) = running.iter().min_by_key(|(_, since)| **since)?;
+    if now.duration_since(*since) < LONG {
+        return None;
+    }
+    if let Some(timeout) = job.props.policies().timeout {
+        let timeout = SignedDuration::try_from(timeout).ok()?;
+        // Whoever runs it has a moment to end it.
+        let is_over = now.duration_since(*since) > timeout.saturating_add(LONG);
+        let text = || format!("shard {shard} runs since {since}, longer than it may ({timeout:#})");
+        return is_over.then(text);
+    }
+    let due = job.schedule(zone)?.fires_between(*since, now).nth(DUE_MEANWHILE - 1);
+    due.map(|_| {
+        format!(
+            "shard {shard} runs since {since}, and was due {DUE_MEANWHILE} times meanwhile or more"
+        )
+    })
 }
 
 /// How far ahead to look.
@@ -338,6 +438,27 @@ mod tests {
         let mut forecast = Forecast::empty("2026-11-15T00:00:00Z".parse().unwrap(), 24, 24);
         forecast.add(&schedule);
         forecast
+    }
+
+    #[test]
+    fn a_shard_is_stuck_that_was_due_again_and_again_or_runs_longer_than_it_may() {
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let job = |cron: &str| Job::named("settle").unwrap().cron(cron).unwrap();
+        let running = BTreeMap::from([
+            (0, at("2026-11-15T02:30:00Z")),
+            (1, at("2026-11-15T02:00:30Z")),
+            (2, at("2026-11-15T02:10:00Z")),
+        ]);
+        let is_stuck = |job: &Job, now: &str| stuck(job, &running, at(now), &Zone::utc());
+
+        let hourly = job("0 0 * * * ?");
+        assert_eq!(is_stuck(&hourly, "2026-11-15T04:59:59Z"), None);
+        let told = is_stuck(&hourly, "2026-11-15T05:00:00Z").unwrap();
+        assert!(told.starts_with("shard 1 runs since 2026-11-15T02:00:30Z"), "{told}");
+        let limited = hourly.timeout(std::time::Duration::from_mins(15));
+        assert_eq!(is_stuck(&limited, "2026-11-15T02:16:00Z"), None);
+        assert!(is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than it may"));
+        assert_eq!(is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"), None, "it is too soon");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Registries as clients see them: listed, tried, added, taken away, examined; and the audit.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     extract::State,
@@ -99,17 +101,39 @@ async fn add(
     who: Who,
     Body(asked): Body<RegistryAsked>,
 ) -> Result<Response, Problem> {
+    let place = add_registry(&shared, &who, &asked.name, &asked.url)?;
+    Ok((StatusCode::CREATED, Json(RegistryShown::new(&place, &who))).into_response())
+}
+
+/// Adds a registry, and writes down that it was added or not.
+pub(crate) fn add_registry(
+    shared: &Shared,
+    who: &Who,
+    name: &str,
+    url: &str,
+) -> Result<Arc<Place>, Problem> {
     who.needs(Role::Admin)?;
-    let added = shared.registries.add(&asked.name, &asked.url);
-    let mut entry = who.entry(&shared, "registry.add");
-    entry.target = Some(asked.name.chars().take(64).collect());
-    match &added {
-        Ok(place) => entry.result = json!({ "url": place.url.to_string() }),
+    let added = shared.registries.add(name, url);
+    let shown = added.as_ref().map(|place| place.url.to_string());
+    note_added(shared, who, "registry.add", name, shown);
+    added
+}
+
+/// Writes down that a place was added, or why not.
+pub(crate) fn note_added(
+    shared: &Shared,
+    who: &Who,
+    action: &str,
+    name: &str,
+    url: Result<String, &Problem>,
+) {
+    let mut entry = who.entry(shared, action);
+    entry.target = Some(name.chars().take(64).collect());
+    match url {
+        Ok(url) => entry.result = json!({ "url": url }),
         Err(problem) => entry.problem = Some(problem.detail.clone()),
     }
     shared.audit.add(entry);
-    let place = added?;
-    Ok((StatusCode::CREATED, Json(RegistryShown::new(&place, &who))).into_response())
 }
 
 /// A registry to be tried.
@@ -173,13 +197,19 @@ async fn remove(
     who: Who,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    remove_registry(&shared, &who, name)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a registry away, and its history, and writes down that they were.
+pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: String) -> Result<(), Problem> {
     who.needs(Role::Admin)?;
     shared.registries.remove(&name)?;
     shared.books.forget(&name)?;
-    let mut entry = who.entry(&shared, "registry.remove");
+    let mut entry = who.entry(shared, "registry.remove");
     entry.target = Some(name);
     shared.audit.add(entry);
-    Ok(StatusCode::NO_CONTENT)
+    Ok(())
 }
 
 /// What is wrong in a registry, and what to do about it. One node is written, by which the ancestor measures clocks: takes an operator.

@@ -9,12 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use elasticjob::admin::AdminError;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
 };
 
+use super::usual::PROBLEM;
 use crate::error;
 
 /// What a client does about it.
@@ -135,6 +136,12 @@ impl From<Problem> for Details {
     }
 }
 
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Details::from(self.clone()).serialize(serializer)
+    }
+}
+
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         Details::schema()
@@ -212,9 +219,9 @@ impl From<error::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
-        let mut response = (status, Json(Details::from(self))).into_response();
+        let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
@@ -224,13 +231,37 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
+
+    /// The pages say in their reader's language what a code means; the sentences of the server are in English.
+    #[test]
+    fn every_code_has_its_words_in_both_languages_of_the_pages() {
+        let schema = serde_json::to_value(Code::schema()).unwrap();
+        let codes = schema["enum"].as_array().unwrap();
+        assert!(codes.len() >= 20, "{schema}");
+
+        for language in ["en", "zh"] {
+            let file = format!("web/src/i18n/{language}.ts");
+            let catalogue =
+                fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+            let words = catalogue.split_once("  problems: {").unwrap().1;
+            let words = words.split_once("\n  }").unwrap().0;
+            let missing: Vec<_> = codes
+                .iter()
+                .filter_map(|code| code.as_str())
+                .filter(|code| !words.contains(&format!("\n    {code}: ")))
+                .collect();
+            assert!(missing.is_empty(), "{language}: {missing:?}");
+        }
+    }
 
     #[test]
     fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {
         let problem = Problem::invalid("cron", "it is no cron; hint: six words");
 
-        let told = serde_json::to_value(Details::from(problem)).unwrap();
+        let told = serde_json::to_value(problem).unwrap();
 
         assert_eq!(told["type"], "urn:elasticjob:problem:invalid");
         assert_eq!((told["status"].as_u64(), &told["code"]), (Some(422), &"invalid".into()));

@@ -1,14 +1,12 @@
 //! The registries this console looks at: which there are, and the line to each.
 //!
 //! A line is connected when it is first asked for, by a task of its own, and tried again for ever; one that is down answers at once that it is, and
-//! hurts no other. Those from flags and the configuration file are fixed. An administrator may add others while the console runs, if that is switched on: our own
-//! URL schemes, only to hosts on the list, kept in a file on this machine.
+//! hurts no other. What an administrator adds are our own URL schemes, to hosts on the list.
 
 use std::{
-    collections::BTreeMap,
-    fs, io,
+    ops::Deref,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -17,52 +15,43 @@ use elasticjob::{
     registry::{self, Registry, RegistryUrl},
     runtime::{Clock, Tasks},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::{
-    files,
     mirror::Mirror,
     problem::{Code, Problem},
+    shelf::{Adding, Shelf, Shelved, Tag},
 };
 
 /// How long a request waits for a line that is just being connected.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long after a failed connection the next one is tried: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
-/// How many a console may look at.
-const MOST: usize = 100;
 
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Registries {
-    places: RwLock<BTreeMap<String, Arc<Place>>>,
+    shelf: Shelf<Place>,
     /// The one that is meant where nobody says which: the first that was named.
     first: Option<String>,
-    adding: Adding,
-    file: Option<PathBuf>,
     clock: Arc<dyn Clock>,
 }
 
-/// What an administrator may add.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Adding {
-    /// Whether anything.
-    pub(crate) is_on: bool,
-    /// To which hosts: names, addresses, or `*.example.com`.
-    pub(crate) hosts: Vec<String>,
+impl Deref for Registries {
+    type Target = Shelf<Place>;
+
+    fn deref(&self) -> &Shelf<Place> {
+        &self.shelf
+    }
 }
 
 /// One registry.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) name: String,
+    tag: Tag,
     pub(crate) url: RegistryUrl,
-    /// As it was given; with passwords.
-    text: String,
-    /// Whether it was added while the console ran.
-    pub(crate) is_added: bool,
     pub(crate) mirror: Arc<Mirror>,
     line: watch::Sender<Line>,
     /// Who keeps the line; nobody before it is first asked for.
@@ -96,11 +85,6 @@ pub(crate) enum LineState {
     Down,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Filed {
-    registries: BTreeMap<String, String>,
-}
-
 impl Registries {
     /// Those that were named, and those that were added in former times.
     pub(crate) fn open(
@@ -109,131 +93,14 @@ impl Registries {
         file: Option<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
-        let mut places = BTreeMap::new();
-        for (name, url) in named {
-            let place = Place::new(name, url, false)?;
-            if places.insert(name.clone(), Arc::new(place)).is_some() {
-                return Err(Problem::invalid(
-                    "registry",
-                    format!("registry {name} is named twice"),
-                ));
-            }
-        }
-        let cannot = |error: io::Error| {
-            Problem::new(
-                Code::Internal,
-                format!("cannot read the file of added registries: {error}"),
-            )
-        };
-        if adding.is_on
-            && let Some(path) = file.as_ref().filter(|path| path.exists())
-        {
-            let filed: Filed = serde_json::from_slice(&fs::read(path).map_err(cannot)?)
-                .map_err(|error| cannot(error.into()))?;
-            for (name, url) in filed.registries {
-                let place = Place::new(&name, &url, true)?;
-                places.entry(name).or_insert_with(|| Arc::new(place));
-            }
-        }
         let first = named.first().map(|(name, _)| name.clone());
-        Ok(Self { places: RwLock::new(places), first, adding, file, clock })
-    }
-
-    /// All, by name.
-    pub(crate) fn all(&self) -> Vec<Arc<Place>> {
-        self.read().values().cloned().collect()
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<Place>> {
-        self.read().get(name).cloned()
+        Ok(Self { shelf: Shelf::open(named, adding, file)?, first, clock })
     }
 
     /// The one that is meant where nobody says which.
     pub(crate) fn first(&self) -> Option<Arc<Place>> {
         let first = self.first.as_deref().and_then(|name| self.get(name));
-        first.or_else(|| self.read().values().next().cloned())
-    }
-
-    pub(crate) fn adding(&self) -> &Adding {
-        &self.adding
-    }
-
-    /// What an administrator gave, if it may be looked at.
-    pub(crate) fn check(&self, url: &str) -> Result<RegistryUrl, Problem> {
-        if !self.adding.is_on {
-            return Err(Problem::new(
-                Code::Refused,
-                "registries cannot be added while this console runs; hint: name it with --registry, or set addRegistries in the configuration file",
-            ));
-        }
-        let url = parsed(url)?;
-        let RegistryUrl::ZooKeeper(settings) = &url else {
-            return Err(Problem::invalid(
-                "url",
-                "memory: is a tree of one process; hint: zookeeper://host:2181/namespace",
-            ));
-        };
-        if settings.tls.is_some() {
-            return Err(Problem::invalid(
-                "url",
-                "zookeepers:// reads files of this machine; hint: name it with --registry or in the configuration file",
-            ));
-        }
-        for server in &settings.servers {
-            if !self.adding.hosts.iter().any(|allowed| matches(allowed, &server.host)) {
-                return Err(Problem::invalid(
-                    "url",
-                    format!(
-                        "{} is not on the list of hosts; hint: addRegistries.hosts in the configuration file names them",
-                        server.host
-                    ),
-                ));
-            }
-        }
-        Ok(url)
-    }
-
-    /// Adds one for good.
-    pub(crate) fn add(&self, name: &str, url: &str) -> Result<Arc<Place>, Problem> {
-        self.check(url)?;
-        let place = Arc::new(Place::new(name, url, true)?);
-        let mut places = self.write();
-        if places.contains_key(name) {
-            let text = format!(
-                "there is a registry {name} already; hint: choose another name, or remove that one"
-            );
-            return Err(Problem::new(Code::Conflict, text).of("name"));
-        }
-        if places.len() >= MOST {
-            let text = format!("there are {MOST} registries already; hint: remove one");
-            return Err(Problem::new(Code::Refused, text));
-        }
-        places.insert(name.to_owned(), Arc::clone(&place));
-        self.keep(&places)?;
-        Ok(place)
-    }
-
-    /// Takes one away that was added.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
-        let mut places = self.write();
-        match places.get(name) {
-            None => return Err(unknown(name)),
-            Some(place) if !place.is_added => {
-                let text = format!(
-                    "registry {name} is from the command line or the configuration file; hint: take it away there"
-                );
-                return Err(Problem::new(Code::Refused, text));
-            }
-            Some(_) => places.remove(name),
-        };
-        self.keep(&places)
-    }
-
-    fn keep(&self, places: &BTreeMap<String, Arc<Place>>) -> Result<(), Problem> {
-        let Some(path) = &self.file else { return Ok(()) };
-        let added = places.values().filter(|place| place.is_added);
-        let registries = added.map(|place| (place.name.clone(), place.text.clone())).collect();
-        files::replace(path, &Filed { registries })
+        first.or_else(|| self.all().into_iter().next())
     }
 
     /// The door to a registry.
@@ -288,18 +155,26 @@ impl Registries {
         }
         place.line.subscribe()
     }
+}
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<Place>>> {
-        self.places.read().unwrap_or_else(PoisonError::into_inner)
-    }
+impl Deref for Place {
+    type Target = Tag;
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Place>>> {
-        self.places.write().unwrap_or_else(PoisonError::into_inner)
+    fn deref(&self) -> &Tag {
+        &self.tag
     }
 }
 
-impl Place {
-    fn new(name: &str, text: &str, is_added: bool) -> Result<Self, Problem> {
+impl Shelved for Place {
+    type Url = RegistryUrl;
+
+    const KIND: &'static str = "registries";
+    const FIELD: &'static str = "name";
+    const FLAG: &'static str = "--registry";
+    const ADDING: &'static str = "addRegistries";
+
+    fn new(tag: Tag) -> Result<Self, Problem> {
+        let name = &tag.name;
         let is_good = !name.is_empty()
             && name.len() <= 64
             && name.chars().all(|each| each.is_ascii_alphanumeric() || "._-".contains(each))
@@ -313,16 +188,46 @@ impl Place {
             ));
         }
         Ok(Self {
-            name: name.to_owned(),
-            url: parsed(text)?,
-            text: text.to_owned(),
-            is_added,
+            url: parsed(&tag.text)?,
+            tag,
             mirror: Arc::new(Mirror::new()),
             line: watch::Sender::new(Line::Idle),
             keeper: Mutex::new(None),
         })
     }
 
+    fn tag(&self) -> &Tag {
+        &self.tag
+    }
+
+    fn addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
+        let url = parsed(text)?;
+        let RegistryUrl::ZooKeeper(settings) = &url else {
+            return Err(Problem::invalid(
+                "url",
+                "memory: is a tree of one process; hint: zookeeper://host:2181/namespace",
+            ));
+        };
+        if settings.tls.is_some() {
+            return Err(Problem::invalid(
+                "url",
+                "zookeepers:// reads files of this machine; hint: name it with --registry or in the configuration file",
+            ));
+        }
+        let hosts = settings.servers.iter().map(|server| server.host.clone()).collect();
+        Ok((url, hosts))
+    }
+
+    fn called(name: &str) -> String {
+        format!("registry {name}")
+    }
+
+    fn none(name: &str) -> Problem {
+        unknown(name)
+    }
+}
+
+impl Place {
     /// How the line stands, and why it is down.
     pub(crate) fn state(&self) -> (LineState, Option<String>) {
         match &*self.line.borrow() {
@@ -385,16 +290,6 @@ fn parsed(url: &str) -> Result<RegistryUrl, Problem> {
         let text = format!("registry URL: {}; hint: for example {}", error.problem, error.example);
         Problem::invalid("url", text)
     })
-}
-
-/// Whether a host is what an entry of the list means.
-pub(crate) fn matches(allowed: &str, host: &str) -> bool {
-    match allowed.strip_prefix("*.") {
-        Some(domain) => host.len().checked_sub(domain.len() + 1).is_some_and(|dot| {
-            host.is_char_boundary(dot) && host[dot..].eq_ignore_ascii_case(&format!(".{domain}"))
-        }),
-        None => host.eq_ignore_ascii_case(allowed),
-    }
 }
 
 /// There is no registry of this name, or none for this user: they are not told which.

@@ -1,6 +1,6 @@
 //! What somebody types to find jobs: words, and `key:value`; a dash before one means not.
 
-use std::{collections::BTreeSet, str::FromStr};
+use std::str::FromStr;
 
 use elasticjob::admin::JobStatus;
 
@@ -140,9 +140,7 @@ impl Means {
         let has = |text: &str, part: &str| text.to_lowercase().contains(part);
         let (outline, summary) = (glance.outline, &glance.outline.summary);
         let job = outline.job.as_ref();
-        let bustles = |shards: fn(&Bustle) -> &BTreeSet<u32>| {
-            glance.bustle.is_some_and(|bustle| !shards(bustle).is_empty())
-        };
+        let bustles = |is_idle: fn(&Bustle) -> bool| glance.bustle.is_some_and(|it| !is_idle(it));
         match self {
             Self::Word(word) => has(&summary.name, word) || has(&summary.description, word),
             Self::Status(status) => summary.status == *status,
@@ -153,12 +151,12 @@ impl Means {
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
             Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| has(text, cron)),
-            Self::Running => bustles(|bustle| &bustle.running),
+            Self::Running => bustles(|bustle| bustle.running.is_empty()),
             Self::Disabled => {
                 job.is_some_and(|job| job.disabled) || summary.status == JobStatus::Disabled
             }
-            Self::Waiting => bustles(|bustle| &bustle.waiting),
-            Self::Misfired => bustles(|bustle| &bustle.misfired),
+            Self::Waiting => bustles(|bustle| bustle.waiting.is_empty()),
+            Self::Misfired => bustles(|bustle| bustle.misfired.is_empty()),
             Self::Unreadable => summary.problem.is_some(),
             Self::OneOff => summary.cron.is_none(),
         }

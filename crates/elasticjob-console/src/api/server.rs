@@ -30,13 +30,18 @@ use tokio::{
 use super::{
     ancestor,
     audit::Audit,
-    auth::{accounts::Accounts, secret},
+    auth::{
+        accounts::Accounts,
+        oidc::{self, Oidc},
+        secret,
+    },
     guard::{Hosts, guard},
     history::books::Books,
     openapi,
     pages::{nothing, pages},
     problem::{Code as ProblemCode, Problem},
-    registries::{Adding, Registries},
+    registries::Registries,
+    shelf::Adding,
     state::Shared,
     tls::{Identity, Tls},
 };
@@ -75,6 +80,8 @@ pub(crate) struct Console {
     pub(crate) adding: Adding,
     /// The same of histories.
     pub(crate) adding_histories: Adding,
+    /// Where else somebody may log in.
+    pub(crate) oidc: Option<oidc::Settings>,
     pub(crate) first: First,
 }
 
@@ -177,7 +184,12 @@ impl Console {
             ));
         }
         let is_secure = self.is_secure || self.identity.is_some();
-        let shared = Shared::new(clock, (registries, books), accounts, audit, self.idle, is_secure);
+        let scheme = if self.identity.is_some() { "https" } else { "http" };
+        let home = format!("{scheme}://{address}");
+        let oidc =
+            self.oidc.map(|settings| Oidc::new(settings, &home)).transpose().map_err(told)?;
+        let shared =
+            Shared::new(clock, (registries, books), (accounts, oidc), audit, self.idle, is_secure);
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {
             Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),

@@ -127,6 +127,7 @@ async fn server(
 #[into_params(parameter_in = Query)]
 struct InJob {
     /// Only in this job; without, in all.
+    #[param(pattern = r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$")]
     job: Option<String>,
 }
 

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
-use serde_json::Value;
 
 use super::{
     audit::{Audit, Entry},
-    auth::{accounts::Accounts, routes::seconds, sessions::Sessions, throttle::Throttle},
+    auth::{
+        accounts::Accounts, oidc::Oidc, routes::seconds, sessions::Sessions, throttle::Throttle,
+    },
     history::books::Books,
     problem::{Code, Problem},
     registries::Registries,
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
+    /// Where else somebody may log in.
+    pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: Audit,
     /// Triggers that were asked for with a key.
     pub(crate) keys: Keys,
@@ -39,7 +42,7 @@ impl Shared {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         (registries, books): (Registries, Books),
-        accounts: Accounts,
+        (accounts, oidc): (Accounts, Option<Oidc>),
         audit: Audit,
         idle: Duration,
         is_secure: bool,
@@ -51,6 +54,7 @@ impl Shared {
             accounts,
             sessions: Sessions::new(idle),
             throttle: Throttle::default(),
+            oidc,
             audit,
             keys: Keys::default(),
             choices: super::ancestor::Choices::default(),
@@ -77,19 +81,11 @@ impl Shared {
             self.throttle.forgive(&keys);
             return Ok(());
         }
-        self.audit.add(Entry {
-            id: 0,
-            at: self.clock.now(),
-            username: username.chars().take(64).collect(),
-            via: "login".to_owned(),
-            address: Some(address.to_owned()),
-            registry: None,
-            action: "login".to_owned(),
-            target: None,
-            asked: Value::Null,
-            result: Value::Null,
-            problem: Some("wrong name or password".to_owned()),
-        });
+        let typed: String = username.chars().take(64).collect();
+        let from = Some(address.to_owned());
+        let mut entry = Entry::of_login(self.clock.now(), &typed, "login", from);
+        entry.problem = Some("wrong name or password".to_owned());
+        self.audit.add(entry);
         Err(Problem::new(Code::NotAuthenticated, "that is not the name and password of an account"))
     }
 }

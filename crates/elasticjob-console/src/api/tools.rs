@@ -39,6 +39,7 @@ struct NextAsked {
     #[param(minimum = 1, maximum = 1000)]
     count: Option<usize>,
     /// What happens when the clocks change: default or quartz.
+    #[param(pattern = "^(default|quartz)$")]
     dst: Option<String>,
 }
 
@@ -125,6 +126,7 @@ async fn check(_: Who, Query(asked): Query<CheckAsked>) -> Result<Json<Checked>,
 struct PlanAsked {
     /// The job's name: three strategies go by it.
     job_name: String,
+    #[schema(minimum = 1, maximum = 10000)]
     sharding_total_count: u32,
     /// Without, `AVG_ALLOCATION`.
     strategy: Option<String>,

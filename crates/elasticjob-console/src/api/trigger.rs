@@ -41,6 +41,7 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct TriggerAsked {
     /// Only these; without, all.
+    #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
     /// What the job is given instead of its own parameter.
     parameter: Option<String>,
@@ -50,8 +51,8 @@ pub(crate) struct TriggerAsked {
 }
 
 /// Lets a job run now.
-#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = TriggerAsked,
-    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, description = "Sent again, it is not done again")),
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = Option<TriggerAsked>,
+    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "Sent again, it is not done again")),
     responses((status = 200, body = Asked), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn trigger(
     door: Door<Steers>,
@@ -89,11 +90,12 @@ async fn trigger(
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct CancelAsked {
     /// Only these; without, all.
+    #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
 }
 
 /// Stops what runs. Java cannot be asked; it is named.
-#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = CancelAsked, params(("registry" = String, Path), ("job" = String, Path)),
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelAsked>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
     door: Door<Steers>,

@@ -9,7 +9,7 @@ use super::{
     run::{address, block_on},
 };
 use crate::{
-    api::{self, Adding, First, Identity},
+    api::{self, Adding, First, Identity, OidcFile, OidcSettings},
     error::Error,
     logs, output,
     worker::Stop,
@@ -56,6 +56,8 @@ struct File {
     add_registries: Additions,
     histories: toml::Table,
     add_histories: Additions,
+    /// Where else somebody may log in.
+    oidc: Option<OidcFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,6 +124,7 @@ impl Console {
                 .map_or(IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
             adding: file.add_registries.into(),
             adding_histories: file.add_histories.into(),
+            oidc: file.oidc.map(OidcSettings::try_from).transpose()?,
             first: First::Generated,
         })
     }

@@ -102,7 +102,10 @@ impl DataflowJob for Settle {
     async fn process(&self, shard: &Shard, orders: Vec<u32>) -> Result<(), Infallible> {
         tokio::time::sleep(SETTLING).await;
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
-        settled.entry(shard.item).or_default().1 += orders.len() as u32;
+        let mine = settled.entry(shard.item).or_default();
+        mine.1 += orders.len() as u32;
+        // For the history alone: it is read while it comes, and the commentary has enough to say.
+        tracing::info!(target: "demo", "settle: {}  {} of {ORDERS} orders are settled", shard.item, mine.1);
         Ok(())
     }
 }

@@ -151,6 +151,7 @@ async fn listen(
         idle: SESSION,
         adding: Adding::default(),
         adding_histories: Adding::default(),
+        oidc: None,
         first: First::Root,
     };
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, CONSOLE));

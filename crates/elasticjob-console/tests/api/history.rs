@@ -126,6 +126,7 @@ async fn runs_are_listed_filtered_and_shown_with_their_shards() {
     let shown = admin.data(&path(&bad));
     assert_eq!((&shown["state"], &shown["latenessMs"]), (&json!("failed"), &json!(7000)));
     assert_eq!(shown["executions"][1]["failureCause"], "=no order 17\nat 3");
+    assert_eq!(shown["executions"][1]["token"], "9", "exact for every reader");
     assert_eq!(names(&shown["items"], "state"), ["done", "failed"]);
     assert_eq!(admin.data(&path(&bad.replace('/', "%2F"))), shown, "where %2F comes through");
 

@@ -1,14 +1,17 @@
 //! The console over real HTTP: the binary, a registry in this process, and jobs in it.
 
 mod ancestor;
+mod bulk;
 mod config;
 mod console;
 mod fuzz;
 mod history;
 mod http;
+mod incidents;
 mod jobs;
 mod large;
 mod live;
+mod oidc;
 #[allow(dead_code, reason = "what the command line's tests use of it")]
 #[path = "../cli/process.rs"]
 mod process;

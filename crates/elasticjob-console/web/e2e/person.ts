@@ -49,3 +49,13 @@ export async function fillIn(page: Page, username: string, password: string) {
 /** What is said in the corner. */
 export const said = (page: Page, text: string | RegExp) =>
   expect(page.getByRole("alert").filter({ hasText: text }).first()).toBeVisible();
+
+/** g and a letter, soon after each other: on a busy machine they may be too far apart, and are pressed again. */
+export const goByKey = (page: Page, key: string, heading: string) =>
+  expect(async () => {
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await expect(page.getByRole("heading", { name: heading, level: 1 })).toBeVisible({
+      timeout: 5_000,
+    });
+  }).toPass({ timeout: 45_000 });

@@ -1,3 +1,5 @@
+import type { Page } from "@playwright/test";
+
 import { expect, home, test } from "./person";
 
 /** Where to: `npm run screenshots` puts them beside the documentation. */
@@ -9,6 +11,12 @@ const PAGES: [name: string, path: string][] = [
   ["job", "/r/dev/jobs/settle"],
   ["configuration", "/r/dev/jobs/greet/config"],
   ["explain", "/r/dev/jobs/settle/explain"],
+  ["runs", "/r/dev/runs"],
+  ["run", "/r/dev/runs/{run}"],
+  ["history", "/r/dev/history"],
+  ["traces", "/r/dev/history/traces"],
+  ["failures", "/r/dev/history/failures"],
+  ["missed", "/r/dev/history/missed"],
   ["servers", "/r/dev/servers/127.0.0.1"],
   ["instances", "/r/dev/instances"],
   ["doctor", "/r/dev/doctor"],
@@ -16,16 +24,31 @@ const PAGES: [name: string, path: string][] = [
   ["accounts", "/accounts"],
   ["account", "/account"],
   ["registries", "/registries"],
+  ["histories", "/registries/histories"],
   ["help", "/help"],
 ];
+/** Those that are shown on a phone, too. */
+const NARROW = ["overview", "jobs", "job", "run", "history", "failures"];
+
+/** A run of settle that is over; something has failed by then, too. */
+async function someRun(page: Page): Promise<string> {
+  const ask = async (asked: string) => {
+    const answer = await page.request.get(`${home()}/api/v1/r/dev/runs?${asked}`);
+    return ((await answer.json()) as { items: { runId: string }[] }).items[0]?.runId;
+  };
+  await expect.poll(() => ask("job=flaky&state=failed"), { timeout: 75_000 }).toBeTruthy();
+  await expect.poll(() => ask("job=settle&state=done"), { timeout: 75_000 }).toBeTruthy();
+  return encodeURIComponent((await ask("job=settle&state=done")) ?? "");
+}
 
 for (const language of ["en", "zh"] as const) {
   test(`pictures of every page: ${language}`, async ({ root }) => {
     test.skip(!FOLDER, "only on request: npm run screenshots");
-    test.setTimeout(180_000);
+    test.setTimeout(600_000);
+    const run = await someRun(root);
     await root.evaluate((kept) => localStorage.setItem("elasticjob-language", kept), language);
     for (const [name, path] of PAGES) {
-      await root.goto(home() + path);
+      await root.goto(home() + path.replace("{run}", run));
       await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
       await root.waitForLoadState("load");
@@ -33,8 +56,8 @@ for (const language of ["en", "zh"] as const) {
     }
     await root.setViewportSize({ width: 390, height: 844 });
     await root.emulateMedia({ colorScheme: "dark" });
-    for (const [name, path] of PAGES.slice(0, 3)) {
-      await root.goto(home() + path);
+    for (const [name, path] of PAGES.filter(([name]) => NARROW.includes(name))) {
+      await root.goto(home() + path.replace("{run}", run));
       await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
       await root.waitForLoadState("load");

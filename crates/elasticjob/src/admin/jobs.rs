@@ -105,7 +105,9 @@ impl Admin {
             problem,
             ..summary(job_name, config.as_ref(), &root, now, &self.zone)
         };
-        Ok(Some(Outline { summary, job: config, servers, instances: ids }))
+        let dealt = owners.len();
+        let departed = owners.into_iter().filter(|owner| !ids.contains(owner)).collect();
+        Ok(Some(Outline { summary, job: config, servers, instances: ids, dealt, departed }))
     }
 
     /// The data of one node for each child of `parent`, by the child; nothing if there is no such parent.
@@ -176,7 +178,14 @@ fn unseen(name: &str, problem: String) -> Outline {
         next_fire: None,
         problem: Some(problem),
     };
-    Outline { summary, job: None, servers: BTreeMap::new(), instances: BTreeSet::new() }
+    Outline {
+        summary,
+        job: None,
+        servers: BTreeMap::new(),
+        instances: BTreeSet::new(),
+        dealt: 0,
+        departed: BTreeSet::new(),
+    }
 }
 
 /// Who is where, of one job.

@@ -157,6 +157,10 @@ pub struct Outline {
     pub servers: BTreeMap<String, ServerStatus>,
     /// Its members, by id.
     pub instances: BTreeSet<String>,
+    /// How many of its shards belong to somebody.
+    pub dealt: usize,
+    /// Whom shards belong to who is no member, by id.
+    pub departed: BTreeSet<String>,
 }
 
 /// Everything about a job but its shards.

@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::job::{Attempt, FencingToken, Invalid, JobName, RunId, Shard, ShardCount, TaskId};
+use crate::job::{
+    Attempt, FencingToken, InstanceId, Invalid, JobName, RunId, Shard, ShardCount, TaskId,
+};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub enum Event {
     Started(Arc<Started>),
     /// An attempt of a shard has ended.
     Ended(Ended),
+    /// Whoever tried a shard is gone, and somebody else says so.
+    Lost(Lost),
     /// What the ancestor calls a status trace: an instance's part of a run changes its state.
     Status(Status),
     /// A fire was due and will not run.
@@ -152,6 +156,21 @@ pub struct Ended {
     pub at: Timestamp,
     /// How.
     pub ending: Ending,
+}
+
+/// Whoever tried a shard is gone: attempts of it that have not ended never will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// The run.
+    pub run: RunId,
+    /// Which of its shards.
+    pub item: u32,
+    /// Who is gone.
+    pub instance: InstanceId,
+    /// The attempts of claims before this one.
+    pub token: FencingToken,
+    /// When that was noticed.
+    pub at: Timestamp,
 }
 
 /// How an attempt ended.

@@ -32,7 +32,7 @@ pub use self::store::{
 };
 pub use self::{
     event::{
-        AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
+        AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
         StatusState, Why,
     },
     recorder::{Counts, Recorder, Recording, Worth},

@@ -17,10 +17,11 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use crate::{
+    coordination::member::Buried,
     execution::{Failure, Handler, Observer, Outcome, Output, Ran, Stream},
     history::{
-        self, AttemptId, Ended, Ending, Event, Missed, Notebook, Notebooks, Recording, Source,
-        Started, Status, StatusState, Why,
+        self, AttemptId, Ended, Ending, Event, Lost, Missed, Notebook, Notebooks, Recording,
+        Source, Started, Status, StatusState, Why,
     },
     job::{JobName, RunId, Shard, TaskId},
     runtime::Clock,
@@ -130,6 +131,15 @@ impl Chronicle {
         self.status(run, task, StatusState::Finished, || {
             format!("Sharding item for job '{}' is empty.", task.job)
         });
+    }
+
+    /// Whoever ran this is gone.
+    pub(super) fn buried(&self, buried: Buried) {
+        if let Some(book) = &self.0 {
+            let Buried { run, item, instance, token } = buried;
+            let at = book.clock.now();
+            book.recording.record(Event::Lost(Lost { run, item, instance, token, at }));
+        }
     }
 
     /// It was due while the last run was not over: it runs right after.

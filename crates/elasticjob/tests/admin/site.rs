@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use elasticjob::{
-    admin::Admin,
+    admin::{Admin, JobStatus, ShardStatus},
     coordination::{
         flaw::Flaws,
         member::{Author, Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why},
@@ -207,4 +207,17 @@ pub(crate) fn at(text: &str) -> Timestamp {
 /// A job that is due far in the future only, so that nothing happens by itself.
 pub(crate) fn job(shards: u32) -> Job {
     Job::named("settle").unwrap().cron("0 0 2 1 1 ? 2150").unwrap().shards(shards)
+}
+
+pub(crate) async fn status(site: &Site<'_>, job: &str) -> JobStatus {
+    let listed = site.admin().jobs().await.unwrap();
+    let listed = listed.into_iter().find(|summary| summary.name == job).unwrap();
+    let details = site.admin().job(&name(job)).await.unwrap();
+    assert_eq!(listed.status, details.summary.status, "the list and the page agree");
+    listed.status
+}
+
+pub(crate) async fn statuses(site: &Site<'_>, job: &str) -> Vec<ShardStatus> {
+    let shards = site.admin().shards(&name(job)).await.unwrap();
+    shards.into_iter().map(|shard| shard.status).collect()
 }

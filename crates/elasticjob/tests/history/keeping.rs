@@ -2,10 +2,10 @@
 
 use elasticjob::{
     history::{
-        AttemptId, Cut, Ending, Event, OutputPosition, RunFilter, RunState, Sink, StatusState,
-        TraceFilter,
+        AttemptId, Cut, Ending, Event, Lost, OutputPosition, RunFilter, RunState, Sink,
+        StatusState, TraceFilter,
     },
-    job::Reason,
+    job::{FencingToken, Reason},
 };
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -118,6 +118,37 @@ pub(crate) async fn an_attempt_that_was_taken_over_is_lost_and_its_late_end_coun
     assert_eq!(run.executions[0].outcome, lost);
     assert!(run.executions[0].failure_cause.as_deref().unwrap().contains("was gone"));
     assert_eq!(outcomes().await, [Some("fenced".to_owned()), Some("done".to_owned())]);
+}
+
+pub(crate) async fn an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instance_is_gone(
+    ground: &Ground,
+) {
+    let store = ground.open().await;
+    let (dead, other) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+    let gone = |token: i64| {
+        Event::Lost(Lost {
+            run: dead.run(),
+            item: 0,
+            instance: "10.0.0.7@-@4711".parse().unwrap(),
+            token: FencingToken::new(token),
+            at: noon(),
+        })
+    };
+    let run = async || store.run(&dead.run().to_string()).await.unwrap().unwrap().run;
+
+    // Somebody else's history may be told first.
+    store.keep(&[gone(i64::MAX)]).await.unwrap();
+    store.keep(&[dead.started(), other.started(), other.ended(5, Ending::Done)]).await.unwrap();
+    store.keep(&[gone(1)]).await.unwrap();
+    let before = run().await.state;
+    store.keep(&[gone(i64::MAX)]).await.unwrap();
+    let lost = run().await;
+    store.keep(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
+
+    assert_eq!(before, RunState::Running, "a claim after that one goes on");
+    assert_eq!((lost.state, lost.done, lost.failed), (RunState::Failed, 1, 1));
+    assert_eq!(lost.failure.unwrap(), "its instance was gone before it ended");
+    assert_eq!(run().await.state, RunState::Done);
 }
 
 pub(crate) async fn a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_again(ground: &Ground) {

@@ -55,6 +55,7 @@ on_every_database! {
     keeping::an_end_told_before_its_beginning_stays_an_end,
     keeping::a_shard_that_another_instance_made_good_is_done,
     keeping::an_attempt_that_was_taken_over_is_lost_and_its_late_end_counts,
+    keeping::an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instance_is_gone,
     keeping::a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_again,
     keeping::two_processes_that_tell_of_one_run_agree_on_it,
     keeping::what_has_no_room_is_cut_and_nothing_stops_a_batch,

@@ -11,7 +11,7 @@ use std::{
 
 use elasticjob::{
     coordination::trigger::Ask,
-    history::{Ending, Event, Recorder, Sink, Source, StatusState, Why},
+    history::{Ending, Event, Lost, Recorder, Sink, Source, StatusState, Why},
     job::{CatchUp, Failover, Job, Misfire, Reason, Retry, Shard},
     node::Node,
     registry::memory::MemoryServer,
@@ -256,6 +256,28 @@ async fn what_is_taken_over_is_told_as_failover() {
         .collect();
     assert_eq!(runs, [(1, Reason::Due), (2, Reason::Failover)]);
     assert_eq!(shelf.started()[0].run, shelf.started()[1].run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_died_with_its_instance_is_told_by_whoever_is_left_though_nobody_takes_it_over() {
+    let shelf = Shelf::new(Mood::Good);
+    let nightly = job("0 0 6 * * ?").if_node_dies(Failover::Wait);
+    let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
+    let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
+    let first = cluster.node(|node| node.job(nightly.clone(), stuck)).await.unwrap();
+    let _second = cluster.node(|node| node.history(to(&shelf)).job(nightly, good)).await.unwrap();
+
+    cluster.advance(12 * SECOND).await;
+    drop(first);
+    cluster.advance(5 * SECOND).await;
+
+    let lost = |event| if let Event::Lost(lost) = event { Some(lost) } else { None };
+    let lost: Vec<Lost> = shelf.events().into_iter().filter_map(lost).collect();
+    let own = &shelf.started()[0];
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert_eq!((&lost[0].run, lost[0].item), (&own.run, 1 - own.item));
+    assert_eq!(lost[0].instance.server(), "10.0.0.1");
+    assert!(lost[0].token > own.token);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,11 @@ use super::serve;
 #[ignore = "needs Python and kazoo: make test"]
 async fn kazoos_recipes_work() {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let script = crate_folder.join("../../scripts/python-with-kazoo.sh");
-    let found = Command::new(script).output().await.expect("the script runs");
+    let found = Command::new(crate_folder.join("../../scripts/python-with.sh"))
+        .args(["kazoo", "crates/tinykeeper/tests/kazoo/requirements.txt"])
+        .output()
+        .await
+        .expect("the script runs");
     assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
     let python = String::from_utf8(found.stdout).unwrap();
     let server = serve(|_| {}).await;

@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{places::chosen, told::Asker};
+use super::{
+    places::{Named, chosen, is_added},
+    told::Asker,
+};
 use crate::{
     api::{
         auth::{
@@ -20,7 +23,7 @@ use crate::{
             books::Book,
             places::{add as add_history, remove as remove_history, try_out},
         },
-        problem::{Code, Problem},
+        problem::Problem,
     },
     jobfile::translated,
 };
@@ -254,7 +257,7 @@ impl Source {
         let username = credentials.unwrap_or_default().split(':').next().unwrap_or_default();
         let password = if credentials.is_some_and(|said| said.contains(':')) { "***" } else { "" };
         let username = username.to_owned();
-        Self { name: book.registry.clone(), driver, url, username, password, activated }
+        Self { name: book.name.clone(), driver, url, username, password, activated }
     }
 }
 
@@ -267,9 +270,9 @@ pub(super) async fn load(asker: Asker) -> Response {
         .about(async |who, shared| {
             let chosen = chosen(&who, &shared);
             let all = shared.books.all();
-            let seen = all.iter().filter(|book| who.role(&book.registry).is_some());
+            let seen = all.iter().filter(|book| who.role(&book.name).is_some());
             let sources =
-                seen.map(|book| Source::new(book, chosen.as_deref() == Some(&*book.registry)));
+                seen.map(|book| Source::new(book, chosen.as_deref() == Some(&*book.name)));
             Ok(sources.collect::<Vec<_>>())
         })
         .await
@@ -312,11 +315,7 @@ pub(super) async fn add(asker: Asker, body: Result<Body<SourceSent>, Problem>) -
         .about(async |who, shared| {
             who.needs(Role::Admin)?;
             let Body(sent) = body?;
-            match add_history(&shared, &who, &sent.name, &sent.url()?) {
-                // The ancestor says no where the name is taken.
-                Err(problem) if problem.code == Code::Conflict => Ok(false),
-                added => added.map(|_| true),
-            }
+            is_added(add_history(&shared, &who, &sent.name, &sent.url()?))
         })
         .await
 }
@@ -329,11 +328,6 @@ pub(super) async fn test(asker: Asker, body: Result<Body<SourceSent>, Problem>) 
             Ok(try_out(&shared, &who, &sent.url()?).await?.is_reachable)
         })
         .await
-}
-
-#[derive(Deserialize)]
-pub(super) struct Named {
-    name: String,
 }
 
 /// A history goes with its registry: it is there, or it is not.

@@ -40,6 +40,7 @@ async fn enter(
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
     shared.check_password(&username, &password, address(parts).as_deref()).await?;
-    let (_, access_token) = shared.sessions.begin(&username, false, shared.clock.monotonic())?;
+    let (_, access_token) =
+        shared.sessions.begin(&username, false, None, shared.clock.monotonic())?;
     Ok(LoggedIn { username, access_token })
 }

@@ -9,14 +9,14 @@ use axum::response::Response;
 use elasticjob::registry::RegistryUrl;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::told::Asker;
 use crate::api::{
     auth::{accounts::Role, who::Who},
     extract::Body,
+    places::{add_registry, remove_registry},
     problem::{Code, Problem},
-    registries::{Place, unknown},
+    registries::Place,
     state::Shared,
 };
 
@@ -100,7 +100,7 @@ pub(super) async fn activated(asker: Asker) -> Response {
 
 #[derive(Deserialize)]
 pub(super) struct Named {
-    name: String,
+    pub(super) name: String,
 }
 
 /// Chooses a registry, for this user alone.
@@ -149,24 +149,20 @@ impl CenterSent {
     }
 }
 
+/// The ancestor says no where the name is taken.
+pub(super) fn is_added<T>(added: Result<T, Problem>) -> Result<bool, Problem> {
+    match added {
+        Err(problem) if problem.code == Code::Conflict => Ok(false),
+        added => added.map(|_| true),
+    }
+}
+
 pub(super) async fn add(asker: Asker, body: Result<Body<CenterSent>, Problem>) -> Response {
     asker
         .about(async |who, shared| {
             who.needs(Role::Admin)?;
             let Body(sent) = body?;
-            let added = shared.registries.add(&sent.name, &sent.url()?);
-            let mut entry = who.entry(&shared, "registry.add");
-            entry.target = Some(sent.name.chars().take(64).collect());
-            match &added {
-                Ok(place) => entry.result = json!({ "url": place.url.to_string() }),
-                Err(problem) => entry.problem = Some(problem.detail.clone()),
-            }
-            shared.audit.add(entry);
-            match added {
-                // The ancestor says no where the name is taken.
-                Err(problem) if problem.code == Code::Conflict => Ok(false),
-                added => added.map(|_| true),
-            }
+            is_added(add_registry(&shared, &who, &sent.name, &sent.url()?))
         })
         .await
 }
@@ -174,14 +170,8 @@ pub(super) async fn add(asker: Asker, body: Result<Body<CenterSent>, Problem>) -
 pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> Response {
     asker
         .about(async |who, shared| {
-            who.needs(Role::Admin)?;
             let Body(Named { name }) = body?;
-            shared.registries.get(&name).ok_or_else(|| unknown(&name))?;
-            shared.registries.remove(&name)?;
-            shared.books.forget(&name)?;
-            let mut entry = who.entry(&shared, "registry.remove");
-            entry.target = Some(name);
-            shared.audit.add(entry);
+            remove_registry(&shared, &who, name)?;
             Ok(true)
         })
         .await

@@ -344,7 +344,9 @@ fn is_password(hash: &str, password: &str) -> bool {
 
 fn check_name(name: &str) -> Result<(), Problem> {
     let is_good = (1..=64).contains(&name.len())
-        && name.chars().all(|each| each.is_ascii_alphanumeric() || "._@-".contains(each));
+        && name.chars().all(|each| each.is_ascii_alphanumeric() || "._@-".contains(each))
+        // Dots alone are no part of a path.
+        && name.chars().any(|each| each.is_ascii_alphanumeric());
     if is_good {
         return Ok(());
     }
@@ -355,10 +357,10 @@ fn check_name(name: &str) -> Result<(), Problem> {
 }
 
 pub(crate) fn check_password(password: &str) -> Result<(), Problem> {
-    if PASSWORD.contains(&password.len()) {
+    if PASSWORD.contains(&password.chars().count()) {
         return Ok(());
     }
-    let text = format!("a password has {} to {} bytes", PASSWORD.start(), PASSWORD.end());
+    let text = format!("a password has {} to {} characters", PASSWORD.start(), PASSWORD.end());
     Err(Problem::invalid("password", text))
 }
 

@@ -3,12 +3,14 @@
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; in a file.
 //! * [`sessions`] — who logged in; in memory: a restart logs everybody out.
 //! * [`throttle`] — how often a password may be tried.
+//! * [`oidc`] — logging in at somebody else's door.
 //! * [`who`] — the one who asks, by cookie, API token, access token or password; roles are looked up at every request, so that what is taken away is gone at once.
 //! * [`routes`] — logging in and out, accounts, tokens.
 //!
 //! Cookies are for browsers alone: a change by cookie needs the session's CSRF token in a header, which another site cannot read or send.
 
 pub(crate) mod accounts;
+pub(crate) mod oidc;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;

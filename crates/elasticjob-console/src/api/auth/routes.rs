@@ -19,6 +19,7 @@ use super::{
     who::{COOKIE, Via, Who, address, check_origin},
 };
 use crate::api::{
+    audit::Entry,
     extract::{Body, Path, instant},
     problem::{Code, Problem},
     state::Shared,
@@ -83,7 +84,9 @@ async fn login(
     check_origin(&parts.headers)?;
     let address = address(&parts);
     shared.check_password(&username, &password, address.as_deref()).await?;
-    let (session, secret) = shared.sessions.begin(&username, true, shared.clock.monotonic())?;
+    shared.audit.add(Entry::of_login(shared.clock.now(), &username, "login", address));
+    let (session, secret) =
+        shared.sessions.begin(&username, true, None, shared.clock.monotonic())?;
     let roles = shared.accounts.roles(&username).unwrap_or_default();
     let shown = SessionShown {
         username,
@@ -96,7 +99,8 @@ async fn login(
     Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
 }
 
-fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
+/// The session's cookie; without a secret, none any more.
+pub(super) fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
     let secure = if shared.is_secure { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
@@ -129,7 +133,7 @@ async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
 struct PasswordChange {
     #[schema(format = Password)]
     old_password: String,
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 1024)]
     new_password: String,
 }
 
@@ -147,6 +151,7 @@ async fn change_password(
             "a password is changed by whoever logged in with it; hint: log in",
         ));
     };
+    has_account(&shared, &who)?;
     let right =
         shared.check_password(&who.username, &change.old_password, who.address.as_deref()).await;
     right.map_err(|problem| match problem.code {
@@ -193,7 +198,7 @@ async fn accounts(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AccountPut {
     /// A new account needs one.
-    #[schema(format = Password)]
+    #[schema(format = Password, min_length = 8, max_length = 1024)]
     password: Option<String>,
     /// A new account needs some.
     roles: Option<Roles>,
@@ -201,7 +206,7 @@ struct AccountPut {
 
 /// Makes an account, or changes it; what is left out stays. Takes an admin of `*`.
 #[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountPut, params(("username" = String, Path)),
-    responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn put_account(
     State(shared): State<Shared>,
     who: Who,
@@ -274,6 +279,7 @@ async fn tokens(State(shared): State<Shared>, who: Who) -> Json<Vec<TokenShown>>
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TokenAsked {
     /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// At most this.
     role: Role,
@@ -294,7 +300,7 @@ struct TokenMade {
 
 /// Makes a token of one's own. Takes a session: a token cannot make tokens.
 #[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenAsked,
-    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_token(
     State(shared): State<Shared>,
     who: Who,
@@ -303,8 +309,9 @@ async fn add_token(
     if matches!(who.via, Via::Token(_)) {
         return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
     }
-    if asked.name.is_empty() || asked.name.len() > 100 {
-        return Err(Problem::invalid("name", "a token has a name of at most 100 bytes"));
+    has_account(&shared, &who)?;
+    if !(1..=100).contains(&asked.name.chars().count()) {
+        return Err(Problem::invalid("name", "a token has a name of at most 100 characters"));
     }
     let expires_at =
         asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
@@ -332,6 +339,18 @@ async fn delete_token(
     entry.target = Some(name);
     shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whoever logged in at a provider has neither password nor tokens here.
+fn has_account(shared: &Shared, who: &Who) -> Result<(), Problem> {
+    if shared.accounts.roles(&who.username).is_some() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} logged in at the provider and has no account here; hint: an admin can make one for programs",
+        who.username
+    );
+    Err(Problem::new(Code::Forbidden, text))
 }
 
 /// How long to wait, in whole seconds.

@@ -8,7 +8,7 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-use super::{imprint, secret};
+use super::{accounts::Roles, imprint, secret};
 use crate::api::problem::Problem;
 
 /// How long a session lives, used or not.
@@ -21,6 +21,8 @@ const MOST: usize = 10_000;
 pub(crate) struct Session {
     pub(crate) username: String,
     pub(crate) csrf: String,
+    /// What a provider said they may; without, their account says it.
+    pub(crate) roles: Option<Roles>,
     /// Whether it is shown by cookie, and not in a header.
     pub(crate) is_cookie: bool,
     began: Monotonic,
@@ -45,12 +47,14 @@ impl Sessions {
         &self,
         username: &str,
         is_cookie: bool,
+        roles: Option<Roles>,
         now: Monotonic,
     ) -> Result<(Session, String), Problem> {
         let secret_text = secret(32)?;
         let session = Session {
             username: username.to_owned(),
             csrf: secret(24)?,
+            roles,
             is_cookie,
             began: now,
             used: now,
@@ -78,9 +82,9 @@ impl Sessions {
         Some(session.clone())
     }
 
-    /// Whether it is still open, without counting as a use: for those who only listen.
-    pub(crate) fn is_alive(&self, secret: &str, now: Monotonic) -> bool {
-        self.lock().get(&imprint(secret)).is_some_and(|session| self.is_open(session, now))
+    /// It, if it is still open, without counting as a use: for those who only listen.
+    pub(crate) fn look(&self, secret: &str, now: Monotonic) -> Option<Session> {
+        self.lock().get(&imprint(secret)).filter(|session| self.is_open(session, now)).cloned()
     }
 
     /// They logged out.
@@ -116,14 +120,14 @@ mod tests {
     #[test]
     fn a_session_is_over_when_it_is_not_used_and_when_it_is_old() {
         let sessions = Sessions::new(Duration::from_mins(30));
-        let (_, secret) = sessions.begin("ann", true, at(0)).unwrap();
+        let (_, secret) = sessions.begin("ann", true, None, at(0)).unwrap();
 
         assert!(sessions.find(&secret, true, at(29 * 60)).is_some());
         assert!(sessions.find(&secret, false, at(29 * 60)).is_none(), "a cookie is no header");
         assert!(sessions.find(&secret, true, at(58 * 60)).is_some());
         assert!(sessions.find(&secret, true, at(58 * 60 + 30 * 60)).is_none());
 
-        let (_, secret) = sessions.begin("ann", true, at(0)).unwrap();
+        let (_, secret) = sessions.begin("ann", true, None, at(0)).unwrap();
         let ages = (0..13 * 60).step_by(20).map(|minutes| at(minutes * 60));
         let open = ages.take_while(|now| sessions.find(&secret, true, *now).is_some()).count();
         assert_eq!(open, 12 * 3);
@@ -133,13 +137,13 @@ mod tests {
     fn whoever_logs_out_is_out_and_the_others_stay() {
         let sessions = Sessions::new(Duration::from_mins(30));
         let [one, other, third] =
-            ["ann", "ann", "bob"].map(|name| sessions.begin(name, true, at(0)).unwrap().1);
+            ["ann", "ann", "bob"].map(|name| sessions.begin(name, true, None, at(0)).unwrap().1);
 
         sessions.end_all("ann", Some(&other));
 
-        let open = [&one, &other, &third].map(|secret| sessions.is_alive(secret, at(1)));
+        let open = [&one, &other, &third].map(|secret| sessions.look(secret, at(1)).is_some());
         assert_eq!(open, [false, true, true]);
         sessions.end(&other);
-        assert!(!sessions.is_alive(&other, at(1)));
+        assert!(sessions.look(&other, at(1)).is_none());
     }
 }

@@ -115,10 +115,10 @@ async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
         }
         return Err(stranger());
     }
-    if let Some(secret) = cookie(headers) {
+    if let Some(secret) = cookie(headers, COOKIE) {
         let session = shared.sessions.find(secret, true, shared.clock.monotonic());
         let session = session.ok_or_else(stranger)?;
-        return known(session.username, Via::Session(secret.to_owned()), None);
+        return known(session.username, Via::Session(secret.to_owned()), session.roles);
     }
     Err(stranger())
 }
@@ -169,11 +169,12 @@ pub(crate) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// What a browser sends under this name.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let pairs = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
 /// Where a request comes from.

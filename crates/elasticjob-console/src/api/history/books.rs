@@ -1,14 +1,12 @@
 //! The databases that history is kept in, one for each registry that has any, and the line to each.
 //!
-//! A line is opened when it is first asked for. One that does not open is left alone for a moment, so that nobody waits for it again and again. Those from
-//! flags and the configuration file are fixed. An administrator may add others, if that is switched on: only to hosts on the list, and nothing that reads files
-//! of this machine.
+//! A line is opened when it is first asked for. One that does not open is left alone for a moment, so that nobody waits for it again and again. What an
+//! administrator adds is on hosts on the list, and nothing that reads files of this machine.
 
 use std::{
-    collections::BTreeMap,
-    fs, io,
+    ops::Deref,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -16,14 +14,12 @@ use elasticjob::{
     history::{HistoryUrl, Run, Store, StoreError},
     runtime::{Clock, Monotonic, Tasks},
 };
-use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::news;
 use crate::api::{
-    files,
     problem::{Code, Problem},
-    registries::{Adding, matches},
+    shelf::{Adding, Shelf, Shelved, Tag},
 };
 
 /// How long a request waits for a database to open.
@@ -36,22 +32,23 @@ const BACKLOG: usize = 1_024;
 /// All of them, by registry.
 #[derive(Debug)]
 pub(crate) struct Books {
-    by_registry: RwLock<BTreeMap<String, Arc<Book>>>,
-    adding: Adding,
-    file: Option<PathBuf>,
+    shelf: Shelf<Book>,
     clock: Arc<dyn Clock>,
 }
 
-/// The history of a registry.
+impl Deref for Books {
+    type Target = Shelf<Book>;
+
+    fn deref(&self) -> &Shelf<Book> {
+        &self.shelf
+    }
+}
+
+/// The history of a registry, under the registry's name.
 #[derive(Debug)]
 pub(crate) struct Book {
-    /// Whose.
-    pub(crate) registry: String,
+    tag: Tag,
     pub(crate) url: HistoryUrl,
-    /// As it was given; with passwords.
-    text: String,
-    /// Whether it was added while the console ran.
-    pub(crate) is_added: bool,
     line: tokio::sync::Mutex<Line>,
     /// Runs that are new or changed; nothing where some may have been missed.
     pub(super) news: broadcast::Sender<Option<Arc<Run>>>,
@@ -67,11 +64,6 @@ enum Line {
     Down(Monotonic, Problem),
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Filed {
-    histories: BTreeMap<String, String>,
-}
-
 impl Books {
     /// Those that were named, and those that were added in former times.
     pub(crate) fn open(
@@ -80,41 +72,7 @@ impl Books {
         file: Option<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
-        let mut books = BTreeMap::new();
-        for (registry, url) in named {
-            let book = Book::new(registry, url, false)?;
-            if books.insert(registry.clone(), Arc::new(book)).is_some() {
-                let text = format!("the history of registry {registry} is named twice");
-                return Err(Problem::invalid("history", text));
-            }
-        }
-        let cannot = |error: io::Error| {
-            let text = format!("cannot read the file of added histories: {error}");
-            Problem::new(Code::Internal, text)
-        };
-        if adding.is_on
-            && let Some(path) = file.as_ref().filter(|path| path.exists())
-        {
-            let filed: Filed = serde_json::from_slice(&fs::read(path).map_err(cannot)?)
-                .map_err(|error| cannot(error.into()))?;
-            for (registry, url) in filed.histories {
-                let book = Book::new(&registry, &url, true)?;
-                books.entry(registry).or_insert_with(|| Arc::new(book));
-            }
-        }
-        Ok(Self { by_registry: RwLock::new(books), adding, file, clock })
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Book>> {
-        self.read().values().cloned().collect()
-    }
-
-    pub(crate) fn get(&self, registry: &str) -> Option<Arc<Book>> {
-        self.read().get(registry).cloned()
-    }
-
-    pub(crate) fn adding(&self) -> &Adding {
-        &self.adding
+        Ok(Self { shelf: Shelf::open(named, adding, file)?, clock })
     }
 
     /// The history of a registry, open.
@@ -136,89 +94,60 @@ impl Books {
         Some(news)
     }
 
-    /// What an administrator gave, if it may be looked at.
-    pub(crate) fn check(&self, text: &str) -> Result<HistoryUrl, Problem> {
-        if !self.adding.is_on {
-            return Err(Problem::new(
-                Code::Refused,
-                "histories cannot be added while this console runs; hint: name it with --history, or set addHistories in the configuration file",
-            ));
-        }
-        let host = host(text)?;
-        let url = parsed(text)?;
-        if !self.adding.hosts.iter().any(|allowed| matches(allowed, host)) {
-            let text = format!(
-                "{host} is not on the list of hosts; hint: addHistories.hosts in the configuration file names them"
-            );
-            return Err(Problem::invalid("url", text));
-        }
-        Ok(url)
-    }
-
-    /// Adds one for good.
-    pub(crate) fn add(&self, registry: &str, url: &str) -> Result<Arc<Book>, Problem> {
-        self.check(url)?;
-        let book = Arc::new(Book::new(registry, url, true)?);
-        let mut books = self.by_registry.write().unwrap_or_else(PoisonError::into_inner);
-        if books.contains_key(registry) {
-            let text =
-                format!("registry {registry} has a history already; hint: remove that one first");
-            return Err(Problem::new(Code::Conflict, text).of("registry"));
-        }
-        books.insert(registry.to_owned(), Arc::clone(&book));
-        self.keep(&books)?;
-        Ok(book)
-    }
-
-    /// Takes one away that was added. The database stays as it is.
-    pub(crate) fn remove(&self, registry: &str) -> Result<(), Problem> {
-        let mut books = self.by_registry.write().unwrap_or_else(PoisonError::into_inner);
-        match books.get(registry) {
-            None => return Err(none(registry)),
-            Some(book) if !book.is_added => {
-                let text = format!(
-                    "the history of {registry} is from the command line or the configuration file; hint: take it away there"
-                );
-                return Err(Problem::new(Code::Refused, text));
-            }
-            Some(_) => books.remove(registry),
-        };
-        self.keep(&books)
-    }
-
-    /// The same if there is one: what is added under the name of a registry later is another registry.
+    /// Takes one away if there is one that was added: what is added under the name of a registry later is another registry.
     pub(crate) fn forget(&self, registry: &str) -> Result<(), Problem> {
         match self.get(registry) {
             Some(book) if book.is_added => self.remove(registry),
             _ => Ok(()),
         }
     }
+}
 
-    fn keep(&self, books: &BTreeMap<String, Arc<Book>>) -> Result<(), Problem> {
-        let Some(path) = &self.file else { return Ok(()) };
-        let added = books.values().filter(|book| book.is_added);
-        let histories = added.map(|book| (book.registry.clone(), book.text.clone())).collect();
-        files::replace(path, &Filed { histories })
-    }
+impl Deref for Book {
+    type Target = Tag;
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<Book>>> {
-        self.by_registry.read().unwrap_or_else(PoisonError::into_inner)
+    fn deref(&self) -> &Tag {
+        &self.tag
     }
 }
 
-impl Book {
-    fn new(registry: &str, text: &str, is_added: bool) -> Result<Self, Problem> {
+impl Shelved for Book {
+    type Url = HistoryUrl;
+
+    const KIND: &'static str = "histories";
+    const FIELD: &'static str = "registry";
+    const FLAG: &'static str = "--history";
+    const ADDING: &'static str = "addHistories";
+
+    fn new(tag: Tag) -> Result<Self, Problem> {
         Ok(Self {
-            registry: registry.to_owned(),
-            url: parsed(text)?,
-            text: text.to_owned(),
-            is_added,
+            url: parsed(&tag.text)?,
+            tag,
             line: tokio::sync::Mutex::default(),
             news: broadcast::Sender::new(BACKLOG),
             reporter: Mutex::new(None),
         })
     }
 
+    fn tag(&self) -> &Tag {
+        &self.tag
+    }
+
+    fn addable(text: &str) -> Result<(HistoryUrl, Vec<String>), Problem> {
+        let host = host(text)?.to_owned();
+        Ok((parsed(text)?, vec![host]))
+    }
+
+    fn called(name: &str) -> String {
+        format!("the history of {name}")
+    }
+
+    fn none(name: &str) -> Problem {
+        none(name)
+    }
+}
+
+impl Book {
     /// The database, open.
     pub(crate) async fn store(&self, clock: &dyn Clock) -> Result<Store, Problem> {
         let mut line = self.line.lock().await;
@@ -281,11 +210,13 @@ pub(crate) fn none(registry: &str) -> Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Url { .. } => Code::Invalid,
-            _ => Code::Unreachable,
-        };
-        Self::new(code, error.to_string())
+        match &error {
+            // What was given is named by its field.
+            StoreError::Url { problem, hint } => {
+                Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
+            }
+            _ => Self::new(Code::Unreachable, error.to_string()),
+        }
     }
 }
 

@@ -61,6 +61,7 @@ struct Rated {
 /// A run in few words.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RunBrief)]
 struct LastRun {
     run_id: String,
     state: RunState,
@@ -115,8 +116,10 @@ struct FiguresAsked {
     /// A job; up to 200 times.
     job: Vec<String>,
     /// From when; without, a week before `to`.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// Until when; without, now.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// How many of the last runs of each.
     #[param(minimum = 1, maximum = 100)]
@@ -167,8 +170,10 @@ async fn figures(
 #[into_params(parameter_in = Query)]
 struct JobFiguresAsked {
     /// From when; without, a week before `to`.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// Until when; without, now.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// How many of the last runs.
     #[param(minimum = 1, maximum = 100)]
@@ -198,8 +203,10 @@ struct BucketsAsked {
     /// Only of this job.
     job: Option<String>,
     /// From when; without, a day before `to`.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// Until when; without, now.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// How long a piece is; without, a 96th of the span.
     #[param(minimum = 1)]
@@ -250,8 +257,10 @@ struct WrongAsked {
     /// Only of this job.
     job: Option<String>,
     /// From when; without, a day before `to`.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// Until when; without, now.
+    #[param(format = DateTime)]
     to: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,

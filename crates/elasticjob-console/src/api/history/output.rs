@@ -22,7 +22,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::runs::{RunName, unknown};
 use crate::api::{
     auth::who::{Door, Looks},
-    extract::Query,
+    extract::{Query, shard},
     live::may_listen,
     problem::Problem,
     state::Shared,
@@ -90,7 +90,7 @@ async fn output(
     let store = door.history().await?;
     // First this: what is printed at the end is there when the end is.
     let is_running = is_running(&store, &run).await?;
-    let output = store.output(&run, asked.shard, &position).await?;
+    let output = store.output(&run, shard(asked.shard)?, &position).await?;
     Ok(Json(OutputShown {
         lines: output.lines,
         position: output.position.to_string(),
@@ -115,7 +115,7 @@ async fn follow(
         door,
         store,
         run,
-        shard: asked.shard,
+        shard: shard(asked.shard)?,
         position,
         waiting: VecDeque::new(),
         checked,

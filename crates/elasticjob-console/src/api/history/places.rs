@@ -7,7 +7,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -15,6 +14,7 @@ use super::books::{Book, opened};
 use crate::api::{
     auth::{accounts::Role, who::Who},
     extract::{Body, Path},
+    places::note_added,
     problem::Problem,
     registries::unknown,
     state::Shared,
@@ -47,7 +47,7 @@ impl HistoryShown {
     fn new(book: &Book) -> Self {
         let (is_open, problem) = book.state();
         Self {
-            registry: book.registry.clone(),
+            registry: book.name.clone(),
             url: book.url.to_string(),
             is_open,
             problem,
@@ -60,7 +60,7 @@ impl HistoryShown {
 #[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryShown]), (status = 401, body = Problem)))]
 async fn histories(State(shared): State<Shared>, who: Who) -> Json<Vec<HistoryShown>> {
     let all = shared.books.all();
-    let seen = all.iter().filter(|book| who.role(&book.registry).is_some());
+    let seen = all.iter().filter(|book| who.role(&book.name).is_some());
     Json(seen.map(|book| HistoryShown::new(book)).collect())
 }
 
@@ -98,13 +98,8 @@ pub(crate) fn add(
         Some(_) => shared.books.add(registry, url),
         None => Err(unknown(registry)),
     };
-    let mut entry = who.entry(shared, "history.add");
-    entry.target = Some(registry.chars().take(64).collect());
-    match &added {
-        Ok(book) => entry.result = json!({ "url": book.url.to_string() }),
-        Err(problem) => entry.problem = Some(problem.detail.clone()),
-    }
-    shared.audit.add(entry);
+    let shown = added.as_ref().map(|book| book.url.to_string());
+    note_added(shared, who, "history.add", registry, shown);
     added
 }
 

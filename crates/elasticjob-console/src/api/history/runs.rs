@@ -68,14 +68,18 @@ pub(super) fn after(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
 struct RunsAsked {
     job: Option<String>,
     /// `running`, `done`, `failed` or `cancelled`.
+    #[param(pattern = "^(running|done|failed|cancelled)$")]
     state: Option<String>,
     /// `schedule` or `trigger`.
+    #[param(pattern = "^(schedule|trigger)$")]
     source: Option<String>,
     /// That this instance had a part in.
     instance: Option<String>,
     /// That began from then on.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// That began before.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// What the page before named as `next`.
     after: Option<String>,

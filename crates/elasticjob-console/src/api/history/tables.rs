@@ -46,8 +46,10 @@ struct ExecutionsAsked {
     /// Whether it did what it had to do.
     success: Option<bool>,
     /// That began from then on.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// That began before.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// What the page before named as `next`.
     after: Option<String>,
@@ -77,8 +79,10 @@ struct TracesAsked {
     /// `TASK_STAGING`, `TASK_RUNNING`, `TASK_FINISHED`, `TASK_FAILED`, `TASK_ERROR` or `TASK_KILLED`.
     state: Option<String>,
     /// From then on.
+    #[param(format = DateTime)]
     from: Option<String>,
     /// Before.
+    #[param(format = DateTime)]
     to: Option<String>,
     /// What the page before named as `next`.
     after: Option<String>,

@@ -1,15 +1,19 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
+import { pastKeys, withRuns, type HeardRun, type JobFigures } from "./history";
+import { paced } from "./paced";
 import { atRegistry, keys } from "./queries";
+import { listen } from "./stream";
 import type { JobRow, JobsPage } from "./types";
 
 export type Line = "connecting" | "live" | "registryDown" | "lost";
 
 /** How long changes are gathered before the page is drawn anew. */
 const GATHER = 250;
-/** How long a line that was refused is left alone. */
-const AGAIN = 3_000;
+/** How long what the server has to count is left alone between two looks. */
+const COUNTED = 2_000;
+const RATED = 30_000;
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
@@ -18,32 +22,28 @@ export function useLive(registry: string): Line {
 
   useEffect(() => {
     const heard = new Gathered(client, registry);
-    let source: EventSource;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let wasLost = false;
-    const listen = () => {
-      source = new EventSource(`/api/v1${atRegistry(registry)}/events`);
-      source.addEventListener("connection", (event) => {
-        const { isConnected } = JSON.parse(event.data) as { isConnected: boolean };
-        setLine(isConnected ? "live" : "registryDown");
-        // There is no replay: what happened in between is looked at again.
-        if (wasLost) heard.reload();
-        wasLost = !isConnected;
-      });
-      source.addEventListener("job", (event) => heard.job(JSON.parse(event.data)));
-      source.addEventListener("shards", (event) => heard.shards(JSON.parse(event.data)));
-      source.addEventListener("reload", () => heard.reload());
-      source.onerror = () => {
+    const end = listen(`${atRegistry(registry)}/events`, {
+      on: {
+        connection: (data) => {
+          const { isConnected } = data as { isConnected: boolean };
+          setLine(isConnected ? "live" : "registryDown");
+          // There is no replay: what happened in between is looked at again.
+          if (wasLost) heard.reload();
+          wasLost = !isConnected;
+        },
+        job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
+        shards: (data) => heard.shards(data as { jobName: string }),
+        run: (data) => heard.run(data as HeardRun),
+        reload: () => heard.reload(),
+      },
+      lost: () => {
         wasLost = true;
         setLine("lost");
-        // A browser tries again by itself, but not after an answer that was no stream.
-        if (source.readyState === EventSource.CLOSED) timer = setTimeout(listen, AGAIN);
-      };
-    };
-    listen();
+      },
+    });
     return () => {
-      clearTimeout(timer);
-      source.close();
+      end();
       heard.close();
       setLine("connecting");
     };
@@ -55,9 +55,19 @@ export function useLive(registry: string): Line {
 class Gathered {
   private rows = new Map<string, JobRow | null>();
   private jobs = new Set<string>();
+  private runs = new Map<string, HeardRun>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private everything = false;
-  private listsLookedAt = 0;
+  private isStale = false;
+  /** Counts and orders are the server's: they are asked for again, not too often. */
+  private lists = paced(COUNTED, () => {
+    this.again(keys.overview(this.registry));
+    if (this.isStale) this.again(keys.jobs(this.registry));
+    this.isStale = false;
+  });
+  /** How often a week went well changes slowly. */
+  private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
+  private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
 
   constructor(
     private client: QueryClient,
@@ -74,6 +84,11 @@ class Gathered {
     this.later();
   }
 
+  run(run: HeardRun) {
+    this.runs.set(run.runId, run);
+    this.later();
+  }
+
   reload() {
     this.everything = true;
     this.later();
@@ -81,6 +96,9 @@ class Gathered {
 
   close() {
     clearTimeout(this.timer);
+    this.lists.stop();
+    this.rates.stop();
+    this.charts.stop();
   }
 
   private later() {
@@ -91,38 +109,54 @@ class Gathered {
   }
 
   private flush() {
-    const { client, registry, rows, jobs } = this;
+    const { client, registry, rows, jobs, runs } = this;
     this.rows = new Map();
     this.jobs = new Set();
+    this.runs = new Map();
     if (this.everything) {
       this.everything = false;
       void client.invalidateQueries({ queryKey: keys.of(registry) });
       return;
     }
-    let isStale = false;
+    if (runs.size > 0) this.flushRuns([...runs.values()]);
+    if (rows.size === 0 && jobs.size === 0) return;
     client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
       if (!page) return page;
       const next = withRows(page, rows);
-      isStale ||= next.isStale;
+      this.isStale ||= next.isStale;
       return next.page;
     });
-    for (const name of new Set([...rows.keys(), ...jobs])) {
-      void client.invalidateQueries({ queryKey: keys.shards(registry, name) });
-    }
-    for (const name of rows.keys()) {
-      void client.invalidateQueries({ queryKey: keys.job(registry, name), exact: true });
-    }
-    this.lists(isStale);
+    // Thousands may have changed of which one is shown: what is shown is looked through, once.
+    const [, , shards] = keys.shards(registry, "");
+    const [, , job] = keys.job(registry, "");
+    void client.invalidateQueries({
+      queryKey: keys.of(registry),
+      predicate: ({ queryKey: [, , kind, name, ...more] }) =>
+        (kind === shards && (rows.has(String(name)) || jobs.has(String(name)))) ||
+        (kind === job && rows.has(String(name)) && more.length === 0),
+    });
+    this.lists.soon();
   }
 
-  /** Counts and orders are the server's: they are asked for again, at most every two seconds. */
-  private lists(isStale: boolean) {
-    const now = Date.now();
-    if (now - this.listsLookedAt < 2_000) return;
-    this.listsLookedAt = now;
+  /** A run is put into the lists that show it; what is counted is asked for again. */
+  private flushRuns(runs: HeardRun[]) {
     const { client, registry } = this;
-    void client.invalidateQueries({ queryKey: keys.overview(registry) });
-    if (isStale) void client.invalidateQueries({ queryKey: keys.jobs(registry) });
+    client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
+      figures ? withRuns(figures, runs) : figures,
+    );
+    for (const job of new Set(runs.map((run) => run.jobName))) {
+      this.again(pastKeys.job(registry, job));
+    }
+    for (const { runId } of runs) this.again(keys.run(registry, runId));
+    this.again(keys.runs(registry));
+    this.rates.soon();
+    this.charts.soon();
+    this.lists.soon();
+  }
+
+  /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
+  private again(queryKey: readonly unknown[]) {
+    void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 

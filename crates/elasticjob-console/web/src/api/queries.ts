@@ -30,6 +30,8 @@ export const keys = {
   jobs: (registry: string) => ["r", registry, "jobs"] as const,
   job: (registry: string, job: string) => ["r", registry, "job", job] as const,
   shards: (registry: string, job: string) => ["r", registry, "shards", job] as const,
+  runs: (registry: string) => ["r", registry, "runs"] as const,
+  run: (registry: string, runId: string) => ["r", registry, "run", runId] as const,
   servers: (registry: string) => ["r", registry, "servers"] as const,
   instances: (registry: string) => ["r", registry, "instances"] as const,
   accounts: ["accounts"] as const,
@@ -59,10 +61,11 @@ export const useRegistries = () =>
     refetchInterval: 15_000,
   });
 
-export const useOverview = (registry: string) =>
+export const useOverview = (registry: string, hours: number) =>
   useQuery({
-    queryKey: keys.overview(registry),
-    queryFn: () => ask<Overview>("GET", `${atRegistry(registry)}/overview`),
+    queryKey: [...keys.overview(registry), hours],
+    queryFn: () => ask<Overview>("GET", `${atRegistry(registry)}/overview${query({ hours })}`),
+    placeholderData: keepPreviousData,
     refetchInterval: 5_000,
   });
 

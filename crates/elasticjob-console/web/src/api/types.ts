@@ -10,6 +10,7 @@ export interface Session {
   roles: Record<string, Role>;
   csrfToken: string;
   canAddRegistries: boolean;
+  canAddHistories: boolean;
   version: string;
 }
 
@@ -71,7 +72,16 @@ export interface JobsPage extends Page<JobRow>, Current {
 
 export type Incident = {
   jobName: string;
-  kind: "unreadable" | "crashed" | "shardingFlag" | "waitingForFailover" | "misfired";
+  kind:
+    | "unreadable"
+    | "crashed"
+    | "ownerGone"
+    | "shardingFlag"
+    | "waitingForFailover"
+    | "stuck"
+    | "drift"
+    | "misfired"
+    | "missed";
   message: string;
 };
 
@@ -88,6 +98,18 @@ export interface Overview extends Current {
   unreadableCount: number;
   next: { jobName: string; at: string }[];
   incidents: Incident[];
+  /** Nothing without a history, or while it does not answer. */
+  lastHours: {
+    hours: number;
+    lateAfterMs: number;
+    runs: number;
+    done: number;
+    failed: number;
+    running: number;
+    late: number;
+    missed: number;
+  } | null;
+  historyProblem: string | null;
 }
 
 export interface Properties {

@@ -25,7 +25,14 @@ export function places(t: Messages, registry: string, isRuler: boolean): Place[]
           key: "o",
         },
         { to: `${base}/jobs`, label: t.nav.jobs, icon: "jobs", isOfRegistry: true, key: "j" },
-        { to: `${base}/runs`, label: t.nav.runs, icon: "history", isOfRegistry: true, key: "u" },
+        { to: `${base}/runs`, label: t.nav.runs, icon: "play", isOfRegistry: true, key: "u" },
+        {
+          to: `${base}/history`,
+          label: t.history.title,
+          icon: "history",
+          isOfRegistry: true,
+          key: "y",
+        },
         {
           to: `${base}/servers`,
           label: t.nav.servers,

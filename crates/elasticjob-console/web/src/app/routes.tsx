@@ -5,11 +5,13 @@ import { AccountsPage } from "../pages/accounts/AccountsPage";
 import { AuditPage } from "../pages/audit/AuditPage";
 import { DoctorPage } from "../pages/doctor/DoctorPage";
 import { HelpPage } from "../pages/help/HelpPage";
+import { HistoryPage } from "../pages/history/HistoryPage";
 import { InstancesPage } from "../pages/instances/InstancesPage";
 import { JobPage } from "../pages/job/JobPage";
 import { JobsPage } from "../pages/jobs/JobsPage";
 import { NewJobPage } from "../pages/newjob/NewJobPage";
 import { OverviewPage } from "../pages/overview/OverviewPage";
+import { HistoriesPage } from "../pages/registries/HistoriesPage";
 import { RegistriesPage } from "../pages/registries/RegistriesPage";
 import { RunPage } from "../pages/runs/RunPage";
 import { RunsPage } from "../pages/runs/RunsPage";
@@ -29,6 +31,7 @@ export const router = createBrowserRouter([
     children: [
       { index: true, element: <Home /> },
       { path: "registries", element: <RegistriesPage /> },
+      { path: "registries/histories", element: <HistoriesPage /> },
       { path: "accounts", element: <AccountsPage /> },
       { path: "account", element: <AccountPage /> },
       { path: "audit", element: <AuditPage /> },
@@ -44,6 +47,8 @@ export const router = createBrowserRouter([
           { path: "jobs/:job/:tab", element: <JobPage /> },
           { path: "runs", element: <RunsPage /> },
           { path: "runs/:run", element: <RunPage /> },
+          { path: "history", element: <HistoryPage /> },
+          { path: "history/:view", element: <HistoryPage /> },
           { path: "servers", element: <ServersPage /> },
           { path: "servers/:server", element: <ServerPage /> },
           { path: "instances", element: <InstancesPage /> },

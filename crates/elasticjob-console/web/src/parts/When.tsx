@@ -1,6 +1,7 @@
-import { Text, Tooltip } from "@mantine/core";
+import { Text } from "@mantine/core";
 
 import { useLocale, useText } from "../i18n";
+import { Hint } from "./Hint";
 import { useNow } from "./now";
 import { brief, relative, stamp, viewerZone, zoneName } from "./time";
 
@@ -24,25 +25,27 @@ export function When({ at, zone, isRelative = false }: Props) {
       </Text>
     );
   const time = new Date(at).getTime();
-  const own = zoneName(zone);
-  const label = (
-    <>
-      <div>
-        {stamp(time, locale)} · {viewerZone()} ({t.time.yours})
-      </div>
-      {own && (
+  const label = () => {
+    const own = zoneName(zone);
+    return (
+      <>
         <div>
-          {stamp(time, locale, own)} · {zone} ({t.time.theJobs})
+          {stamp(time, locale)} · {viewerZone()} ({t.time.yours})
         </div>
-      )}
-      <div>{stamp(time, locale, "UTC")} · UTC</div>
-    </>
-  );
+        {own && (
+          <div>
+            {stamp(time, locale, own)} · {zone} ({t.time.theJobs})
+          </div>
+        )}
+        <div>{stamp(time, locale, "UTC")} · UTC</div>
+      </>
+    );
+  };
   return (
-    <Tooltip label={label}>
-      <Text span inherit className="numeric" component="time" dateTime={at}>
+    <Hint label={label}>
+      <time className="numeric" dateTime={at}>
         {isRelative ? relative(time, now, locale) : brief(time, locale, now)}
-      </Text>
-    </Tooltip>
+      </time>
+    </Hint>
   );
 }

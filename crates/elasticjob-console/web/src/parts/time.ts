@@ -1,7 +1,7 @@
 /** How far away, in the unit that says most: “in 5 seconds”, “3 hours ago”. */
 export function relative(at: number, now: number, locale: string): string {
   const seconds = Math.round((at - now) / 1_000);
-  const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
+  const format = relativeOf(locale);
   const size = Math.abs(seconds);
   if (size < 60) return format.format(seconds, "second");
   if (size < 3_600) return format.format(Math.trunc(seconds / 60), "minute");
@@ -9,37 +9,54 @@ export function relative(at: number, now: number, locale: string): string {
   return format.format(Math.trunc(seconds / 86_400), "day");
 }
 
+/** What words and clocks are made with is made once: it takes longer than what it makes. */
+const relatives = new Map<string, Intl.RelativeTimeFormat>();
 const formats = new Map<string, Intl.DateTimeFormat>();
+const days = new Map<string | undefined, Intl.DateTimeFormat>();
+const zones = new Map<string, string | undefined>();
+
+function kept<Key, Made>(known: Map<Key, Made>, key: Key, make: () => Made): Made {
+  if (!known.has(key)) known.set(key, make());
+  return known.get(key) as Made;
+}
+
+const relativeOf = (locale: string) =>
+  kept(
+    relatives,
+    locale,
+    () => new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" }),
+  );
 
 function formatOf(locale: string, zone: string | undefined, isLong: boolean) {
-  const key = `${locale} ${zone} ${isLong}`;
-  let format = formats.get(key);
-  if (!format) {
-    format = new Intl.DateTimeFormat(locale, {
-      timeZone: zone,
-      year: isLong ? "numeric" : undefined,
-      month: isLong ? "2-digit" : undefined,
-      day: isLong ? "2-digit" : undefined,
-      hour: "2-digit",
-      minute: "2-digit",
-      second: "2-digit",
-      hourCycle: "h23",
-    });
-    formats.set(key, format);
-  }
-  return format;
+  return kept(
+    formats,
+    `${locale} ${zone} ${isLong}`,
+    () =>
+      new Intl.DateTimeFormat(locale, {
+        timeZone: zone,
+        year: isLong ? "numeric" : undefined,
+        month: isLong ? "2-digit" : undefined,
+        day: isLong ? "2-digit" : undefined,
+        hour: "2-digit",
+        minute: "2-digit",
+        second: "2-digit",
+        hourCycle: "h23",
+      }),
+  );
 }
 
 /** `GMT+8:00`, as the ancestor writes zones, in the words browsers know. */
 export function zoneName(zone: string | null | undefined): string | undefined {
   if (!zone) return undefined;
-  const name = offsetName(zone) ?? zone;
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: name });
-    return name;
-  } catch {
-    return undefined;
-  }
+  return kept(zones, zone, () => {
+    const name = offsetName(zone) ?? zone;
+    try {
+      new Intl.DateTimeFormat("en", { timeZone: name });
+      return name;
+    } catch {
+      return undefined;
+    }
+  });
 }
 
 function offsetName(zone: string): string | undefined {
@@ -60,12 +77,14 @@ export function stamp(at: string | number, locale: string, zone?: string): strin
 
 /** Today the clock alone, otherwise with its day. */
 export function brief(at: string | number, locale: string, now: number, zone?: string): string {
-  const day = (when: string | number) =>
-    new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(new Date(when));
+  const format = kept(days, zone, () => new Intl.DateTimeFormat("en-CA", { timeZone: zone }));
+  const day = (when: string | number) => format.format(new Date(when));
   return day(at) === day(now) ? clock(at, locale, zone) : stamp(at, locale, zone);
 }
 
-export const viewerZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export const viewerZone = () => here;
 
 /** A duration as people say it: 350 ms, 4.2 s, 3 min 20 s. */
 export function duration(milliseconds: number): string {

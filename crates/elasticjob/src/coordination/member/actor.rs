@@ -396,6 +396,7 @@ impl Actor {
                 }
             }
             self.settle_parked().await;
+            self.mourn().await?;
             if waits && self.changes == seen {
                 return Ok(true);
             }

@@ -633,11 +633,12 @@ impl Actor {
         for ((shard, path), node) in unknown.into_iter().zip(paths).zip(nodes) {
             let seen = match node? {
                 None => Seen::default(),
-                Some(node) => Seen {
-                    page: Page::read(&node.data)
-                        .map_err(|error| Error::Invalid { path, reason: error.to_string() })?,
-                    version: Some(node.stat.version),
-                },
+                Some(node) => {
+                    let page = Page::read(&node.data)
+                        .map_err(|error| Error::Invalid { path, reason: error.to_string() })?;
+                    self.look_for_the_dead(shard, &page, node.stat.changed);
+                    Seen { page, version: Some(node.stat.version) }
+                }
             };
             self.pages.insert(shard, seen);
         }

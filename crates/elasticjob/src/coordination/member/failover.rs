@@ -11,19 +11,19 @@ use tokio::sync::oneshot;
 use super::{
     actor::{Actor, Beside},
     duties::is_enabled,
-    handle::{Claimed, Refused},
+    handle::{Buried, Claimed, News, Refused},
 };
 use crate::{
     coordination::{
         claim::{Flag, Stake},
         flaw::Flaw,
         latch::{self, Turn},
-        ledger::State,
+        ledger::{Page, State},
         sharding::available,
         view::{Known, ShardView},
     },
     job::{Failover, FencingToken, Fire, InstanceId, Monitor, RunId},
-    registry::{Error, Expected, Op},
+    registry::{Error, Expected, Op, Zxid},
     runtime::Cancel,
 };
 
@@ -79,6 +79,36 @@ impl Actor {
             if let Err(error) = self.bury_one(shard, &id).await {
                 self.memory.is_suspicious = true;
                 return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// A `running` that is to be taken over stays when its instance dies; any other goes with it, and the ledger alone knows that it did not end.
+    pub(super) fn look_for_the_dead(&mut self, shard: u32, page: &Page, written: Zxid) {
+        let is_taken_over =
+            self.job.failover == Failover::TakeOver && self.job.monitor == Monitor::Executions;
+        let (Some(instance), Some(run)) = (page.is_held_by_other(&self.me), &page.run) else {
+            return;
+        };
+        if is_taken_over || self.view.instances.contains_key(instance.as_str()) {
+            return;
+        }
+        let token = FencingToken::new(written.0.saturating_add(1));
+        let buried = Buried { run: run.clone(), item: shard, instance: instance.clone(), token };
+        self.memory.bereft.insert(shard, buried);
+    }
+
+    /// Tells of what ended with its instance.
+    pub(super) async fn mourn(&mut self) -> Result<(), Error> {
+        while let Some((shard, buried)) = self.memory.bereft.pop_first() {
+            match self.lives(&buried.instance).await {
+                Ok(true) => {}
+                Ok(false) => self.tell(News::Buried(Box::new(buried))),
+                Err(error) => {
+                    self.memory.bereft.insert(shard, buried);
+                    return Err(error);
+                }
             }
         }
         Ok(())
@@ -173,12 +203,19 @@ impl Actor {
             (true, false) => Flag::Raise,
             (true, true) => Flag::RaiseAnew,
         };
+        let is_left = matches!(flag, Flag::Leave);
         let Some(claimant) = self.claimant() else { return Ok(()) };
         let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
         let steps = claimant.bury(dead, shard, &seen, &after, &view, flag);
         match self.registry.multi(steps.ops()).await {
-            Ok(_) => {
+            Ok(committed) => {
                 tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
+                // Whoever takes it over tells that, too.
+                if let (true, true, Some(run)) = (was_running, is_left, seen.page.run) {
+                    let token = FencingToken::new(committed.zxid.0);
+                    let buried = Buried { run, item: shard, instance: dead.clone(), token };
+                    self.tell(News::Buried(Box::new(buried)));
+                }
             }
             // Somebody else was faster, or it is not what it was: it is looked at again.
             Err(Error::Member { .. }) => self.memory.is_suspicious = true,

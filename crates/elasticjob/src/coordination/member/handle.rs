@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     coordination::{flaw::Flaws, sharding::Dealers, trigger::Ask},
-    job::{Difference, FencingToken, Fire, InstanceId, Job},
+    job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
     registry::{Error, Registry},
     runtime::{Cancel, Clock, Randomness, Tasks},
 };
@@ -42,10 +42,25 @@ pub enum News {
     Missed,
     /// Shards of a dead instance wait to be taken over.
     Orphaned,
+    /// A shard was running on an instance that is gone, nobody is to take it over, and we wrote that into the ledger: nobody else will tell of it.
+    Buried(Box<Buried>),
     /// Somebody took the instance out of the job: stop.
     ShutDown,
     /// The session is over: join again, as somebody new.
     SessionLost,
+}
+
+/// A shard that was running on an instance that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buried {
+    /// Of which run.
+    pub run: RunId,
+    /// Which one.
+    pub item: u32,
+    /// Whoever was claiming it.
+    pub instance: InstanceId,
+    /// Every claim of it until then has a smaller one.
+    pub token: FencingToken,
 }
 
 /// What is to be claimed.

@@ -30,7 +30,9 @@ mod ownership;
 mod presence;
 
 pub use self::{
-    handle::{Claimed, ClaimedShard, Claims, Ended, Ground, Member, News, Refused, Request, Why},
+    handle::{
+        Buried, Claimed, ClaimedShard, Claims, Ended, Ground, Member, News, Refused, Request, Why,
+    },
     hold::Hold,
     join::{Author, IfAbsent, JoinError, Joining, settle_configuration},
 };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     history::{
-        AttemptId, Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status,
+        AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
         StatusState, Why,
     },
     job::{Attempt, FencingToken, Fire, Job, Reason, Shard},
@@ -72,6 +72,13 @@ pub(super) fn one_of_each() -> Vec<Event> {
     events.extend(
         endings.map(|ending| Event::Ended(Ended { started: Arc::clone(&started), at, ending })),
     );
+    events.push(Event::Lost(Lost {
+        run: plain.run.clone(),
+        item: 2,
+        instance: plain.task.instance.clone(),
+        token: FencingToken::new(7),
+        at,
+    }));
     events.push(Event::Status(Status {
         run: plain.run.clone(),
         task: plain.task.clone(),

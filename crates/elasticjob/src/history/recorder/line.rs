@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     history::{
-        Cut, Ended, Ending, Event, Line, Missed, Printed, Source, Started, Status, StatusState, Why,
+        Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
+        StatusState, Why,
     },
     job::{Attempt, FencingToken, Reason, ShardCount},
 };
@@ -41,6 +42,13 @@ enum Told {
         at: Timestamp,
         ending: String,
         message: Option<String>,
+    },
+    Lost {
+        run: String,
+        item: u32,
+        instance: String,
+        token: i64,
+        at: Timestamp,
     },
     Status {
         run: String,
@@ -151,6 +159,13 @@ impl From<&Event> for Told {
                 ending: ending.as_str().to_owned(),
                 message: ending.message().map(ToOwned::to_owned),
             },
+            Event::Lost(Lost { run, item, instance, token, at }) => Self::Lost {
+                run: run.to_string(),
+                item: *item,
+                instance: instance.to_string(),
+                token: token.get(),
+                at: *at,
+            },
             Event::Status(Status { run, task, state, message, at }) => Self::Status {
                 run: run.to_string(),
                 task: task.to_string(),
@@ -204,6 +219,13 @@ impl Told {
                 };
                 Event::Ended(Ended { started: started.started()?, at, ending })
             }
+            Self::Lost { run, item, instance, token, at } => Event::Lost(Lost {
+                run: run.parse().ok()?,
+                item,
+                instance: instance.parse().ok()?,
+                token: FencingToken::new(token),
+                at,
+            }),
             Self::Status { run, task, state, message, at } => Event::Status(Status {
                 run: run.parse().ok()?,
                 task: task.parse().ok()?,

@@ -35,7 +35,7 @@ impl Worth {
                 StatusState::Error | StatusState::Killed | StatusState::Lost => Self::Failure,
                 _ => Self::Progress,
             },
-            Event::Ended(_) | Event::Missed(_) => Self::Failure,
+            Event::Ended(_) | Event::Lost(_) | Event::Missed(_) => Self::Failure,
         }
     }
 

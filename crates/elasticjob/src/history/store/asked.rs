@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     Store,
@@ -21,7 +21,8 @@ const MOST: usize = 10_000;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+// A shard's newest run has states, too, in the same description.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HistoryRunState))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
@@ -191,7 +192,9 @@ pub struct Execution {
     pub attempt: Option<i64>,
     /// `due`, `misfire`, `failover`, `retry`, `catch_up`.
     pub reason: Option<String>,
-    /// The fencing token.
+    /// The fencing token. It is text in JSON: many a reader's numbers are not exact that far up.
+    #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub token: Option<i64>,
     /// The instance.
     pub instance: Option<String>,
@@ -242,6 +245,11 @@ pub struct Trace {
     pub message: String,
     /// When.
     pub creation_time: Option<Timestamp>,
+}
+
+#[expect(clippy::ref_option, reason = "serde gives a field as it is")]
+fn as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| number.to_string()).serialize(serializer)
 }
 
 pub(super) const RUN: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \

@@ -1,5 +1,7 @@
 //! A batch becomes rows.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
 use super::{
@@ -51,11 +53,15 @@ impl Store {
         touched.extend(rows.cuts.keys());
         touched.sort();
         touched.dedup();
+        let lost = rows.lost.keys().map(|(run, _)| run);
+        let lost: BTreeSet<&String> = lost.filter(|run| !rows.runs.contains_key(*run)).collect();
+        let runs: BTreeSet<&String> = rows.runs.keys().chain(lost.iter().copied()).collect();
         let writes = [
             Write::new(dialect, "lock runs", rows.runs.values())?,
+            Write::new(dialect, "touch runs", lost.into_iter())?,
             Write::new(dialect, "keep attempts", rows.attempts.values())?,
             Write::new(dialect, "lose attempts", LostRow::told_by(rows))?,
-            Write::new(dialect, "settle runs", rows.runs.keys())?,
+            Write::new(dialect, "settle runs", runs.into_iter())?,
             Write::after(dialect, "settle runs as found"),
             Write::new(dialect, "keep traces", rows.traces.values())?,
             Write::new(dialect, "keep missed", rows.missed.values())?,

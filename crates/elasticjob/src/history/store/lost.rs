@@ -1,7 +1,8 @@
 //! Attempts that nobody will tell the end of.
 //!
-//! An instance that dies takes the ends of its attempts along. A shard runs once at a time, so an attempt is over once its shard has begun again: taken over in the same
-//! run, which is seen when that is told, or in a later run, which is looked for now and then. It is `lost` then. Its real end, should it come late after all, still counts.
+//! An instance that dies takes the ends of its attempts along. Whoever notices tells of it. If nobody did, because all died together, then the attempt is over once its shard has
+//! begun again, for a shard runs once at a time: in the same run, which is seen when that is told, or in a later one, which is looked for now and then. It is `lost` then. Its real
+//! end, should it come late after all, still counts.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -20,7 +21,7 @@ const STEP: usize = 200;
 /// How old an attempt is before it is looked at: ends are told a moment later than they come, and clocks differ.
 const GRACE: SignedDuration = SignedDuration::from_secs(15);
 /// What is said of it.
-const CAUSE: &str = "its instance was gone before it ended, and the shard has begun again since";
+const CAUSE: &str = "its instance was gone before it ended";
 
 /// Attempts of this shard in this run are lost, up to this token.
 #[derive(Debug, Serialize)]
@@ -38,9 +39,9 @@ impl LostRow {
         Self { run_id, sharding_item, token, failure_cause: CAUSE, failure_group: group(CAUSE) }
     }
 
-    /// What these rows tell of: whoever takes a shard over says that its holder is gone.
+    /// What these rows tell of.
     pub(super) fn told_by(rows: &Rows) -> impl Iterator<Item = Self> {
-        rows.taken_over().map(|(run, item, token)| Self::new(run.to_owned(), item.into(), token))
+        rows.lost.iter().map(|((run, item), token)| Self::new(run.clone(), (*item).into(), *token))
     }
 }
 

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::super::event::{
-    AttemptId, Cut, Ended, Ending, Event, Missed, Printed, Source, Started, Status,
+    AttemptId, Cut, Ended, Ending, Event, Lost, Missed, Printed, Source, Started, Status,
 };
-use crate::job::Reason;
+use crate::job::{FencingToken, Reason, RunId};
 
 /// As many characters as the ancestor's columns for messages have.
 const MESSAGE: usize = 4000;
@@ -20,6 +20,8 @@ const GROUP: usize = 200;
 pub(super) struct Rows {
     pub(super) runs: BTreeMap<String, RunRow>,
     pub(super) attempts: BTreeMap<String, AttemptRow>,
+    /// Token of the claims that are not lost, by run and shard.
+    pub(super) lost: BTreeMap<(String, u32), i64>,
     pub(super) traces: BTreeMap<String, TraceRow>,
     pub(super) missed: BTreeMap<String, MissedRow>,
     pub(super) output: BTreeMap<(String, u32), OutputRow>,
@@ -119,6 +121,7 @@ impl Rows {
             match event {
                 Event::Started(started) => rows.started(started),
                 Event::Ended(ended) => rows.ended(ended),
+                Event::Lost(lost) => rows.lost(lost),
                 Event::Status(status) => rows.status(status),
                 Event::Missed(missed) => rows.missed(missed),
                 Event::Printed(printed) => rows.printed(printed),
@@ -128,20 +131,32 @@ impl Rows {
         rows
     }
 
-    /// Run, shard and token of attempts that took a shard over from somebody who is gone.
-    pub(super) fn taken_over(&self) -> impl Iterator<Item = (&str, u32, i64)> {
-        let taken = self.attempts.values().filter(|row| row.reason == reason(Reason::Failover));
-        taken.map(|row| (row.run_id.as_str(), row.sharding_item, row.token))
+    /// Whoever takes a shard over says that its holder is gone.
+    fn taken_over(&mut self, started: &Started) {
+        if started.attempt.reason == Reason::Failover {
+            self.lose(&started.run, started.item, started.token);
+        }
+    }
+
+    fn lost(&mut self, lost: &Lost) {
+        self.lose(&lost.run, lost.item, lost.token);
+    }
+
+    fn lose(&mut self, run: &RunId, item: u32, token: FencingToken) {
+        let first = self.lost.entry((named(&run.to_string(), 150), item)).or_default();
+        *first = (*first).max(token.get());
     }
 
     fn started(&mut self, started: &Started) {
         self.run(started);
+        self.taken_over(started);
         let row = attempt(started);
         self.attempts.entry(row.id.clone()).or_insert(row);
     }
 
     fn ended(&mut self, ended: &Ended) {
         self.run(&ended.started);
+        self.taken_over(&ended.started);
         let mut row = attempt(&ended.started);
         let message = ended.ending.message();
         row.is_success = u8::from(ended.ending.is_done());

@@ -1,15 +1,4 @@
-import {
-  ActionIcon,
-  Alert,
-  Button,
-  Code,
-  CopyButton,
-  Group,
-  Select,
-  Table,
-  Text,
-  TextInput,
-} from "@mantine/core";
+import { Alert, Button, Code, CopyButton, Group, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { useAct } from "../../api/act";
@@ -17,10 +6,10 @@ import { ask, segment } from "../../api/client";
 import { keys, useTokens } from "../../api/queries";
 import type { Role, Token } from "../../api/types";
 import { useText } from "../../i18n";
-import { HiddenHead } from "../../parts/HiddenHead";
-import { Icon } from "../../parts/Icon";
-import { Scroll } from "../../parts/Scroll";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { DataTable } from "../../parts/DataTable";
+import { Listed } from "../../parts/Listed";
+import { RemoveButton } from "../../parts/RowMenu";
+import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
 
 const ROLES: Role[] = ["viewer", "operator", "admin"];
@@ -117,54 +106,44 @@ export function Tokens() {
           </Group>
         </Alert>
       )}
-      {tokens.isPending ? (
-        <Loading rows={3} />
-      ) : !tokens.data ? (
-        <Failure error={tokens.error} again={() => void tokens.refetch()} />
-      ) : tokens.data.length === 0 ? (
-        <Empty icon="key" title={t.account.noTokens}>
-          {t.account.noTokensAbout}
-        </Empty>
-      ) : (
-        <Scroll label={t.account.tokens}>
-          <Table>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>{t.account.tokenName}</Table.Th>
-                <Table.Th>{t.account.tokenRole}</Table.Th>
-                <Table.Th>{t.account.created}</Table.Th>
-                <Table.Th>{t.account.expires}</Table.Th>
-                <HiddenHead width={44} label={t.jobs.actions} />
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {tokens.data.map((token) => (
-                <Table.Tr key={token.id}>
-                  <Table.Td>{token.name}</Table.Td>
-                  <Table.Td>{t.roles[token.role]}</Table.Td>
-                  <Table.Td>
-                    <When at={token.createdAt} />
-                  </Table.Td>
-                  <Table.Td>
-                    {token.expiresAt ? <When at={token.expiresAt} isRelative /> : t.account.never}
-                  </Table.Td>
-                  <Table.Td>
-                    <ActionIcon
-                      variant="subtle"
-                      color="gray"
-                      c="dimmed"
-                      aria-label={t.account.removeToken(token.name)}
-                      onClick={() => remove.mutate(token)}
-                    >
-                      <Icon name="trash" />
-                    </ActionIcon>
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Scroll>
-      )}
+      <Listed
+        asked={tokens}
+        isEmpty={(found) => found.length === 0}
+        empty={
+          <Empty icon="key" title={t.account.noTokens}>
+            {t.account.noTokensAbout}
+          </Empty>
+        }
+      >
+        {(found) => (
+          <DataTable
+            label={t.account.tokens}
+            rows={found}
+            keyOf={(token) => token.id}
+            columns={[
+              { head: t.account.tokenName, cell: (token) => token.name },
+              { head: t.account.tokenRole, cell: (token) => t.roles[token.role] },
+              { head: t.account.created, cell: (token) => <When at={token.createdAt} /> },
+              {
+                head: t.account.expires,
+                cell: (token) =>
+                  token.expiresAt ? <When at={token.expiresAt} isRelative /> : t.account.never,
+              },
+              {
+                head: t.jobs.actions,
+                isActions: true,
+                width: 44,
+                cell: (token) => (
+                  <RemoveButton
+                    label={t.account.removeToken(token.name)}
+                    onClick={() => remove.mutate(token)}
+                  />
+                ),
+              },
+            ]}
+          />
+        )}
+      </Listed>
     </>
   );
 }

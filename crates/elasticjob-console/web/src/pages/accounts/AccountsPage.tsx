@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Group, Table, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { useAct } from "../../api/act";
@@ -9,11 +9,12 @@ import { rules, useSession } from "../../app/session";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { Confirm } from "../../parts/Confirm";
-import { HiddenHead } from "../../parts/HiddenHead";
+import { DataTable } from "../../parts/DataTable";
 import { Icon } from "../../parts/Icon";
+import { Listed } from "../../parts/Listed";
 import { PageHead } from "../../parts/PageHead";
-import { Scroll } from "../../parts/Scroll";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { RemoveButton } from "../../parts/RowMenu";
+import { Empty } from "../../parts/states";
 import { AccountForm } from "./AccountForm";
 
 export function AccountsPage() {
@@ -41,65 +42,57 @@ function List() {
         </Button>
       </PageHead>
       <Card isFlush>
-        {accounts.isPending ? (
-          <Loading />
-        ) : !accounts.data ? (
-          <Failure error={accounts.error} again={() => void accounts.refetch()} />
-        ) : (
-          <Scroll label={t.nav.accounts}>
-            <Table>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t.login.username}</Table.Th>
-                  <Table.Th>{t.accounts.roles}</Table.Th>
-                  <Table.Th>{t.account.tokens}</Table.Th>
-                  <HiddenHead width={90} label={t.jobs.actions} />
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {accounts.data.map((account) => (
-                  <Table.Tr key={account.username}>
-                    <Table.Td>
-                      <Text size="sm" fw={600}>
-                        {account.username}
-                        {account.username === session.username && ` (${t.accounts.you})`}
+        <Listed asked={accounts} isEmpty={() => false} empty={null}>
+          {(found) => (
+            <DataTable
+              label={t.nav.accounts}
+              rows={found}
+              keyOf={(account) => account.username}
+              columns={[
+                {
+                  head: t.login.username,
+                  cell: (account) => (
+                    <Text size="sm" fw={600}>
+                      {account.username}
+                      {account.username === session.username && ` (${t.accounts.you})`}
+                    </Text>
+                  ),
+                },
+                {
+                  head: t.accounts.roles,
+                  cell: (account) =>
+                    Object.entries(account.roles).map(([registry, role]) => (
+                      <Text key={registry} size="sm">
+                        {registry === "*" ? t.account.everywhere : registry}: {t.roles[role]}
                       </Text>
-                    </Table.Td>
-                    <Table.Td>
-                      {Object.entries(account.roles).map(([registry, role]) => (
-                        <Text key={registry} size="sm">
-                          {registry === "*" ? t.account.everywhere : registry}: {t.roles[role]}
-                        </Text>
-                      ))}
-                    </Table.Td>
-                    <Table.Td className="numeric">{account.tokens.length}</Table.Td>
-                    <Table.Td>
-                      <Group gap={4} wrap="nowrap" justify="flex-end">
-                        <Button
-                          variant="subtle"
-                          size="compact-sm"
-                          onClick={() => setEdited(account)}
-                        >
-                          {t.edit}
-                        </Button>
-                        <ActionIcon
-                          variant="subtle"
-                          color="gray"
-                          c="dimmed"
-                          disabled={account.username === session.username}
-                          aria-label={t.accounts.remove(account.username)}
-                          onClick={() => setRemoved(account)}
-                        >
-                          <Icon name="trash" />
-                        </ActionIcon>
-                      </Group>
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Scroll>
-        )}
+                    )),
+                },
+                {
+                  head: t.account.tokens,
+                  className: "numeric",
+                  cell: (account) => account.tokens.length,
+                },
+                {
+                  head: t.jobs.actions,
+                  isActions: true,
+                  width: 90,
+                  cell: (account) => (
+                    <Group gap={4} wrap="nowrap" justify="flex-end">
+                      <Button variant="subtle" size="compact-sm" onClick={() => setEdited(account)}>
+                        {t.edit}
+                      </Button>
+                      <RemoveButton
+                        label={t.accounts.remove(account.username)}
+                        isRefused={account.username === session.username}
+                        onClick={() => setRemoved(account)}
+                      />
+                    </Group>
+                  ),
+                },
+              ]}
+            />
+          )}
+        </Listed>
       </Card>
       {edited && (
         <AccountForm account={edited === "new" ? null : edited} onClose={() => setEdited(null)} />

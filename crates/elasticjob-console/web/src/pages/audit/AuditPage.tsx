@@ -1,18 +1,16 @@
-import { Box, Group, Select, Table, Text, TextInput, UnstyledButton } from "@mantine/core";
+import { Box, Group, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { Fragment, useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { useAudit, useRegistries } from "../../api/queries";
 import type { AuditEntry } from "../../api/types";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
-import { HiddenHead } from "../../parts/HiddenHead";
-import { Icon } from "../../parts/Icon";
+import { DataTable } from "../../parts/DataTable";
+import { Listed } from "../../parts/Listed";
 import { PageHead } from "../../parts/PageHead";
 import { Pager } from "../../parts/Pager";
-import { Scroll } from "../../parts/Scroll";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
 import { AuditDetail } from "./AuditDetail";
 
@@ -65,28 +63,30 @@ export function AuditPage() {
             />
           ))}
         </Group>
-        {audit.isPending ? (
-          <Loading />
-        ) : !audit.data ? (
-          <Failure error={audit.error} again={() => void audit.refetch()} />
-        ) : audit.data.items.length === 0 ? (
-          <Empty
-            icon="audit"
-            title={Object.keys(filters).length > 0 ? t.nothingFound : t.audit.none}
-          >
-            {t.audit.noneAbout}
-          </Empty>
-        ) : (
-          <>
-            <Entries entries={audit.data.items} />
-            <Pager
-              page={audit.data.page}
-              pageSize={audit.data.pageSize}
-              total={audit.data.total}
-              onPage={toPage}
-            />
-          </>
-        )}
+        <Listed
+          asked={audit}
+          isEmpty={({ items }) => items.length === 0}
+          empty={
+            <Empty
+              icon="audit"
+              title={Object.keys(filters).length > 0 ? t.nothingFound : t.audit.none}
+            >
+              {t.audit.noneAbout}
+            </Empty>
+          }
+        >
+          {(found) => (
+            <>
+              <Entries entries={found.items} />
+              <Pager
+                page={found.page}
+                pageSize={found.pageSize}
+                total={found.total}
+                onPage={toPage}
+              />
+            </>
+          )}
+        </Listed>
       </Box>
     </>
   );
@@ -94,73 +94,53 @@ export function AuditPage() {
 
 function Entries({ entries }: { entries: AuditEntry[] }) {
   const t = useText();
-  const [open, setOpen] = useState<number | null>(null);
   return (
-    <Scroll label={t.nav.audit}>
-      <Table miw={760}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{t.audit.at}</Table.Th>
-            <Table.Th>{t.audit.username}</Table.Th>
-            <Table.Th>{t.audit.action}</Table.Th>
-            <Table.Th>{t.audit.target}</Table.Th>
-            <Table.Th>{t.audit.result}</Table.Th>
-            <HiddenHead width={40} label={t.audit.details} />
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {entries.map((entry) => (
-            <Fragment key={entry.id}>
-              <Table.Tr>
-                <Table.Td>
-                  <When at={entry.at} />
-                </Table.Td>
-                <Table.Td>
-                  <Text size="sm">{entry.username}</Text>
-                  <Text size="xs" c="dimmed">
-                    {entry.via}
-                    {entry.address && ` · ${entry.address}`}
-                  </Text>
-                </Table.Td>
-                <Table.Td className="mono">{entry.action}</Table.Td>
-                <Table.Td>
-                  <Text size="sm" className="wrap">
-                    {entry.target ?? "–"}
-                  </Text>
-                  {entry.registry && (
-                    <Text size="xs" c="dimmed">
-                      {entry.registry}
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td>
-                  {entry.problem ? (
-                    <Badge tone="bad">{t.audit.refused}</Badge>
-                  ) : (
-                    <Badge tone="ok">{t.audit.done}</Badge>
-                  )}
-                </Table.Td>
-                <Table.Td>
-                  <UnstyledButton
-                    aria-expanded={open === entry.id}
-                    aria-label={t.audit.details}
-                    onClick={() => setOpen(open === entry.id ? null : entry.id)}
-                  >
-                    <Icon name={open === entry.id ? "down" : "right"} />
-                  </UnstyledButton>
-                </Table.Td>
-              </Table.Tr>
-              {open === entry.id && (
-                <Table.Tr>
-                  <Table.Td colSpan={6} bg="var(--row)">
-                    <AuditDetail entry={entry} />
-                  </Table.Td>
-                </Table.Tr>
+    <DataTable
+      label={t.nav.audit}
+      width={760}
+      rows={entries}
+      keyOf={(entry) => entry.id}
+      detail={(entry) => <AuditDetail entry={entry} />}
+      columns={[
+        { head: t.audit.at, cell: (entry) => <When at={entry.at} /> },
+        {
+          head: t.audit.username,
+          cell: (entry) => (
+            <>
+              <Text size="sm">{entry.username}</Text>
+              <Text size="xs" c="dimmed">
+                {entry.via}
+                {entry.address && ` · ${entry.address}`}
+              </Text>
+            </>
+          ),
+        },
+        { head: t.audit.action, className: "mono", cell: (entry) => entry.action },
+        {
+          head: t.audit.target,
+          cell: (entry) => (
+            <>
+              <Text size="sm" className="wrap">
+                {entry.target ?? "–"}
+              </Text>
+              {entry.registry && (
+                <Text size="xs" c="dimmed">
+                  {entry.registry}
+                </Text>
               )}
-            </Fragment>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Scroll>
+            </>
+          ),
+        },
+        {
+          head: t.audit.result,
+          cell: (entry) =>
+            entry.problem ? (
+              <Badge tone="bad">{t.audit.refused}</Badge>
+            ) : (
+              <Badge tone="ok">{t.audit.done}</Badge>
+            ),
+        },
+      ]}
+    />
   );
 }

@@ -1,20 +1,23 @@
-import { Box, Group, Table, Text } from "@mantine/core";
+import { Box, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 
+import { query } from "../../api/client";
 import { useInstances } from "../../api/queries";
 import type { InstanceRow } from "../../api/types";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { DataTable } from "../../parts/DataTable";
+import { Listed } from "../../parts/Listed";
 import { useListParams } from "../../parts/listParams";
 import { PageHead } from "../../parts/PageHead";
 import { Pager } from "../../parts/Pager";
-import { Scroll } from "../../parts/Scroll";
 import { SearchField } from "../../parts/SearchField";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
 
 export function InstancesPage() {
   const t = useText();
+  const to = useTo();
   const registry = useRegistry();
   const { search, page, setSearch, setPage } = useListParams();
   const instances = useInstances(registry, search, page);
@@ -23,91 +26,92 @@ export function InstancesPage() {
       <PageHead title={t.nav.instances} about={t.instances.about} />
       <Box className="card">
         <SearchField label={t.instances.search} value={search} onChange={setSearch} />
-        {instances.isPending ? (
-          <Loading />
-        ) : !instances.data ? (
-          <Failure error={instances.error} again={() => void instances.refetch()} />
-        ) : instances.data.items.length === 0 ? (
-          <Empty icon="instance" title={search ? t.nothingFound : t.instances.none}>
-            {!search && t.instances.noneAbout}
-          </Empty>
-        ) : (
-          <>
-            <Scroll label={t.nav.instances}>
-              <Table highlightOnHover miw={720}>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>{t.instances.name}</Table.Th>
-                    <Table.Th>{t.instances.server}</Table.Th>
-                    <Table.Th>{t.instances.language}</Table.Th>
-                    <Table.Th>{t.instances.since}</Table.Th>
-                    <Table.Th>{t.instances.jobs}</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {instances.data.items.map((each) => (
-                    <Row key={each.instanceId} row={each} />
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </Scroll>
-            <Pager
-              page={instances.data.page}
-              pageSize={instances.data.pageSize}
-              total={instances.data.total}
-              onPage={setPage}
-            />
-          </>
-        )}
+        <Listed
+          asked={instances}
+          isEmpty={({ items }) => items.length === 0}
+          empty={
+            <Empty icon="instance" title={search ? t.nothingFound : t.instances.none}>
+              {!search && t.instances.noneAbout}
+            </Empty>
+          }
+        >
+          {(found) => (
+            <>
+              <DataTable
+                label={t.nav.instances}
+                width={720}
+                rows={found.items}
+                keyOf={(row) => row.instanceId}
+                marks={(row) => ({ "data-instance": row.instanceId })}
+                columns={[
+                  { head: t.instances.name, cell: (row) => <Name row={row} /> },
+                  {
+                    head: t.instances.server,
+                    cell: (row) => (
+                      <Link to={to("servers", row.serverIp)} className="name">
+                        {row.serverIp}
+                      </Link>
+                    ),
+                  },
+                  {
+                    head: t.instances.language,
+                    cell: (row) => (row.language ? t.languages[row.language] : "–"),
+                  },
+                  {
+                    head: t.instances.since,
+                    cell: (row) => <When at={row.detail?.since} isRelative />,
+                  },
+                  {
+                    head: t.instances.jobs,
+                    className: "numeric",
+                    cell: (row) => (
+                      <Link
+                        className="name"
+                        to={`${to("jobs")}${query({ q: `instance:${row.instanceId}` })}`}
+                      >
+                        {t.instances.jobCount(row.jobNames.length)}
+                      </Link>
+                    ),
+                  },
+                ]}
+              />
+              <Pager
+                page={found.page}
+                pageSize={found.pageSize}
+                total={found.total}
+                onPage={setPage}
+              />
+            </>
+          )}
+        </Listed>
       </Box>
     </>
   );
 }
 
-function Row({ row }: { row: InstanceRow }) {
-  const t = useText();
-  const to = useTo();
+function Name({ row }: { row: InstanceRow }) {
   const labels = Object.entries(row.detail?.labels ?? {}).filter(([key]) => key !== "name");
   const name = row.detail?.labels?.name;
   return (
-    <Table.Tr data-instance={row.instanceId}>
-      <Table.Td>
-        {name && <Text fw={600}>{name}</Text>}
-        <Text size={name ? "xs" : "sm"} c={name ? "dimmed" : undefined} className="mono wrap">
-          {row.instanceId}
+    <>
+      {name && <Text fw={600}>{name}</Text>}
+      <Text size={name ? "xs" : "sm"} c={name ? "dimmed" : undefined} className="mono wrap">
+        {row.instanceId}
+      </Text>
+      {labels.length > 0 && (
+        <Group gap={6}>
+          {labels.map(([key, value]) => (
+            <Text key={key} size="xs" c="dimmed">
+              {key}={value}
+            </Text>
+          ))}
+        </Group>
+      )}
+      {row.detail?.problem && (
+        <Text size="xs" c="var(--bad)">
+          {row.detail.problem}
         </Text>
-        {labels.length > 0 && (
-          <Group gap={6}>
-            {labels.map(([key, value]) => (
-              <Text key={key} size="xs" c="dimmed">
-                {key}={value}
-              </Text>
-            ))}
-          </Group>
-        )}
-        {row.detail?.problem && (
-          <Text size="xs" c="var(--bad)">
-            {row.detail.problem}
-          </Text>
-        )}
-      </Table.Td>
-      <Table.Td>
-        <Link to={to("servers", row.serverIp)} className="name">
-          {row.serverIp}
-        </Link>
-      </Table.Td>
-      <Table.Td>{row.language ? t.languages[row.language] : "–"}</Table.Td>
-      <Table.Td>
-        <When at={row.detail?.since} isRelative />
-      </Table.Td>
-      <Table.Td className="numeric">
-        <Link
-          className="name"
-          to={`${to("jobs")}?${new URLSearchParams({ q: `instance:${row.instanceId}` })}`}
-        >
-          {t.instances.jobCount(row.jobNames.length)}
-        </Link>
-      </Table.Td>
-    </Table.Tr>
+      )}
+    </>
   );
 }

@@ -8,9 +8,10 @@ import { JobMenu } from "./JobMenu";
 import { toggled, type ListProps } from "./list";
 import { NextFire } from "./NextFire";
 import { RowSigns } from "./RowSigns";
+import { Sparkline } from "./Sparkline";
 
 /** The list where there is no room for a table. */
-export function JobCards({ rows, selected, onSelect }: ListProps) {
+export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
   const t = useText();
   const to = useTo();
   return (
@@ -49,6 +50,11 @@ export function JobCards({ rows, selected, onSelect }: ListProps) {
                   {t.jobs.shardsOn(row.shardingTotalCount ?? 0, row.instanceCount)}
                 </Text>
               </Group>
+              {figures && (
+                <Box mt={6}>
+                  <Sparkline of={figures.get(row.jobName)} />
+                </Box>
+              )}
             </Box>
             <JobMenu row={row} />
           </Group>

@@ -1,4 +1,5 @@
-import { ActionIcon, Menu } from "@mantine/core";
+import { ActionIcon, Menu, type ActionIconProps } from "@mantine/core";
+import { useEffect, useRef, useState, type ComponentPropsWithRef } from "react";
 
 import type { JobRow } from "../../api/types";
 import { useMay } from "../../app/registry";
@@ -6,22 +7,44 @@ import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
 import { useJobActs } from "../job/acts";
 
-/** What is done most, without leaving the list. */
+/** What is done most, without leaving the list. It is there once somebody wants it: most rows are only looked at. */
 export function JobMenu({ row }: { row: JobRow }) {
+  const t = useText();
+  const [isWanted, setWanted] = useState(false);
+  if (isWanted) return <Wanted row={row} />;
+  return (
+    <Dots
+      aria-label={t.jobs.actionsOf(row.jobName)}
+      aria-haspopup="menu"
+      aria-expanded={false}
+      onClick={() => setWanted(true)}
+    />
+  );
+}
+
+function Dots(props: ActionIconProps & ComponentPropsWithRef<"button">) {
+  return (
+    <ActionIcon variant="subtle" color="gray" c="dimmed" {...props}>
+      <Icon name="dots" />
+    </ActionIcon>
+  );
+}
+
+function Wanted({ row }: { row: JobRow }) {
   const t = useText();
   const may = useMay("operator");
   const acts = useJobActs(row.jobName);
+  const button = useRef<HTMLButtonElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  // It stands where the button was that was pressed, and gives the focus back when it closes.
+  useEffect(() => {
+    button.current?.focus();
+    setOpen(true);
+  }, []);
   return (
-    <Menu position="bottom-end" width={190}>
+    <Menu position="bottom-end" width={190} opened={isOpen} onChange={setOpen}>
       <Menu.Target>
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          c="dimmed"
-          aria-label={t.jobs.actionsOf(row.jobName)}
-        >
-          <Icon name="dots" />
-        </ActionIcon>
+        <Dots ref={button} aria-label={t.jobs.actionsOf(row.jobName)} />
       </Menu.Target>
       <Menu.Dropdown>
         {!may && <Menu.Label>{t.needsRole(t.roles.operator)}</Menu.Label>}

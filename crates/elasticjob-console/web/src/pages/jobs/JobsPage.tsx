@@ -1,8 +1,9 @@
 import { Box, Button, Group } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { Link } from "react-router";
 
+import { isWithoutHistory, useFigures } from "../../api/history";
 import { useJobs } from "../../api/queries";
 import { asProblem } from "../../api/problem";
 import { useMay, useRegistry, useTo } from "../../app/registry";
@@ -30,6 +31,11 @@ export function JobsPage() {
   const jobs = useJobs(registry, asked);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   useFreshFires(jobs);
+  const past = useFigures(registry, jobs.data?.items.map((row) => row.jobName) ?? []);
+  const figures = useMemo(
+    () => new Map((past.data ?? []).map((each) => [each.jobName, each])),
+    [past.data],
+  );
   // What is no longer looked for must not be acted on.
   useEffect(() => setSelected(new Set()), [asked.search, asked.status, asked.page]);
 
@@ -70,6 +76,7 @@ export function JobsPage() {
           <>
             <List
               rows={page.items}
+              figures={isWithoutHistory(past.error) ? null : figures}
               asked={asked}
               onChange={change}
               selected={selected}

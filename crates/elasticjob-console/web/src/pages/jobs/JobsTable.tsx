@@ -2,6 +2,7 @@ import { Checkbox, Group, Table, Text, UnstyledButton } from "@mantine/core";
 import { memo, useCallback, useRef } from "react";
 import { Link } from "react-router";
 
+import type { JobFigures } from "../../api/history";
 import type { JobRow } from "../../api/types";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
@@ -13,8 +14,9 @@ import { JobMenu } from "./JobMenu";
 import { toggled, type ListProps } from "./list";
 import { NextFire } from "./NextFire";
 import { RowSigns } from "./RowSigns";
+import { Sparkline } from "./Sparkline";
 
-export function JobsTable({ rows, asked, onChange, selected, onSelect }: ListProps) {
+export function JobsTable({ rows, figures, asked, onChange, selected, onSelect }: ListProps) {
   const t = useText();
   const isAll = rows.every((row) => selected.has(row.jobName));
   const isSome = rows.some((row) => selected.has(row.jobName));
@@ -61,6 +63,7 @@ export function JobsTable({ rows, asked, onChange, selected, onSelect }: ListPro
             {head("jobName", t.jobs.name)}
             {head("status", t.jobs.status)}
             {head("nextFireTime", t.jobs.next)}
+            {figures && <Table.Th style={{ whiteSpace: "nowrap" }}>{t.jobs.lastRuns}</Table.Th>}
             {head("shardingTotalCount", t.jobs.shards)}
             {head("instanceCount", t.jobs.instances)}
             <Table.Th>{t.jobs.runsWith}</Table.Th>
@@ -72,6 +75,7 @@ export function JobsTable({ rows, asked, onChange, selected, onSelect }: ListPro
             <Row
               key={row.jobName}
               row={row}
+              past={figures && figures.get(row.jobName)}
               isSelected={selected.has(row.jobName)}
               onToggle={toggle}
             />
@@ -85,10 +89,13 @@ export function JobsTable({ rows, asked, onChange, selected, onSelect }: ListPro
 /** Drawn anew only when its own job changes. */
 const Row = memo(function Row({
   row,
+  past,
   isSelected,
   onToggle,
 }: {
   row: JobRow;
+  /** Nothing where there is no history. */
+  past: JobFigures | undefined | null;
   isSelected: boolean;
   onToggle: (name: string) => void;
 }) {
@@ -134,6 +141,11 @@ const Row = memo(function Row({
       <Table.Td>
         <NextFire row={row} />
       </Table.Td>
+      {past !== null && (
+        <Table.Td>
+          <Sparkline of={past} />
+        </Table.Td>
+      )}
       <Table.Td className="numeric">{row.shardingTotalCount ?? "–"}</Table.Td>
       <Table.Td className="numeric">{row.instanceCount}</Table.Td>
       <Table.Td>

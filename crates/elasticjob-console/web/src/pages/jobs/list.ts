@@ -1,9 +1,12 @@
+import type { JobFigures } from "../../api/history";
 import type { JobRow } from "../../api/types";
 import type { Asked } from "./asked";
 
 /** What both forms of the list are given. */
 export interface ListProps {
   rows: JobRow[];
+  /** What was, by job; nothing if there is no history. */
+  figures: ReadonlyMap<string, JobFigures> | null;
   asked: Asked;
   onChange: (change: Partial<Asked>) => void;
   selected: ReadonlySet<string>;

@@ -2,6 +2,7 @@ import {
   Alert,
   Button,
   Center,
+  Divider,
   Group,
   PasswordInput,
   Stack,
@@ -21,6 +22,20 @@ import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
 import { ProblemText } from "../../parts/ProblemText";
 
+/** How one can log in, besides with a password. */
+interface Methods {
+  oidc: { label: string; href: string; problem: string | null } | null;
+}
+
+/** Where to go after logging in elsewhere, and how that ended when it was tried. */
+function elsewhere() {
+  const search = new URLSearchParams(location.search);
+  const outcome = search.get("oidc");
+  search.delete("oidc");
+  const rest = search.size > 0 ? `?${search}` : "";
+  return { outcome, to: encodeURIComponent(location.pathname + rest) };
+}
+
 /** The door. The URL stays, so whoever followed a link arrives there. */
 export function LoginPage() {
   const t = useText();
@@ -29,10 +44,17 @@ export function LoginPage() {
   const [password, setPassword] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const [methods, setMethods] = useState<Methods>({ oidc: null });
+  const { outcome, to } = elsewhere();
 
   useEffect(() => {
     document.title = `${t.login.title} · ElasticJob`;
   }, [t]);
+
+  useEffect(() => {
+    // Whoever cannot be told of other ways still has this one.
+    ask<Methods>("GET", "/login/methods").then(setMethods, () => {});
+  }, []);
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -76,6 +98,16 @@ export function LoginPage() {
                 </Button>
               </Alert>
             )}
+            {outcome && !problem && (
+              <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />}>
+                <Text size="sm">{t.login.elsewhere[outcome] ?? t.login.elsewhere.failed}</Text>
+                {outcome === "unreachable" && methods.oidc?.problem && (
+                  <Text size="xs" c="dimmed">
+                    {methods.oidc.problem}
+                  </Text>
+                )}
+              </Alert>
+            )}
             <TextInput
               label={t.login.username}
               autoComplete="username"
@@ -109,6 +141,19 @@ export function LoginPage() {
             <Button type="submit" loading={isBusy} fullWidth>
               {t.login.button}
             </Button>
+            {methods.oidc && (
+              <>
+                <Divider label={t.login.or} />
+                <Button
+                  component="a"
+                  href={`${methods.oidc.href}?to=${to}`}
+                  variant="default"
+                  fullWidth
+                >
+                  {t.login.with(methods.oidc.label)}
+                </Button>
+              </>
+            )}
           </Stack>
         </form>
         {location.hostname === "127.0.0.1" || location.hostname === "localhost" ? (

@@ -6,11 +6,16 @@ import type { Incident } from "../../api/types";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge, type Tone } from "../../parts/Badge";
+import { Prose } from "../../parts/Prose";
 import { Empty } from "../../parts/states";
 
 const TONES: Record<Incident["kind"], Tone> = {
   unreadable: "bad",
   crashed: "bad",
+  ownerGone: "bad",
+  stuck: "bad",
+  missed: "bad",
+  drift: "warn",
   waitingForFailover: "bad",
   shardingFlag: "warn",
   misfired: "warn",
@@ -55,8 +60,8 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
               {t.overview.why}
             </Anchor>
           </Group>
-          <Text size="sm" c="dimmed" mt={2} className="wrap">
-            {incident.message}
+          <Text size="sm" c="dimmed" mt={2} className="wrap" component="div">
+            <Prose text={incident.message} />
           </Text>
         </Box>
       ))}

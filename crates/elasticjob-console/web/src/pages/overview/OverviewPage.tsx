@@ -1,21 +1,25 @@
-import { Grid, Stack, Text } from "@mantine/core";
+import { Alert, Grid, Stack, Text } from "@mantine/core";
 
 import { useOverview } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
+import { Icon } from "../../parts/Icon";
 import { PageHead } from "../../parts/PageHead";
 import { Failure, Loading } from "../../parts/states";
 import { When } from "../../parts/When";
+import { Charts } from "./Charts";
 import { HeatStrip } from "./HeatStrip";
 import { Incidents } from "./Incidents";
 import { NextJobs } from "./NextJobs";
+import { RANGES, useRange } from "./range";
 import { Tiles } from "./Tiles";
 
 export function OverviewPage() {
   const t = useText();
   const registry = useRegistry();
-  const overview = useOverview(registry);
+  const [range, setRange] = useRange();
+  const overview = useOverview(registry, RANGES[range].hours);
   const seen = overview.data;
   return (
     <>
@@ -38,7 +42,13 @@ export function OverviewPage() {
         <Failure error={overview.error} again={() => void overview.refetch()} />
       ) : (
         <Stack gap="md">
-          <Tiles seen={seen} />
+          <Tiles seen={seen} range={range} />
+          {seen.historyProblem && (
+            <Alert color="yellow" variant="light" icon={<Icon name="alert" />}>
+              {t.overview.historyDown} {seen.historyProblem}
+            </Alert>
+          )}
+          <Charts range={range} onRange={setRange} lateAfterMs={seen.lastHours?.lateAfterMs} />
           <Card title={t.overview.heat}>
             <HeatStrip />
           </Card>

@@ -1,84 +1,136 @@
-import { Text } from "@mantine/core";
+import { Text, Tooltip } from "@mantine/core";
 import { Link } from "react-router";
 
+import { useForecast } from "../../api/queries";
 import type { Overview } from "../../api/types";
-import { useTo } from "../../app/registry";
-import { useText } from "../../i18n";
+import { useRegistry, useTo } from "../../app/registry";
+import { useLocale, useText } from "../../i18n";
 import type { Tone } from "../../parts/Badge";
+import { RANGES, type RangeName } from "./range";
 import classes from "./Tiles.module.css";
 
 interface Tile {
   label: string;
-  value: number;
+  /** Unknown, if there is no history. */
+  value: number | undefined;
   to: string;
   /** Its tone when it is not zero. */
   tone?: Tone;
+  about?: string;
 }
 
-/** A registry in numbers; each leads to what it counts. */
-export function Tiles({ seen }: { seen: Overview }) {
+/** A registry in numbers; each leads to what it counts. First what goes on, then what there is. */
+export function Tiles({ seen, range }: { seen: Overview; range: RangeName }) {
+  return (
+    <>
+      <Now seen={seen} range={range} />
+      <There seen={seen} />
+    </>
+  );
+}
+
+/** What goes on, and what went wrong in the time that was chosen. */
+function Now({ seen, range }: { seen: Overview; range: RangeName }) {
   const t = useText();
   const to = useTo();
-  const jobs = (search: string) =>
-    `${to("jobs")}?${new URLSearchParams(search ? { q: search } : {})}`;
-  const status = (name: string) => `${to("jobs")}?status=${name}`;
+  const registry = useRegistry();
+  const due = useForecast(registry, 1, 48).data?.counts.reduce((sum, count) => sum + count, 0);
+  const past = seen.lastHours ?? undefined;
+  const { hours, bucketMs } = RANGES[range];
+  // From a round time on, so that a link stays the same while one looks at it.
+  const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
+  const from = new Date(until - hours * 3_600_000).toISOString();
+  const runs = (state?: string) =>
+    `${to("runs")}?${new URLSearchParams(state ? { state, from } : { from })}`;
+  const since = t.overview.inRange(t.overview.ranges[range] ?? range);
+  const missing = past ? undefined : t.history.missing(registry);
   const tiles: Tile[] = [
-    { label: t.overview.tiles.jobs, value: seen.jobCount, to: to("jobs") },
+    { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {
       label: t.overview.tiles.running,
       value: seen.runningCount,
-      to: jobs("is:running"),
+      to: `${to("jobs")}?q=${encodeURIComponent("is:running")}`,
       tone: "busy",
     },
     {
-      label: t.overview.tiles.waiting,
-      value: seen.waitingForFailoverCount,
-      to: jobs("is:waiting"),
-      tone: "bad",
-    },
-    {
-      label: t.overview.tiles.misfired,
-      value: seen.misfiredCount,
-      to: jobs("is:misfired"),
+      label: t.overview.tiles.late,
+      value: past?.late,
+      to: runs(),
       tone: "warn",
+      about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
     },
     {
-      label: t.overview.tiles.crashed,
-      value: seen.statuses.CRASHED,
-      to: status("CRASHED"),
+      label: t.overview.tiles.failed,
+      value: past?.failed,
+      to: runs("failed"),
       tone: "bad",
+      about: missing ?? t.overview.ofRuns(past?.runs ?? 0, since),
     },
     {
-      label: t.overview.tiles.disabled,
-      value: seen.statuses.DISABLED,
-      to: status("DISABLED"),
-      tone: "off",
-    },
-    {
-      label: t.overview.tiles.unreadable,
-      value: seen.unreadableCount,
-      to: jobs("is:unreadable"),
+      label: t.overview.tiles.missed,
+      value: past?.missed,
+      to: `${to("history", "missed")}?${new URLSearchParams({ from })}`,
       tone: "bad",
+      about: missing ?? t.overview.missedAbout(since),
     },
-    { label: t.overview.tiles.shards, value: seen.shardCount, to: to("jobs") },
-    { label: t.overview.tiles.instances, value: seen.instanceCount, to: to("instances") },
-    { label: t.overview.tiles.servers, value: seen.serverCount, to: to("servers") },
   ];
   return (
     <div className={classes.tiles}>
       {tiles.map((tile) => (
-        <Link
-          key={tile.label}
-          to={tile.to}
-          className={classes.tile}
-          data-tone={tile.value > 0 ? tile.tone : undefined}
-        >
-          <Text size="xs" c="dimmed">
-            {tile.label}
-          </Text>
-          <span className={classes.value}>{tile.value.toLocaleString()}</span>
-        </Link>
+        <Shown key={tile.label} tile={tile} />
       ))}
     </div>
+  );
+}
+
+/** What there is, and how it stands. */
+function There({ seen }: { seen: Overview }) {
+  const t = useText();
+  const to = useTo();
+  const search = (text: string) => `${to("jobs")}?q=${encodeURIComponent(text)}`;
+  const status = (name: string) => `${to("jobs")}?status=${name}`;
+  const names = t.overview.tiles;
+  const tiles: Tile[] = [
+    { label: names.jobs, value: seen.jobCount, to: to("jobs") },
+    { label: names.shards, value: seen.shardCount, to: to("jobs") },
+    { label: names.instances, value: seen.instanceCount, to: to("instances") },
+    { label: names.servers, value: seen.serverCount, to: to("servers") },
+    { label: names.crashed, value: seen.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
+    {
+      label: names.waiting,
+      value: seen.waitingForFailoverCount,
+      to: search("is:waiting"),
+      tone: "bad",
+    },
+    { label: names.misfired, value: seen.misfiredCount, to: search("is:misfired"), tone: "warn" },
+    { label: names.disabled, value: seen.statuses.DISABLED, to: status("DISABLED"), tone: "off" },
+    {
+      label: names.unreadable,
+      value: seen.unreadableCount,
+      to: search("is:unreadable"),
+      tone: "bad",
+    },
+  ];
+  return (
+    <div className={classes.facts}>
+      {tiles.map((tile) => (
+        <Shown key={tile.label} tile={tile} />
+      ))}
+    </div>
+  );
+}
+
+function Shown({ tile }: { tile: Tile }) {
+  const locale = useLocale();
+  const { label, value, to, tone, about } = tile;
+  return (
+    <Tooltip label={about} disabled={!about}>
+      <Link to={to} className={classes.tile} data-tone={value ? tone : undefined} data-tile>
+        <Text size="xs" c="dimmed" component="span">
+          {label}
+        </Text>
+        <span className={classes.value}>{value?.toLocaleString(locale) ?? "–"}</span>
+      </Link>
+    </Tooltip>
   );
 }

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Table, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 
@@ -10,12 +10,14 @@ import { rules, useSession } from "../../app/session";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { Confirm } from "../../parts/Confirm";
-import { HiddenHead } from "../../parts/HiddenHead";
+import { DataTable } from "../../parts/DataTable";
 import { Icon } from "../../parts/Icon";
+import { Listed } from "../../parts/Listed";
 import { PageHead } from "../../parts/PageHead";
-import { Scroll } from "../../parts/Scroll";
-import { Empty, Failure, Loading } from "../../parts/states";
+import { RemoveButton } from "../../parts/RowMenu";
+import { Empty } from "../../parts/states";
 import { AddRegistry } from "./AddRegistry";
+import { PlaceTabs } from "./PlaceTabs";
 import { RegistryState } from "./RegistryState";
 
 export function RegistriesPage() {
@@ -42,67 +44,76 @@ export function RegistriesPage() {
           </Button>
         )}
       </PageHead>
-      <Card isFlush>
-        {registries.isPending ? (
-          <Loading />
-        ) : !registries.data ? (
-          <Failure error={registries.error} again={() => void registries.refetch()} />
-        ) : registries.data.length === 0 ? (
-          <Empty icon="registry" title={t.registries.none}>
-            {t.registries.noneAbout}
-          </Empty>
-        ) : (
-          <Scroll label={t.nav.registries}>
-            <Table miw={640}>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t.registries.name}</Table.Th>
-                  <Table.Th>{t.registries.state}</Table.Th>
-                  <Table.Th>{t.registries.url}</Table.Th>
-                  <Table.Th>{t.registries.jobs}</Table.Th>
-                  <Table.Th>{t.registries.role}</Table.Th>
-                  <HiddenHead width={44} label={t.jobs.actions} />
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {registries.data.map((each) => (
-                  <Table.Tr key={each.name}>
-                    <Table.Td>
+      <PlaceTabs tab="registries">
+        <Card isFlush>
+          <Listed
+            asked={registries}
+            isEmpty={(found) => found.length === 0}
+            empty={
+              <Empty icon="registry" title={t.registries.none}>
+                {t.registries.noneAbout}
+              </Empty>
+            }
+          >
+            {(found) => (
+              <DataTable
+                label={t.nav.registries}
+                width={640}
+                rows={found}
+                keyOf={(each) => each.name}
+                columns={[
+                  {
+                    head: t.registries.name,
+                    cell: (each) => (
                       <Link className="name" to={`/r/${encodeURIComponent(each.name)}`}>
                         {each.name}
                       </Link>
-                    </Table.Td>
-                    <Table.Td>
-                      <RegistryState state={each.state} />
-                      {each.problem && (
-                        <Text size="xs" c="var(--bad)" className="wrap">
-                          {each.problem}
-                        </Text>
-                      )}
-                    </Table.Td>
-                    <Table.Td className="mono wrap">{each.url}</Table.Td>
-                    <Table.Td className="numeric">{each.jobCount ?? "–"}</Table.Td>
-                    <Table.Td>{t.roles[each.role]}</Table.Td>
-                    <Table.Td>
-                      {mayAdd && each.isAdded && (
-                        <ActionIcon
-                          variant="subtle"
-                          color="gray"
-                          c="dimmed"
-                          aria-label={t.registries.remove(each.name)}
+                    ),
+                  },
+                  {
+                    head: t.registries.state,
+                    cell: (each) => (
+                      <>
+                        <RegistryState state={each.state} />
+                        {each.problem && (
+                          <Text size="xs" c="var(--bad)" className="wrap">
+                            {each.problem}
+                          </Text>
+                        )}
+                      </>
+                    ),
+                  },
+                  {
+                    head: t.registries.url,
+                    isWide: true,
+                    className: "mono wrap",
+                    cell: (each) => each.url,
+                  },
+                  {
+                    head: t.registries.jobs,
+                    className: "numeric",
+                    cell: (each) => each.jobCount ?? "–",
+                  },
+                  { head: t.registries.role, cell: (each) => t.roles[each.role] },
+                  {
+                    head: t.jobs.actions,
+                    isActions: true,
+                    width: 44,
+                    cell: (each) =>
+                      mayAdd &&
+                      each.isAdded && (
+                        <RemoveButton
+                          label={t.registries.remove(each.name)}
                           onClick={() => setRemoved(each)}
-                        >
-                          <Icon name="trash" />
-                        </ActionIcon>
-                      )}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Scroll>
-        )}
-      </Card>
+                        />
+                      ),
+                  },
+                ]}
+              />
+            )}
+          </Listed>
+        </Card>
+      </PlaceTabs>
       {isAdding && <AddRegistry onClose={() => setAdding(false)} />}
       {removed && (
         <Confirm

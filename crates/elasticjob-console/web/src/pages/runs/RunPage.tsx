@@ -1,26 +1,31 @@
-import { Anchor, Breadcrumbs, Stack, Table, Text } from "@mantine/core";
-import { Link, useParams } from "react-router";
+import { Anchor, Breadcrumbs, Button, Stack, Text } from "@mantine/core";
+import { Link, useNavigate, useParams } from "react-router";
 
+import { asProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { Allowed } from "../../parts/Allowed";
 import { Card } from "../../parts/Card";
-import { InstanceName } from "../../parts/InstanceName";
+import { Facts } from "../../parts/Facts";
+import { Icon } from "../../parts/Icon";
+import { NoHistory } from "../../parts/NoHistory";
 import { PageHead } from "../../parts/PageHead";
-import { Scroll } from "../../parts/Scroll";
-import { Failure, Loading } from "../../parts/states";
+import { Empty, Failure, Loading } from "../../parts/states";
 import { duration } from "../../parts/time";
 import { When } from "../../parts/When";
-import { useRun, type Run, type RunItem } from "./api";
-import { Output } from "./Output";
+import { useJobActs } from "../job/acts";
+import { useRun, type RunDetails } from "./api";
+import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
+import { TimelineCard } from "./TimelineCard";
 
 export function RunPage() {
   const t = useText();
   const to = useTo();
-  const registry = useRegistry();
   const { run: runId = "" } = useParams();
-  const run = useRun(registry, runId);
+  const run = useRun(useRegistry(), runId);
+  const code = run.isError ? asProblem(run.error).code : "";
   return (
     <>
       <Breadcrumbs mb={6} fz="sm">
@@ -29,18 +34,24 @@ export function RunPage() {
         </Anchor>
         <span className="wrap">{runId}</span>
       </Breadcrumbs>
-      {run.isPending ? (
-        <Loading />
-      ) : !run.data ? (
-        <Failure error={run.error} again={() => void run.refetch()} />
-      ) : (
+      {run.data ? (
         <Found run={run.data} />
+      ) : run.isPending ? (
+        <Loading />
+      ) : code === "noHistory" ? (
+        <NoHistory />
+      ) : code === "notFound" ? (
+        <Empty icon="clock" title={t.history.notYet}>
+          {t.history.notYetAbout}
+        </Empty>
+      ) : (
+        <Failure error={run.error} again={() => void run.refetch()} />
       )}
     </>
   );
 }
 
-function Found({ run }: { run: Run & { items: RunItem[] } }) {
+function Found({ run }: { run: RunDetails }) {
   const t = useText();
   const to = useTo();
   const job = useJob(useRegistry(), run.jobName);
@@ -55,68 +66,90 @@ function Found({ run }: { run: Run & { items: RunItem[] } }) {
               {run.jobName}
             </Link>{" "}
             · {t.runs.sources[run.source] ?? run.source}
-            {run.triggeredBy && ` · ${run.triggeredBy}`} · <When at={run.startedAt ?? run.dueAt} />
-            {run.durationMs !== null && ` · ${duration(run.durationMs)}`}
+            {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
+            <When at={run.startedAt ?? run.dueAt} />
           </>
         }
-      />
+      >
+        <Acts run={run} />
+      </PageHead>
       <Stack gap="md">
         {run.failure && (
           <Card title={t.runs.failure}>
-            <Text size="sm" c="var(--bad)" className="mono wrap">
+            <Text component="pre" m={0} size="sm" c="var(--bad)" className="mono cause">
               {run.failure}
             </Text>
           </Card>
         )}
-        <Card title={t.shards.title} isFlush>
-          <Scroll label={t.shards.title}>
-            <Table miw={560}>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t.shards.item}</Table.Th>
-                  <Table.Th>{t.runs.state}</Table.Th>
-                  <Table.Th>{t.runs.attempts}</Table.Th>
-                  <Table.Th>{t.shards.owner}</Table.Th>
-                  <Table.Th>{t.runs.started}</Table.Th>
-                  <Table.Th>{t.runs.took}</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {run.items.map((item) => (
-                  <Table.Tr key={item.item}>
-                    <Table.Td className="numeric">{item.item}</Table.Td>
-                    <Table.Td>
-                      <RunBadge state={item.state} />
-                      {item.reason && (
-                        <Text size="xs" c="dimmed">
-                          {item.reason}
-                        </Text>
-                      )}
-                    </Table.Td>
-                    <Table.Td className="numeric">{item.attempts}</Table.Td>
-                    <Table.Td>
-                      {item.instance ? (
-                        <InstanceName id={item.instance} known={job.data?.instanceList} />
-                      ) : (
-                        "–"
-                      )}
-                    </Table.Td>
-                    <Table.Td>
-                      <When at={item.startedAt} />
-                    </Table.Td>
-                    <Table.Td className="numeric">
-                      {item.durationMs === null ? "–" : duration(item.durationMs)}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Scroll>
+        <Card>
+          <Facts
+            facts={[
+              [t.history.due, run.dueAt && <When at={run.dueAt} />],
+              [t.runs.started, <When at={run.startedAt} />],
+              [t.history.ended, run.endedAt && <When at={run.endedAt} />],
+              [t.runs.took, run.durationMs !== null && duration(run.durationMs)],
+              [t.runs.late, run.latenessMs !== null && duration(run.latenessMs)],
+              [t.runs.shards, `${run.done} / ${run.shardingTotalCount ?? run.shards}`],
+              [t.history.failedShards, run.failed > 0 && run.failed],
+              [t.runs.attempts, run.attempts],
+              [t.runs.source, t.runs.sources[run.source] ?? run.source],
+              [t.history.triggeredBy, run.triggeredBy],
+              [t.history.traceId, run.traceId && <span className="mono">{run.traceId}</span>],
+            ]}
+          />
         </Card>
-        <Card title={t.runs.output}>
-          <Output runId={run.runId} isRunning={run.state === "running"} />
-        </Card>
+        <TimelineCard attempts={run.executions} known={job.data?.instanceList} />
+        <OutputCard runId={run.runId} shards={run.items.map((each) => each.item)} />
       </Stack>
     </>
+  );
+}
+
+/** What can be done about a run: stop it, or run again what failed. */
+function Acts({ run }: { run: RunDetails }) {
+  const t = useText();
+  const to = useTo();
+  const navigate = useNavigate();
+  const acts = useJobActs(run.jobName);
+  const failed = run.items
+    .filter(({ state }) => state !== "done" && state !== "running")
+    .map(({ item }) => item);
+  if (run.state === "running") {
+    return (
+      <Allowed role="operator">
+        {(isRefused) => (
+          <Button
+            variant="default"
+            leftSection={<Icon name="stop" />}
+            disabled={isRefused}
+            loading={acts.cancel.isPending}
+            onClick={() => acts.cancel.mutate({})}
+          >
+            {t.job.cancel}
+          </Button>
+        )}
+      </Allowed>
+    );
+  }
+  if (failed.length === 0) return null;
+  return (
+    <Allowed role="operator">
+      {(isRefused) => (
+        <Button
+          variant="default"
+          leftSection={<Icon name="play" />}
+          disabled={isRefused}
+          loading={acts.trigger.isPending}
+          onClick={() =>
+            acts.trigger.mutate(
+              { shards: failed, at: run.dueAt ?? undefined },
+              { onSuccess: ({ runId }) => void navigate(to("runs", runId)) },
+            )
+          }
+        >
+          {t.history.again(failed.length)}
+        </Button>
+      )}
+    </Allowed>
   );
 }

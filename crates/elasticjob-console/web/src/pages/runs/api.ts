@@ -1,9 +1,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
 import { ask, query } from "../../api/client";
+import { asProblem } from "../../api/problem";
 import { atRegistry, keys } from "../../api/queries";
+import type { Narrowing } from "../../parts/filters";
 
-export type HistoryState = "running" | "done" | "failed" | "cancelled" | "timed_out" | "fenced";
+export type HistoryState =
+  "running" | "done" | "failed" | "cancelled" | "timed_out" | "fenced" | "lost";
 
 export interface Run {
   runId: string;
@@ -22,6 +25,7 @@ export interface Run {
   failed: number;
   attempts: number;
   failure: string | null;
+  traceId: string | null;
 }
 
 export interface RunItem {
@@ -35,49 +39,85 @@ export interface RunItem {
   durationMs: number | null;
 }
 
-export interface Line {
+/** An attempt of a shard. */
+export interface Execution {
+  id: string;
+  jobName: string;
+  runId: string | null;
+  taskId: string;
+  hostname: string;
+  ip: string;
   shardingItem: number;
-  at: string;
-  stream: string;
-  text: string;
+  executionSource: string;
+  success: boolean;
+  outcome: HistoryState | null;
+  failureCause: string | null;
+  startTime: string | null;
+  completeTime: string | null;
+  durationMs: number | null;
+  latenessMs: number | null;
+  attempt: number | null;
+  reason: string | null;
+  /** Text: it is beyond what numbers are exact to here. */
+  token: string | null;
+  instance: string | null;
+  traceId: string | null;
+}
+
+/** An instance's part of a run changed its state. */
+export interface Trace {
+  id: string;
+  jobName: string;
+  runId: string | null;
+  originalTaskId: string;
+  taskId: string;
+  slaveId: string;
+  executionType: string;
+  shardingItems: string;
+  state: string;
+  message: string;
+  creationTime: string | null;
+}
+
+export interface RunDetails extends Run {
+  items: RunItem[];
+  executions: Execution[];
+  traces: Trace[];
+}
+
+/** How an attempt stands; the ancestor says only whether it succeeded. */
+export function stateOf(attempt: Execution): HistoryState {
+  if (attempt.outcome) return attempt.outcome;
+  if (attempt.success) return "done";
+  return attempt.completeTime || attempt.failureCause ? "failed" : "running";
 }
 
 /** A run's id as one segment of a path: a tilde for its slash, which not every proxy lets through. */
 export const segmentOf = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
 
-export interface RunsAsked {
-  job?: string;
-  state?: string;
-  after?: string;
-}
+export const atRun = (registry: string, runId: string) =>
+  `${atRegistry(registry)}/runs/${segmentOf(runId)}`;
 
-export const useRuns = (registry: string, asked: RunsAsked) =>
+export const useRuns = (registry: string, filters: Narrowing) =>
   useQuery({
-    queryKey: [...keys.of(registry), "runs", asked],
+    queryKey: [...keys.runs(registry), filters.key, filters.after],
     queryFn: () =>
       ask<{ items: Run[]; next: string | null }>(
         "GET",
-        `${atRegistry(registry)}/runs${query({ ...asked, limit: 50 })}`,
+        `${atRegistry(registry)}/runs${query({ ...filters.asked(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
-    refetchInterval: asked.after ? false : 3_000,
+    refetchInterval: filters.after ? false : 5_000,
   });
 
 export const useRun = (registry: string, runId: string) =>
   useQuery({
-    queryKey: [...keys.of(registry), "run", runId],
-    queryFn: () =>
-      ask<Run & { items: RunItem[] }>("GET", `${atRegistry(registry)}/runs/${segmentOf(runId)}`),
-    refetchInterval: (found) => (found.state.data?.state === "running" ? 1_000 : 15_000),
-  });
-
-export const useOutput = (registry: string, runId: string, isRunning: boolean) =>
-  useQuery({
-    queryKey: [...keys.of(registry), "output", runId],
-    queryFn: () =>
-      ask<{ lines: Line[]; hasMore: boolean }>(
-        "GET",
-        `${atRegistry(registry)}/runs/${segmentOf(runId)}/output`,
-      ),
-    refetchInterval: isRunning ? 1_000 : false,
+    queryKey: keys.run(registry, runId),
+    queryFn: () => ask<RunDetails>("GET", atRun(registry, runId)),
+    retry: false,
+    refetchInterval: ({ state }) => {
+      // What was just triggered is recorded a moment later.
+      if (state.error && asProblem(state.error).code === "notFound") return 2_000;
+      return state.data?.state === "running" ? 2_000 : 15_000;
+    },
   });

@@ -1,9 +1,8 @@
-import { ActionIcon, Menu } from "@mantine/core";
 import { useState } from "react";
 
 import { useMay } from "../../app/registry";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
+import { RowMenu } from "../../parts/RowMenu";
 import { useServerActs, type ServerAct } from "./acts";
 import { ServerConfirm } from "./ServerConfirm";
 
@@ -28,49 +27,36 @@ export function ServerMenu({
   const [asks, setAsks] = useState<Exclude<ServerAct, "enable"> | null>(null);
   return (
     <>
-      <Menu position="bottom-end" width={200}>
-        <Menu.Target>
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            c="dimmed"
-            aria-label={t.servers.actionsOf(job ?? server)}
-          >
-            <Icon name="dots" />
-          </ActionIcon>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Item
-            disabled={!maySteer}
-            leftSection={<Icon name="check" />}
-            onClick={() => acts.enable.mutate({ job })}
-          >
-            {t.servers.acts.enable}
-          </Menu.Item>
-          <Menu.Item
-            disabled={!maySteer}
-            leftSection={<Icon name="pause" />}
-            onClick={() => setAsks("disable")}
-          >
-            {t.servers.acts.disable}
-          </Menu.Item>
-          <Menu.Item
-            disabled={!maySteer}
-            leftSection={<Icon name="power" />}
-            onClick={() => setAsks("shutdown")}
-          >
-            {t.servers.acts.shutdown}
-          </Menu.Item>
-          <Menu.Divider />
-          <Menu.Item
-            disabled={!mayRule || instances > 0}
-            leftSection={<Icon name="trash" />}
-            onClick={() => setAsks("remove")}
-          >
-            {instances > 0 ? t.servers.removeLater : t.servers.acts.remove}
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
+      <RowMenu
+        label={t.servers.actionsOf(job ?? server)}
+        acts={[
+          {
+            label: t.servers.acts.enable,
+            icon: "check",
+            isRefused: !maySteer,
+            onClick: () => acts.enable.mutate({ job }),
+          },
+          {
+            label: t.servers.acts.disable,
+            icon: "pause",
+            isRefused: !maySteer,
+            onClick: () => setAsks("disable"),
+          },
+          {
+            label: t.servers.acts.shutdown,
+            icon: "power",
+            isRefused: !maySteer,
+            onClick: () => setAsks("shutdown"),
+          },
+          {
+            label: instances > 0 ? t.servers.removeLater : t.servers.acts.remove,
+            icon: "trash",
+            isApart: true,
+            isRefused: !mayRule || instances > 0,
+            onClick: () => setAsks("remove"),
+          },
+        ]}
+      />
       {asks && (
         <ServerConfirm
           server={server}

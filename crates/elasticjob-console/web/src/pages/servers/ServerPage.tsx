@@ -1,4 +1,4 @@
-import { Anchor, Breadcrumbs, Table } from "@mantine/core";
+import { Anchor, Breadcrumbs } from "@mantine/core";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { useInstances, useServer } from "../../api/queries";
@@ -6,10 +6,9 @@ import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { Card } from "../../parts/Card";
-import { HiddenHead } from "../../parts/HiddenHead";
+import { DataTable } from "../../parts/DataTable";
 import { InstanceName } from "../../parts/InstanceName";
 import { PageHead } from "../../parts/PageHead";
-import { Scroll } from "../../parts/Scroll";
 import { Failure, Loading } from "../../parts/states";
 import { ServerMenu } from "./ServerMenu";
 import { ServerBadge } from "./ServersPage";
@@ -60,51 +59,56 @@ export function ServerPage() {
         <Failure error={server.error} again={() => void server.refetch()} />
       ) : (
         <Card title={t.servers.jobs} isFlush>
-          <Scroll label={t.servers.jobs}>
-            <Table>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t.jobs.name}</Table.Th>
-                  <Table.Th>{t.servers.status}</Table.Th>
-                  <Table.Th>{t.servers.instances}</Table.Th>
-                  <HiddenHead width={44} label={t.jobs.actions} />
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {seen.jobList.map((job) => (
-                  <Table.Tr key={job.jobName}>
-                    <Table.Td>
-                      <Link className="name" to={to("jobs", job.jobName)}>
-                        {job.jobName}
-                      </Link>
-                    </Table.Td>
-                    <Table.Td>
-                      <Badge tone={job.status === "ENABLED" ? "ok" : "off"}>
-                        {t.servers.statuses[job.status]}
-                      </Badge>
-                    </Table.Td>
-                    <Table.Td>
-                      {job.instances.map((id, index) => (
-                        <span key={id}>
-                          {index > 0 && <>, </>}
-                          <InstanceName id={id} known={known} />
-                        </span>
-                      ))}
-                      {job.instances.length === 0 && "–"}
-                    </Table.Td>
-                    <Table.Td>
-                      <ServerMenu
-                        server={address}
-                        job={job.jobName}
-                        jobs={1}
-                        instances={job.instances.length}
-                      />
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Scroll>
+          <DataTable
+            label={t.servers.jobs}
+            rows={seen.jobList}
+            keyOf={(job) => job.jobName}
+            columns={[
+              {
+                head: t.jobs.name,
+                cell: (job) => (
+                  <Link className="name" to={to("jobs", job.jobName)}>
+                    {job.jobName}
+                  </Link>
+                ),
+              },
+              {
+                head: t.servers.status,
+                cell: (job) => (
+                  <Badge tone={job.status === "ENABLED" ? "ok" : "off"}>
+                    {t.servers.statuses[job.status]}
+                  </Badge>
+                ),
+              },
+              {
+                head: t.servers.instances,
+                cell: (job) => (
+                  <>
+                    {job.instances.map((id, index) => (
+                      <span key={id}>
+                        {index > 0 && <>, </>}
+                        <InstanceName id={id} known={known} />
+                      </span>
+                    ))}
+                    {job.instances.length === 0 && "–"}
+                  </>
+                ),
+              },
+              {
+                head: t.jobs.actions,
+                isActions: true,
+                width: 44,
+                cell: (job) => (
+                  <ServerMenu
+                    server={address}
+                    job={job.jobName}
+                    jobs={1}
+                    instances={job.instances.length}
+                  />
+                ),
+              },
+            ]}
+          />
         </Card>
       )}
     </>

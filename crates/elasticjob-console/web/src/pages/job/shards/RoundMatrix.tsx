@@ -1,9 +1,11 @@
-import { Tooltip } from "@mantine/core";
+import { Text } from "@mantine/core";
+import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { Link } from "react-router";
 
 import type { Instance, Shard } from "../../../api/types";
+import { useTo } from "../../../app/registry";
 import { useLocale, useText } from "../../../i18n";
 import type { Tone } from "../../../parts/Badge";
-import { Scroll } from "../../../parts/Scroll";
 import { brief, duration } from "../../../parts/time";
 import { useNow } from "../../../parts/now";
 import type { Cell, Round } from "./rounds";
@@ -16,6 +18,17 @@ const TONES: Record<Cell["state"], Tone> = {
   DONE: "ok",
   FAILED: "bad",
   LOST: "bad",
+  TIMED_OUT: "bad",
+  CANCELLED: "warn",
+  FENCED: "warn",
+};
+
+/** Which way an arrow key leads, in rounds and in shards. */
+const ARROWS: Record<string, [round: number, shard: number]> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
 };
 
 /** Rounds from left to right, shards from top to bottom: one look says which went wrong, and when. */
@@ -23,14 +36,26 @@ export function RoundMatrix({
   rounds,
   shards,
   known,
+  isRecorded,
 }: {
   rounds: Round[];
   shards: Shard[];
   known: Instance[];
+  /** Whether there is more to see of a round. */
+  isRecorded: boolean;
 }) {
   const t = useText();
+  const to = useTo();
   const locale = useLocale();
   const now = useNow();
+  const box = useRef<HTMLDivElement>(null);
+  const [said, setSaid] = useState<string | null>(null);
+  const newest = rounds.at(-1)?.runId;
+  // New ones come at the right.
+  useEffect(() => {
+    if (box.current) box.current.scrollLeft = box.current.scrollWidth;
+  }, [newest]);
+
   const called = (round: Round) =>
     round.dueAt
       ? t.rounds.due(brief(round.dueAt, locale, now))
@@ -38,11 +63,7 @@ export function RoundMatrix({
   const says = (round: Round, item: number, cell: Cell | undefined) => {
     if (!cell) return `${called(round)} · ${t.explain.ofShard(item)}: ${t.rounds.nothing}`;
     const who = known.find((each) => each.instanceId === cell.instanceId)?.labels?.name;
-    const parts = [
-      called(round),
-      t.explain.ofShard(item),
-      cell.state === "OVER" ? t.rounds.over : t.runState[cell.state],
-    ];
+    const parts = [called(round), t.explain.ofShard(item), t.rounds.states[cell.state]];
     if (cell.attempt > 1) parts.push(t.shards.attempt(cell.attempt));
     if (cell.startedAt && cell.endedAt) {
       parts.push(duration(Date.parse(cell.endedAt) - Date.parse(cell.startedAt)));
@@ -50,34 +71,72 @@ export function RoundMatrix({
     if (who ?? cell.instanceId) parts.push(who ?? cell.instanceId ?? "");
     return parts.join(" · ");
   };
+
+  /** One stop of the tab key; from there arrows lead on. */
+  const walk = (event: KeyboardEvent<HTMLTableElement>) => {
+    const step = ARROWS[event.key];
+    const from = (event.target as HTMLElement).dataset;
+    if (!step || from.round === undefined || from.row === undefined) return;
+    const [round, row] = [Number(from.round) + step[0], Number(from.row) + step[1]];
+    const next = event.currentTarget.querySelector<HTMLElement>(
+      `[data-round="${round}"][data-row="${row}"]`,
+    );
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
+
   return (
-    <Scroll label={t.rounds.title}>
-      <table className={classes.matrix}>
-        <tbody>
-          {shards.map(({ item }) => (
-            <tr key={item}>
-              <th scope="row">{item}</th>
-              {rounds.map((round) => {
-                const cell = round.cells[item];
-                const label = says(round, item, cell);
-                return (
-                  <td key={round.runId}>
-                    <Tooltip label={label} openDelay={0}>
-                      <span
-                        className={classes.cell}
-                        data-tone={cell && TONES[cell.state]}
-                        data-asked={round.dueAt === null || undefined}
-                        role="img"
-                        aria-label={label}
-                      />
-                    </Tooltip>
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <>
+      <div
+        ref={box}
+        role="region"
+        aria-label={t.rounds.title}
+        tabIndex={isRecorded ? -1 : 0}
+        className={classes.box}
+      >
+        <table className={classes.matrix} onKeyDown={walk} onMouseLeave={() => setSaid(null)}>
+          <tbody>
+            {shards.map(({ item }, row) => (
+              <tr key={item}>
+                <th scope="row">{item}</th>
+                {rounds.map((round, place) => {
+                  const cell = round.cells[item];
+                  const label = says(round, item, cell);
+                  const shown = {
+                    className: classes.cell,
+                    "data-tone": cell && TONES[cell.state],
+                    "data-again": (cell && cell.attempt > 1) || undefined,
+                    "data-asked": round.dueAt === null || undefined,
+                    "aria-label": label,
+                    onMouseEnter: () => setSaid(label),
+                  };
+                  const isStop = row === 0 && place === rounds.length - 1;
+                  return (
+                    <td key={round.runId}>
+                      {isRecorded ? (
+                        <Link
+                          {...shown}
+                          to={to("runs", round.runId)}
+                          data-round={place}
+                          data-row={row}
+                          tabIndex={isStop ? 0 : -1}
+                          onFocus={() => setSaid(label)}
+                        />
+                      ) : (
+                        <span {...shown} role="img" />
+                      )}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Text size="xs" c="dimmed" mt={6} className="wrap" aria-hidden="true">
+        {said ?? (isRecorded ? t.rounds.hint : t.rounds.hintSeen)}
+      </Text>
+    </>
   );
 }

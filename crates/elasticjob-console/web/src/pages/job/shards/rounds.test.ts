@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 
+import type { PastRound } from "../../../api/history";
 import type { RunState, Shard } from "../../../api/types";
-import { MOST, noted } from "./rounds";
+import { merged, MOST, noted, recorded } from "./rounds";
 
 const shard = (item: number, second: number, state: RunState, since: string): Shard =>
   ({
@@ -47,4 +48,34 @@ test("rounds stand in the order they were due, and the oldest are forgotten", ()
   expect(rounds).toHaveLength(MOST);
   expect(rounds.at(-1)?.runId).toBe("settle/500");
   expect(rounds[0]?.runId).toBe("settle/2");
+});
+
+const past = (second: number, state: PastRound["items"][number]["state"]): PastRound =>
+  ({
+    run: {
+      runId: `settle/${second}`,
+      dueAt: new Date(second * 1_000).toISOString(),
+      startedAt: new Date(second * 1_000 + 5).toISOString(),
+    },
+    items: [{ item: 0, state, attempts: 1, instance: "a", startedAt: null, endedAt: null }],
+  }) as PastRound;
+
+test("a page that is opened shows what was before, and goes on from there", () => {
+  const rounds = merged(
+    recorded([past(20, "running"), past(10, "timed_out")]),
+    noted([], [shard(0, 30, "RUNNING", "30.1")]),
+  );
+
+  expect(rounds.map((round) => [round.runId, round.cells[0]?.state])).toEqual([
+    ["settle/10", "TIMED_OUT"],
+    ["settle/20", "RUNNING"],
+    ["settle/30", "RUNNING"],
+  ]);
+});
+
+test("what was seen to end has ended, though history does not know it yet", () => {
+  const seen = noted([], [shard(0, 20, "DONE", "22")]);
+
+  expect(merged(recorded([past(20, "running")]), seen)[0]?.cells[0]?.state).toBe("DONE");
+  expect(merged(recorded([past(20, "failed")]), seen)[0]?.cells[0]?.state).toBe("FAILED");
 });

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "react";
 
+import type { PastRound } from "../../../api/history";
 import type { RunState, Shard } from "../../../api/types";
 
 export interface Cell {
   /** `OVER`: the next one had begun before it was seen how this one ended. */
-  state: RunState | "OVER";
+  state: RunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
   attempt: number;
   instanceId: string | null;
   /** When it was first seen to run, by the registry's clock. */
@@ -63,6 +64,62 @@ const ended = (item: number) => (round: Round) => {
   if (cell?.state !== "RUNNING") return round;
   return { ...round, cells: { ...round.cells, [item]: { ...cell, state: "OVER" as const } } };
 };
+
+const STATES: Record<PastRound["items"][number]["state"], Cell["state"]> = {
+  running: "RUNNING",
+  done: "DONE",
+  failed: "FAILED",
+  cancelled: "CANCELLED",
+  timed_out: "TIMED_OUT",
+  fenced: "FENCED",
+};
+
+/** Rounds that history knows, the oldest first. */
+export const recorded = (past: PastRound[]): Round[] =>
+  past
+    .map(({ run, items }) => ({
+      runId: run.runId,
+      dueAt: run.runId.includes("/") ? run.dueAt : null,
+      since: run.startedAt ?? run.dueAt ?? "",
+      cells: Object.fromEntries(
+        items.map((item) => [
+          item.item,
+          {
+            state: STATES[item.state],
+            attempt: item.attempts,
+            instanceId: item.instance,
+            startedAt: item.startedAt,
+            endedAt: item.endedAt,
+          },
+        ]),
+      ),
+    }))
+    .reverse();
+
+/** What history knows, and what was seen that it does not know yet. */
+export function merged(past: Round[], seen: Round[]): Round[] {
+  if (past.length === 0) return seen;
+  const rounds = new Map(past.map((round) => [round.runId, round]));
+  for (const round of seen) {
+    const known = rounds.get(round.runId);
+    if (!known) {
+      rounds.set(round.runId, round);
+      continue;
+    }
+    const cells = { ...known.cells };
+    for (const [item, cell] of Object.entries(round.cells)) {
+      const before = cells[Number(item)];
+      if (!before || isNewer(cell, before)) cells[Number(item)] = cell;
+    }
+    rounds.set(round.runId, { ...known, cells });
+  }
+  return [...rounds.values()].sort((a, b) => at(a) - at(b)).slice(-MOST);
+}
+
+/** History says more, but a moment later. */
+const isNewer = (seen: Cell, known: Cell) =>
+  seen.attempt > known.attempt ||
+  (known.state === "RUNNING" && seen.state !== "RUNNING" && seen.state !== "OVER");
 
 const at = (round: Round) => Date.parse(round.dueAt ?? round.since) || 0;
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Prints the path of a Python that has kazoo, the ZooKeeper client our server is tested with. It
-# lives in a virtual environment under target/, which is made the first time and whenever the pinned
-# version changes.
+# python-with.sh NAME REQUIREMENTS: prints the path of a Python that has what a requirements.txt pins,
+# for tests that talk to our servers from there. It lives in a virtual environment under target/, which is made
+# the first time and whenever what is pinned changes.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-pinned=$root/crates/tinykeeper/tests/kazoo/requirements.txt
-venv=$root/target/kazoo-venv
+pinned=$root/$2
+venv=$root/target/$1-venv
 
 fail() {
     echo "$1" >&2

@@ -1,0 +1,134 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "@playwright/test";
+
+import { expect, home, test } from "./person";
+
+/** What a chart's legend counts under this word. */
+async function counted(page: Page, chart: string, word: string): Promise<number> {
+  const figure = page.getByRole("figure", { name: chart });
+  const text = await figure.getByRole("listitem").filter({ hasText: word }).first().innerText();
+  return Number(/([\d,]+)\s*$/.exec(text)?.[1]?.replace(/,/g, "") ?? "0");
+}
+
+test("what ran is charted, and moves while one looks at it", async ({ root }) => {
+  await root.goto(`${home()}/r/dev`);
+  const outcomes = root.getByRole("figure", { name: "Runs by how they ended" });
+  await expect(outcomes.locator("canvas")).toBeVisible();
+  await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
+
+  const before = await counted(root, "Runs by how they ended", "done");
+  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
+    csrfToken: string;
+  };
+  const asked = await root.request.post(`${home()}/api/v1/r/dev/jobs/load/trigger`, {
+    headers: { "X-CSRF-Token": csrfToken },
+  });
+  expect(asked.ok()).toBe(true);
+  await expect
+    .poll(() => counted(root, "Runs by how they ended", "done"), { timeout: 10_000 })
+    .toBeGreaterThan(before);
+  // Something was drawn, and not in one colour.
+  const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
+    const { data } = canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+  expect(colours).toBeGreaterThan(5);
+});
+
+test("a chart is a table for those who want it so, and a failed piece leads to its runs", async ({
+  root,
+}) => {
+  await root.goto(`${home()}/r/dev`);
+  // The job flaky fails twice a minute.
+  await expect
+    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .toBeGreaterThan(0);
+  await root.getByRole("button", { name: "Runs by how they ended: table" }).click();
+  const table = root.getByRole("region", { name: "Runs by how they ended: table" });
+  const { violations } = await new AxeBuilder({ page: root }).include("figure").analyze();
+  expect(violations).toEqual([]);
+
+  await table.getByRole("link").last().click();
+  await expect(root.getByRole("heading", { name: "Runs", level: 1 })).toBeVisible();
+  const asked = new URL(root.url()).searchParams;
+  expect(asked.get("state") ?? "failed").toBe("failed");
+  const [from, to] = [asked.get("from"), asked.get("to")].map((at) => Date.parse(at ?? ""));
+  expect((to ?? 0) - (from ?? 0)).toBe(60_000);
+});
+
+test("a bar is clicked, and leads to what failed then", async ({ root }) => {
+  await root.goto(`${home()}/r/dev`);
+  await expect
+    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .toBeGreaterThan(0);
+  const plot = root.getByRole("figure", { name: "Runs by how they ended" }).locator(".u-over");
+  const box = (await plot.boundingBox())!;
+  // From the newest piece to older ones, until one has failed runs.
+  for (let piece = 0.5; piece < 5; piece += 1) {
+    await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
+    if ((await counted(root, "Runs by how they ended", "failed")) > 0) break;
+  }
+  await root.mouse.down();
+  await root.mouse.up();
+  await expect(root).toHaveURL(/\/runs\?.*state=failed/);
+});
+
+test("how far back is chosen stands in the URL, and holds for the tiles too", async ({ root }) => {
+  await root.goto(`${home()}/r/dev`);
+  const range = root.getByRole("radiogroup", { name: "How far to look back" });
+  await range.getByText("7 d").click();
+  await expect(root).toHaveURL(/range=7d/);
+
+  await root.reload();
+
+  await expect(range.getByRole("radio", { name: "7 d" })).toBeChecked();
+  const answered = await root.request.get(`${home()}/api/v1/r/dev/overview?hours=168`);
+  const { lastHours } = (await answered.json()) as { lastHours: { missed: number } };
+  await expect(root.locator("[data-tile]").filter({ hasText: "Missed" })).toContainText(
+    String(lastHours.missed),
+  );
+});
+
+test("a job's last runs stand beside it, and a new one is put there by itself", async ({
+  root,
+}) => {
+  const requests: string[] = [];
+  root.on("request", (request) => {
+    if (request.url().includes("/figures?")) requests.push(request.url());
+  });
+  await root.goto(`${home()}/r/dev/jobs`);
+  const spark = root.locator('[data-job="greet"] [data-spark]');
+  await expect(spark).toHaveAttribute("aria-label", /The last \d+ runs?: .*done/);
+  const newest = () => spark.locator("path").last().getAttribute("d");
+  const drawn = () => spark.locator("path").count();
+  const before = [await newest(), await drawn()];
+  expect(requests).toHaveLength(1);
+
+  await expect
+    .poll(async () => [await newest(), await drawn()], { timeout: 25_000 })
+    .not.toEqual(before);
+
+  // It was told, not asked for.
+  expect(requests.length).toBeLessThanOrEqual(2);
+  await spark.click();
+  await expect(root).toHaveURL(/\/runs\?job=greet/);
+});
+
+test("rounds begin with what was, go on live, and each leads to its run", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  const cells = root.getByRole("region", { name: "Rounds" }).getByRole("link");
+  await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);
+  const newest = () => cells.first().locator("xpath=ancestor::tr").getByRole("link").count();
+  const before = await newest();
+  await expect.poll(newest, { timeout: 25_000 }).toBeGreaterThan(before);
+  await expect(root.locator("[data-figures]")).toContainText("Last success");
+
+  const last = root.locator("[data-row='0']").last();
+  await last.focus();
+  await root.keyboard.press("ArrowLeft");
+  await root.keyboard.press("ArrowDown");
+  await expect(root.locator(":focus")).toHaveAttribute("data-row", "1");
+  await root.keyboard.press("Enter");
+  await expect(root).toHaveURL(/\/runs\/greet/);
+  await expect(root.getByRole("heading", { level: 1 })).toBeVisible();
+});

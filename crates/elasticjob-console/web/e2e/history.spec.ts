@@ -1,0 +1,254 @@
+import type { Download, Page } from "@playwright/test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { expect, fillIn, goByKey, home, said, test } from "./person";
+import { elasticjob } from "./start";
+
+/** flaky fails twice a minute; so long it may take until it has. */
+const A_FAILURE = { timeout: 75_000 };
+
+test.describe.configure({ timeout: 150_000 });
+
+async function narrowedTo(page: Page, job: string) {
+  await page.getByRole("combobox", { name: "Job" }).fill(job);
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(new RegExp(`job=${job}`));
+}
+
+async function contentOf(download: Download): Promise<string> {
+  return readFileSync((await download.path()) ?? "", "utf8");
+}
+
+test("executions are listed, narrowed by job and by outcome, and say why they failed", async ({
+  root,
+}) => {
+  await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
+  await goByKey(root, "y", "History");
+  const rows = root.locator("[data-execution]");
+  await expect(rows.first()).toBeVisible(A_FAILURE);
+
+  await narrowedTo(root, "flaky");
+  await expect(rows.and(root.locator('[data-job="flaky"]')).first()).toBeVisible(A_FAILURE);
+  await expect(rows.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
+
+  await root.getByRole("combobox", { name: "Outcome" }).click();
+  await root.getByRole("option", { name: "not succeeded", exact: true }).click();
+  const failed = rows.filter({ hasText: "the other side hung up" }).first();
+  await expect(failed).toBeVisible(A_FAILURE);
+  await failed.getByRole("button", { name: "Details" }).click();
+  await expect(root.getByText("Fence token")).toBeVisible();
+
+  // A colleague who is given the address sees the same.
+  await root.reload();
+  await expect(root.getByRole("combobox", { name: "Job" })).toHaveValue("flaky");
+  await expect(root.getByRole("combobox", { name: "Outcome" })).toHaveValue("not succeeded");
+  await expect(rows.filter({ hasText: "the other side hung up" }).first()).toBeVisible();
+  await root.getByRole("button", { name: "Clear filters" }).click();
+  await expect(rows.and(root.locator(':not([data-job="flaky"])')).first()).toBeVisible();
+});
+
+test("a list goes back in time a page at a time, and forward again", async ({ root }) => {
+  const path = `${home()}/api/v1/r/dev/executions?limit=1`;
+  const first = (await (await root.request.get(path)).json()) as { next: string | null };
+  expect(first.next).not.toBeNull();
+  await root.goto(`${home()}/r/dev/history?after=${encodeURIComponent(first.next ?? "")}`);
+  await expect(root.locator("[data-execution]").first()).toBeVisible();
+
+  await root.getByRole("button", { name: "Newest" }).click();
+
+  await expect(root).not.toHaveURL(/after=/);
+  await expect(root.locator("[data-execution]").first()).toBeVisible();
+});
+
+test("the status trace keeps the job that was looked at, and narrows by state", async ({
+  root,
+}) => {
+  await root.goto(`${home()}/r/dev/history?job=settle`);
+  await root.getByRole("tab", { name: "Status trace" }).click();
+  await expect(root).toHaveURL(/\/history\/traces\?job=settle/);
+  const rows = root.locator("[data-trace]");
+  await expect(rows.first()).toBeVisible(A_FAILURE);
+  await expect(rows.and(root.locator(':not([data-job="settle"])'))).toHaveCount(0);
+
+  await root.getByRole("combobox", { name: "State" }).click();
+  await root.getByRole("option", { name: "finished" }).click();
+  await expect(rows.filter({ hasText: "finished" }).first()).toBeVisible(A_FAILURE);
+  await expect(rows.filter({ hasText: "running" })).toHaveCount(0);
+
+  await root.getByRole("combobox", { name: "When" }).click();
+  await root.getByRole("option", { name: "last hour" }).click();
+  await expect(root).toHaveURL(/range=1h/);
+  await expect(rows.first()).toBeVisible();
+});
+
+test("what is shown can be taken along, as CSV and as JSON", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/history?job=greet&range=1h`);
+  await expect(root.locator("[data-execution]").first()).toBeVisible(A_FAILURE);
+
+  const [csv] = await Promise.all([
+    root.waitForEvent("download"),
+    root.getByRole("link", { name: "Export as CSV" }).click(),
+  ]);
+  const [json] = await Promise.all([
+    root.waitForEvent("download"),
+    root.getByRole("link", { name: "Export as JSON" }).click(),
+  ]);
+
+  const [head, ...lines] = (await contentOf(csv)).trim().split("\r\n");
+  expect(csv.suggestedFilename()).toBe("executions.csv");
+  expect(head).toContain("id,jobName,runId");
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.filter((line) => !line.includes(",greet,"))).toEqual([]);
+  const rows = JSON.parse(await contentOf(json)) as { jobName: string }[];
+  expect(rows.length).toBeGreaterThanOrEqual(lines.length);
+  expect(new Set(rows.map((row) => row.jobName))).toEqual(new Set(["greet"]));
+});
+
+test("failures that are alike are one, and lead to a run and to all runs that failed", async ({
+  root,
+}) => {
+  await root.goto(`${home()}/r/dev/history/failures`);
+  const group = root.locator('[data-failure="flaky"]');
+  await expect(group).toContainText("the other side hung up", A_FAILURE);
+  await expect(group).toHaveCount(1);
+
+  await group.getByRole("link", { name: "last run" }).click();
+  await expect(root.getByRole("heading", { name: "A run of flaky", level: 1 })).toBeVisible();
+  await expect(root.getByRole("heading", { name: "Why it failed" })).toBeVisible();
+  await expect(root.getByRole("button", { name: "Run the failed shard again" })).toBeEnabled();
+
+  await root.goBack();
+  await group.getByRole("link", { name: "failed runs" }).click();
+  await expect(root).toHaveURL(/\/runs\?job=flaky&state=failed/);
+  const runs = root.locator("[data-run]");
+  await expect(runs.first()).toContainText("failed");
+  await expect(runs.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
+});
+
+test("missed fires have a view of their own", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/history/missed`);
+  const missed = root.locator("[data-missed]");
+  await expect(missed.first().or(root.getByText("Nothing was missed"))).toBeVisible();
+  await root.goto(`${home()}/r/dev/history/no-such-view`);
+  await expect(root.getByText("There is no such page")).toBeVisible();
+});
+
+interface Listed {
+  items: { runId: string; startedAt: string }[];
+}
+
+/** Opens a run of settle that has just begun: it goes on for seven seconds and more. */
+async function openWhileItRuns(page: Page) {
+  await expect(async () => {
+    const answer = await page.request.get(`${home()}/api/v1/r/dev/runs?job=settle&state=running`);
+    const [run] = ((await answer.json()) as Listed).items;
+    expect(run && Date.now() - Date.parse(run.startedAt)).toBeLessThan(4_000);
+    await page.goto(`${home()}/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`);
+    await expect(page.locator('[data-listening="live"]')).toBeVisible({ timeout: 4_000 });
+    await expect(page.getByRole("button", { name: "Cancel what runs" })).toBeVisible({
+      timeout: 2_000,
+    });
+  }).toPass({ timeout: 100_000, intervals: [200] });
+}
+
+test("a run that runs is seen to: attempts along its time, and lines as they come", async ({
+  root,
+}) => {
+  await root.setViewportSize({ width: 1280, height: 420 });
+  await openWhileItRuns(root);
+  await expect(root.locator("[data-attempt]")).toHaveCount(3, { timeout: 20_000 });
+  await expect(root.getByRole("img", { name: /running/ }).first()).toBeVisible();
+  const output = root.getByRole("region", { name: "Output" });
+
+  // Nobody reloads: the last lines were not there when the page was opened.
+  await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(3, {
+    timeout: 45_000,
+  });
+  await expect(root.locator('[data-listening="ended"]')).toBeVisible({ timeout: 30_000 });
+  await expect(root.locator("[data-attempt]").filter({ hasText: "done" })).toHaveCount(3, {
+    timeout: 30_000,
+  });
+
+  const toEnd = root.getByRole("button", { name: "To the end" });
+  await expect(toEnd).toHaveCount(0);
+  await output.evaluate((box) => box.scrollTo({ top: 0 }));
+  await toEnd.click();
+  await expect(toEnd).toHaveCount(0);
+
+  await root.getByRole("link", { name: "Only the output of shard 1" }).click();
+  await expect(root).toHaveURL(/shard=1/);
+  await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(1);
+  await expect(output.getByText(/settle: [02] /)).toHaveCount(0);
+});
+
+test("what failed is run again, and the new run is looked at", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/runs?job=flaky&state=failed`);
+  await root.locator("[data-run]").first().getByRole("link").first().click(A_FAILURE);
+  await root.getByRole("button", { name: "Run the failed shard again" }).click();
+
+  await said(root, /flaky: 1 instance asked/);
+  await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
+  await expect(root.getByRole("heading", { name: "A run of flaky", level: 1 })).toBeVisible({
+    timeout: 45_000,
+  });
+  await expect(root.getByText("Triggered by")).toBeVisible();
+});
+
+test("histories are listed with their registries, and cannot be added where that is switched off", async ({
+  root,
+}) => {
+  await root.goto(`${home()}/registries`);
+  await root.getByRole("tab", { name: "Histories" }).click();
+  await expect(root.getByRole("heading", { name: "Histories", level: 1 })).toBeVisible();
+  await expect(root.getByRole("row", { name: /dev/ })).toContainText("sqlite:");
+  await expect(root.getByText("adding them here is switched off")).toBeVisible();
+  await expect(root.getByRole("button", { name: "Add history" })).toHaveCount(0);
+});
+
+test("a registry without history says how to get one; it is tried, added and removed", async ({
+  browser,
+}) => {
+  const console = await elasticjob((folder) => {
+    const config = join(folder, "console.toml");
+    writeFileSync(config, '[addHistories]\nenabled = true\nhosts = ["127.0.0.1"]\n');
+    return [
+      ...["console", "--config", config, "--data", join(folder, "data")],
+      ...["--listen", "127.0.0.1:0", "--registry", "bare=zookeeper://127.0.0.1:1/bare"],
+    ];
+  });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+  try {
+    const page = await context.newPage();
+    const password = /^account\s+admin \/ (\S+)/m.exec(console.said)?.[1] ?? "";
+    await page.goto(`${console.url}/r/bare/history`);
+    await fillIn(page, "admin", password);
+    await expect(page.getByText("There is no history of bare")).toBeVisible();
+    await expect(page.getByText("--history bare=postgres://")).toBeVisible();
+
+    await page.getByRole("link", { name: "Add history" }).click();
+    await expect(page.getByText("No registry has a history")).toBeVisible();
+    await page.getByRole("button", { name: "Add history" }).click();
+    const dialog = page.getByRole("dialog", { name: "Add history" });
+    await dialog.getByLabel("URL").fill("postgres://elsewhere.example/history");
+    await dialog.getByRole("button", { name: "Test" }).click();
+    await expect(dialog.getByRole("alert")).toContainText("not on the list of hosts");
+
+    await dialog.getByLabel("URL").fill("postgres://ann:secret@127.0.0.1:1/history");
+    await dialog.getByRole("button", { name: "Test" }).click();
+    await expect(dialog.getByRole("status")).toContainText("127.0.0.1", { timeout: 45_000 });
+    await dialog.getByRole("button", { name: "Add history" }).click();
+    await said(page, "The history of bare is added");
+    const row = page.getByRole("row", { name: /bare/ });
+    await expect(row).toContainText("added here");
+    await expect(row).not.toContainText("secret");
+
+    await row.getByRole("button", { name: "Remove the history of bare" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await said(page, "The history of bare is removed");
+    await expect(page.getByText("No registry has a history")).toBeVisible();
+  } finally {
+    await context.close();
+    await console.end();
+  }
+});

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+
+import { withRuns, type HeardRun, type JobFigures } from "./history";
+
+const run = (jobName: string, second: number, state: HeardRun["state"] = "done"): HeardRun => ({
+  runId: `${jobName}/${second}`,
+  jobName,
+  state,
+  dueAt: null,
+  startedAt: new Date(second * 1_000).toISOString(),
+  durationMs: 5,
+  latenessMs: 0,
+});
+
+const of = (jobName: string, ...lastRuns: HeardRun[]): JobFigures => ({
+  jobName,
+  figures: null,
+  lastRuns,
+});
+
+test("a run that is heard of is put in where it belongs, once", () => {
+  const before = [of("a", run("a", 20, "running"), run("a", 10)), of("b", run("b", 10))];
+
+  const after = withRuns(before, [run("a", 30, "running"), run("a", 20, "failed")]);
+
+  expect(after[0]?.lastRuns.map((each) => [each.runId, each.state])).toEqual([
+    ["a/30", "running"],
+    ["a/20", "failed"],
+    ["a/10", "done"],
+  ]);
+  expect(after[1]).toBe(before[1]);
+});
+
+test("runs of jobs that are not shown change nothing", () => {
+  const before = [of("a", run("a", 10))];
+
+  expect(withRuns(before, [run("z", 20)])).toBe(before);
+});
+
+test("the oldest make room", () => {
+  const many = Array.from({ length: 20 }, (_, index) => run("a", 100 - index));
+
+  const [after] = withRuns([of("a", ...many)], [run("a", 101)]);
+
+  expect(after?.lastRuns).toHaveLength(20);
+  expect(after?.lastRuns[0]?.runId).toBe("a/101");
+  expect(after?.lastRuns.at(-1)?.runId).toBe("a/82");
+});

@@ -1,0 +1,158 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
+import { ask, query } from "./client";
+import { Problem } from "./problem";
+import { atJob, atRegistry, keys } from "./queries";
+
+/** How a run stands. */
+export type Outcome = "running" | "done" | "failed" | "cancelled";
+
+/** What is told of a run when it is new, or changed. */
+export interface HeardRun {
+  runId: string;
+  jobName: string;
+  state: Outcome;
+  dueAt: string | null;
+  startedAt: string | null;
+  durationMs: number | null;
+  latenessMs: number | null;
+}
+
+export type LastRun = Pick<HeardRun, "runId" | "state" | "startedAt" | "durationMs" | "latenessMs">;
+
+export interface Percentiles {
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+export interface JobFigures {
+  jobName: string;
+  figures: {
+    runs: number;
+    done: number;
+    failed: number;
+    cancelled: number;
+    running: number;
+    successPermille: number | null;
+    durationMs: Percentiles | null;
+    latenessMs: Percentiles | null;
+    lastRun: string | null;
+    lastSuccess: string | null;
+  } | null;
+  /** The newest first. */
+  lastRuns: LastRun[];
+}
+
+export interface Buckets {
+  from: string | null;
+  to: string;
+  bucketMs: number;
+  items: {
+    from: string;
+    state: Outcome;
+    runs: number;
+    longestMs: number | null;
+    latestMs: number | null;
+  }[];
+}
+
+export interface PastRound {
+  run: HeardRun;
+  items: {
+    item: number;
+    state: Outcome | "timed_out" | "fenced";
+    attempts: number;
+    reason: string | null;
+    instance: string | null;
+    startedAt: string | null;
+    endedAt: string | null;
+    durationMs: number | null;
+  }[];
+}
+
+/** Where what was is kept in the cache. */
+export const pastKeys = {
+  buckets: (registry: string) => [...keys.of(registry), "buckets"] as const,
+  figures: (registry: string) => [...keys.of(registry), "figures"] as const,
+  job: (registry: string, job: string) => [...keys.of(registry), "past", job] as const,
+};
+
+/** A registry without history has none a moment later; whoever adds one reloads the page. */
+export const isWithoutHistory = (error: unknown) =>
+  error instanceof Problem && error.code === "noHistory";
+
+/** Looks again by itself, unless there is nothing to look at. */
+const every = (milliseconds: number) => (found: { state: { error: unknown } }) =>
+  isWithoutHistory(found.state.error) ? false : milliseconds;
+
+/** Runs over time: so many pieces of this length, the last of them not over yet. */
+export const useBuckets = (registry: string, count: number, bucketMs: number, job?: string) =>
+  useQuery({
+    queryKey: [...pastKeys.buckets(registry), count, bucketMs, job ?? ""],
+    queryFn: () => {
+      // Pieces begin at multiples of their length.
+      const last = Math.floor(Date.now() / bucketMs) * bucketMs;
+      const from = new Date(last - (count - 1) * bucketMs).toISOString();
+      return ask<Buckets>(
+        "GET",
+        `${atRegistry(registry)}/buckets${query({ from, bucketMs, job })}`,
+      );
+    },
+    refetchInterval: every(15_000),
+  });
+
+/** How many of its last runs are shown of each job. */
+const LAST = 20;
+
+/** Everything that a page of the list shows of what was, in one request. */
+export const useFigures = (registry: string, jobs: string[]) => {
+  // Another order is not another question.
+  const names = [...jobs].sort();
+  return useQuery({
+    queryKey: [...pastKeys.figures(registry), names],
+    queryFn: () => {
+      const asked = new URLSearchParams(names.map((name) => ["job", name]));
+      asked.set("last", String(LAST));
+      return ask<JobFigures[]>("GET", `${atRegistry(registry)}/figures?${asked}`);
+    },
+    enabled: names.length > 0,
+    staleTime: 10_000,
+    placeholderData: keepPreviousData,
+    refetchInterval: every(30_000),
+  });
+};
+
+export const useJobFigures = (registry: string, job: string, last: number) =>
+  useQuery({
+    queryKey: [...pastKeys.job(registry, job), "figures", last],
+    queryFn: () => ask<JobFigures>("GET", `${atJob(registry, job)}/figures${query({ last })}`),
+    refetchInterval: every(30_000),
+  });
+
+export const useMatrix = (registry: string, job: string, limit: number) =>
+  useQuery({
+    queryKey: [...pastKeys.job(registry, job), "matrix", limit],
+    queryFn: () =>
+      ask<{ rounds: PastRound[] }>("GET", `${atJob(registry, job)}/matrix${query({ limit })}`),
+    refetchInterval: every(30_000),
+  });
+
+/** Figures with the runs that were heard of put in; those of other jobs change nothing. */
+export function withRuns(figures: JobFigures[], runs: HeardRun[]): JobFigures[] {
+  const byJob = new Map<string, HeardRun[]>();
+  for (const run of runs) byJob.set(run.jobName, [...(byJob.get(run.jobName) ?? []), run]);
+  if (!figures.some((each) => byJob.has(each.jobName))) return figures;
+  return figures.map((each) => {
+    const heard = byJob.get(each.jobName);
+    if (!heard) return each;
+    const ids = new Set(heard.map((run) => run.runId));
+    const lastRuns = [...heard, ...each.lastRuns.filter((run) => !ids.has(run.runId))]
+      .sort((a, b) => begun(b) - begun(a))
+      .slice(0, LAST);
+    return { ...each, lastRuns };
+  });
+}
+
+/** What has not begun is the newest. */
+const begun = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);

@@ -1,0 +1,122 @@
+import { Box, Text } from "@mantine/core";
+import { Link } from "react-router";
+
+import { useRegistry, useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import { Badge, type Tone } from "../../parts/Badge";
+import { ChoiceField } from "../../parts/ChoiceField";
+import { DataTable } from "../../parts/DataTable";
+import { FilterBar } from "../../parts/FilterBar";
+import { useFilters } from "../../parts/filters";
+import { Listed } from "../../parts/Listed";
+import { Older } from "../../parts/Older";
+import { Empty } from "../../parts/states";
+import { When } from "../../parts/When";
+import type { Trace } from "../runs/api";
+import { filesOf, useTraces } from "./api";
+
+const TONES: Record<string, Tone> = {
+  TASK_STAGING: "off",
+  TASK_RUNNING: "busy",
+  TASK_FINISHED: "ok",
+  TASK_FAILED: "bad",
+  TASK_ERROR: "bad",
+  TASK_KILLED: "warn",
+  TASK_LOST: "bad",
+};
+
+/** What instances said of their parts of runs, in the ancestor's words. */
+export function Traces() {
+  const t = useText();
+  const registry = useRegistry();
+  const filters = useFilters(["job", "state"]);
+  const traces = useTraces(registry, filters);
+  return (
+    <Box className="card">
+      <FilterBar filters={filters} files={filesOf(registry, "traces", filters)}>
+        <ChoiceField
+          filters={filters}
+          name="state"
+          label={t.runs.state}
+          choices={Object.keys(TONES)}
+          words={t.history.traceStates}
+        />
+      </FilterBar>
+      <Listed
+        asked={traces}
+        isEmpty={({ items }) => items.length === 0}
+        empty={
+          <Empty icon="history" title={filters.isNarrowed ? t.nothingFound : t.history.noTraces}>
+            {filters.isNarrowed && t.history.wholeNames}
+          </Empty>
+        }
+      >
+        {({ items, next }) => (
+          <>
+            <Rows rows={items} />
+            <Older after={filters.after} next={next} onAfter={filters.turn} />
+          </>
+        )}
+      </Listed>
+    </Box>
+  );
+}
+
+function Rows({ rows }: { rows: Trace[] }) {
+  const t = useText();
+  const to = useTo();
+  return (
+    <DataTable
+      label={t.history.tabs.traces ?? ""}
+      width={760}
+      rows={rows}
+      keyOf={(row) => row.id}
+      marks={(row) => ({ "data-trace": row.id, "data-job": row.jobName })}
+      columns={[
+        {
+          head: t.audit.at,
+          cell: (row) =>
+            row.runId ? (
+              <Link className="name" to={to("runs", row.runId)}>
+                <When at={row.creationTime} />
+              </Link>
+            ) : (
+              <When at={row.creationTime} />
+            ),
+        },
+        {
+          head: t.runs.job,
+          isTitle: true,
+          cell: (row) => (
+            <Link className="name wrap" to={to("jobs", row.jobName)}>
+              {row.jobName}
+            </Link>
+          ),
+        },
+        {
+          head: t.runs.state,
+          cell: (row) => (
+            <Badge tone={TONES[row.state] ?? "off"}>
+              {t.history.traceStates[row.state] ?? row.state}
+            </Badge>
+          ),
+        },
+        {
+          head: t.shards.title,
+          className: "numeric",
+          cell: (row) => row.shardingItems.replace(/[[\]]/g, "") || "–",
+        },
+        { head: t.history.ip, className: "mono", cell: (row) => row.slaveId || "–" },
+        {
+          head: t.history.message,
+          isWide: true,
+          cell: (row) => (
+            <Text size="sm" c="dimmed" className="wrap">
+              {row.message || "–"}
+            </Text>
+          ),
+        },
+      ]}
+    />
+  );
+}

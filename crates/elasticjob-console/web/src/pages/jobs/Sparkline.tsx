@@ -1,0 +1,64 @@
+import "../../parts/chart/chart.css";
+
+import { Text } from "@mantine/core";
+import { memo } from "react";
+import { Link } from "react-router";
+
+import type { JobFigures } from "../../api/history";
+import { useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import type { Tone } from "../../parts/Badge";
+import { Hint } from "../../parts/Hint";
+import { bars, counted, HEIGHT, percent, TOTAL } from "./spark";
+import classes from "./Sparkline.module.css";
+
+/** How its last runs went, and how often a week goes well; leads to them. Drawn anew only when something ran. */
+export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | undefined }) {
+  const t = useText();
+  const to = useTo();
+  if (!of) return null;
+  if (of.lastRuns.length === 0) {
+    return (
+      <Text size="xs" c="dimmed">
+        {t.jobs.neverRan}
+      </Text>
+    );
+  }
+  const counts = counted(of.lastRuns);
+  const permille = of.figures?.successPermille ?? null;
+  const says = t.jobs.lastRunsSay(of.lastRuns.length, counts);
+  const rate = permille === null ? null : percent(permille);
+  return (
+    <Hint
+      label={() => (
+        <>
+          <div>{says}</div>
+          {rate && <div>{t.jobs.rateSays(rate)}</div>}
+        </>
+      )}
+    >
+      <Link
+        to={`${to("runs")}?${new URLSearchParams({ job: of.jobName })}`}
+        className={classes.spark}
+        aria-label={`${says} ${rate ? t.jobs.rateSays(rate) : ""}`}
+        data-spark
+      >
+        <svg className={classes.bars} width={TOTAL} height={HEIGHT} aria-hidden="true">
+          {bars(of.lastRuns).map((bar) => (
+            <path key={bar.runId} d={bar.path} data-state={bar.state} />
+          ))}
+        </svg>
+        {rate && (
+          <span className={classes.rate} data-tone={toneOf(permille ?? 0)}>
+            {rate}
+          </span>
+        )}
+      </Link>
+    </Hint>
+  );
+});
+
+function toneOf(permille: number): Tone {
+  if (permille >= 990) return "ok";
+  return permille >= 900 ? "warn" : "bad";
+}

@@ -1,0 +1,25 @@
+import { useSearchParams } from "react-router";
+
+const MINUTE = 60_000;
+
+/** How far back one may look, and in which pieces. */
+export const RANGES = {
+  "1h": { hours: 1, bucketMs: MINUTE, count: 60 },
+  "6h": { hours: 6, bucketMs: 5 * MINUTE, count: 72 },
+  "24h": { hours: 24, bucketMs: 15 * MINUTE, count: 96 },
+  "7d": { hours: 168, bucketMs: 120 * MINUTE, count: 84 },
+} as const;
+
+export type RangeName = keyof typeof RANGES;
+
+export const isRange = (text: string | null): text is RangeName => text !== null && text in RANGES;
+
+/** It stands in the URL, so that a colleague sees the same. */
+export function useRange(): [RangeName, (name: RangeName) => void] {
+  const [params, setParams] = useSearchParams();
+  const said = params.get("range");
+  return [
+    isRange(said) ? said : "1h",
+    (name) => setParams(name === "1h" ? {} : { range: name }, { replace: true }),
+  ];
+}

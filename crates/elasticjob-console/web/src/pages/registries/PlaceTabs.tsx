@@ -1,0 +1,27 @@
+import type { ReactNode } from "react";
+
+import { useText } from "../../i18n";
+import { LinkTabs } from "../../parts/LinkTabs";
+
+/** Where the console looks: registries, and what is kept of each. */
+export function PlaceTabs({
+  tab,
+  children,
+}: {
+  tab: "registries" | "histories";
+  children: ReactNode;
+}) {
+  const t = useText();
+  return (
+    <LinkTabs
+      label={t.histories.places}
+      value={tab}
+      tabs={[
+        { value: "registries", label: t.nav.registries, to: "/registries" },
+        { value: "histories", label: t.histories.title, to: "/registries/histories" },
+      ]}
+    >
+      {children}
+    </LinkTabs>
+  );
+}

@@ -1,0 +1,71 @@
+import { Text } from "@mantine/core";
+
+import { useText } from "../../i18n";
+import { Facts } from "../../parts/Facts";
+import { duration } from "../../parts/time";
+import { When } from "../../parts/When";
+import type { Execution } from "./api";
+
+/** Why there was an attempt, and the how-manieth it was. */
+export function AttemptReason({ attempt }: { attempt: Execution }) {
+  const t = useText();
+  const { reason, executionSource } = attempt;
+  return (
+    <>
+      {reason
+        ? (t.history.reasons[reason] ?? reason)
+        : (t.history.origins[executionSource] ?? executionSource)}
+      {attempt.attempt !== null && attempt.attempt > 1 && (
+        <Text span size="xs" c="dimmed">
+          {" "}
+          · {t.shards.attempt(attempt.attempt)}
+        </Text>
+      )}
+    </>
+  );
+}
+
+/** Why it failed, in few words. */
+export function AttemptCause({ attempt }: { attempt: Execution }) {
+  if (!attempt.failureCause) return null;
+  return (
+    <Text size="xs" c="var(--bad)" lineClamp={1} maw={360} className="wrap">
+      {attempt.failureCause.trim().split("\n", 1)[0]}
+    </Text>
+  );
+}
+
+/** Everything else that is known of it. */
+export function AttemptDetail({ attempt }: { attempt: Execution }) {
+  const t = useText();
+  return (
+    <>
+      {attempt.failureCause && (
+        <Text
+          component="pre"
+          m={0}
+          mb="xs"
+          size="xs"
+          c="var(--bad)"
+          className="mono cause"
+          tabIndex={0}
+        >
+          {attempt.failureCause}
+        </Text>
+      )}
+      <Facts
+        facts={[
+          [t.runs.started, <When at={attempt.startTime} />],
+          [t.history.ended, <When at={attempt.completeTime} />],
+          [t.runs.late, attempt.latenessMs !== null && duration(attempt.latenessMs)],
+          [t.instances.name, attempt.instance],
+          [t.history.hostname, attempt.hostname],
+          [t.history.token, attempt.token],
+          [t.history.runId, attempt.runId],
+          [t.history.taskId, attempt.taskId],
+          [t.history.traceId, attempt.traceId],
+        ]}
+      />
+    </>
+  );
+}

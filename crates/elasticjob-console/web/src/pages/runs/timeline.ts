@@ -1,0 +1,61 @@
+import { stateOf, type Execution } from "./api";
+
+export interface Bar {
+  attempt: Execution;
+  /** Of the run's whole time, in percent. */
+  left: number;
+  width: number;
+  tookMs: number | null;
+}
+
+export interface Timeline {
+  bars: Bar[];
+  /** From when, and how long. */
+  from: number | null;
+  lengthMs: number;
+  /** How many attempts are not among the bars. */
+  left: number;
+}
+
+/** How many attempts are shown at first. */
+export const FEW = 100;
+
+/** The attempts of a run, shard by shard, along its time; of very many first those that did not end well. */
+export function timelineOf(attempts: Execution[], now: number, most = FEW): Timeline {
+  const starts = attempts.flatMap(({ startTime }) => (startTime ? [Date.parse(startTime)] : []));
+  const from = starts.length > 0 ? Math.min(...starts) : null;
+  const endOf = (attempt: Execution) => {
+    if (attempt.completeTime) return Date.parse(attempt.completeTime);
+    if (stateOf(attempt) === "running") return now;
+    return Date.parse(attempt.startTime ?? "") || now;
+  };
+  const to = Math.max(from ?? 0, ...attempts.map(endOf));
+  const lengthMs = Math.max(1, to - (from ?? to));
+  const chosen =
+    attempts.length <= most
+      ? attempts
+      : [...attempts].sort((a, b) => rank(a) - rank(b)).slice(0, most);
+  const bars = chosen
+    .map((attempt): Bar => {
+      const start = attempt.startTime ? Date.parse(attempt.startTime) : (from ?? to);
+      const end = Math.max(start, endOf(attempt));
+      return {
+        attempt,
+        left: ((start - (from ?? to)) / lengthMs) * 100,
+        width: ((end - start) / lengthMs) * 100,
+        tookMs: attempt.durationMs ?? (stateOf(attempt) === "running" ? end - start : null),
+      };
+    })
+    .sort(
+      (a, b) =>
+        a.attempt.shardingItem - b.attempt.shardingItem ||
+        a.left - b.left ||
+        (a.attempt.attempt ?? 0) - (b.attempt.attempt ?? 0),
+    );
+  return { bars, from, lengthMs, left: attempts.length - chosen.length };
+}
+
+const rank = (attempt: Execution) => {
+  const state = stateOf(attempt);
+  return state === "done" ? 2 : state === "running" ? 1 : 0;
+};

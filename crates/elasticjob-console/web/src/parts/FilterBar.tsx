@@ -1,0 +1,53 @@
+import { Button, Group } from "@mantine/core";
+import type { ReactNode } from "react";
+
+import { useText } from "../i18n";
+import type { Narrowing } from "./filters";
+import classes from "./FilterBar.module.css";
+import { Icon } from "./Icon";
+import { JobField } from "./JobField";
+import { TimeRange } from "./TimeRange";
+
+/** What a list of history is narrowed to, and the way to take it along. */
+export function FilterBar({
+  filters,
+  files,
+  children,
+}: {
+  filters: Narrowing;
+  /** Where all of its rows can be had, by what the file is. */
+  files?: Record<string, string>;
+  children?: ReactNode;
+}) {
+  const t = useText();
+  return (
+    <div className={classes.bar} role="search" aria-label={t.history.filters}>
+      <JobField value={filters.value("job")} onChange={(job) => filters.change({ job })} />
+      {children}
+      <TimeRange filters={filters} />
+      {filters.isNarrowed && (
+        <Button variant="subtle" size="compact-sm" onClick={filters.clear}>
+          {t.history.clear}
+        </Button>
+      )}
+      {files && (
+        <Group gap={6} className={classes.files}>
+          {Object.entries(files).map(([kind, href]) => (
+            <Button
+              key={kind}
+              component="a"
+              variant="default"
+              size="compact-sm"
+              href={href}
+              download
+              aria-label={t.history.export(kind)}
+              leftSection={<Icon name="download" />}
+            >
+              {kind}
+            </Button>
+          ))}
+        </Group>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,51 @@
+import { Tooltip } from "@mantine/core";
+import {
+  cloneElement,
+  useEffect,
+  useRef,
+  useState,
+  type ReactElement,
+  type ReactNode,
+} from "react";
+
+/** How long one points at something before it is explained. */
+const PATIENCE = 300;
+
+interface Pointed {
+  onMouseEnter?: (event: { currentTarget: HTMLElement }) => void;
+  onMouseLeave?: () => void;
+  onFocus?: (event: { currentTarget: HTMLElement }) => void;
+  onBlur?: () => void;
+}
+
+/** A tooltip that costs nothing until somebody points at it: for what is on a page a hundred times. */
+export function Hint({
+  label,
+  children,
+}: {
+  label: () => ReactNode;
+  children: ReactElement<Pointed>;
+}) {
+  const [target, setTarget] = useState<HTMLElement | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const open = ({ currentTarget }: { currentTarget: HTMLElement }) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setTarget(currentTarget), PATIENCE);
+  };
+  const close = () => {
+    clearTimeout(timer.current);
+    setTarget(null);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return (
+    <>
+      {cloneElement(children, {
+        onMouseEnter: open,
+        onMouseLeave: close,
+        onFocus: open,
+        onBlur: close,
+      })}
+      {target && <Tooltip target={target} opened label={label()} />}
+    </>
+  );
+}

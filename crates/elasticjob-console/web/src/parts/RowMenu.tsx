@@ -1,0 +1,63 @@
+import { ActionIcon, Menu } from "@mantine/core";
+
+import { Icon, type IconName } from "./Icon";
+
+export interface RowAct {
+  label: string;
+  icon: IconName;
+  isRefused?: boolean;
+  /** Apart from the others: it cannot be undone. */
+  isApart?: boolean;
+  onClick: () => void;
+}
+
+/** What can be done to a row. */
+export function RowMenu({ label, acts, note }: { label: string; acts: RowAct[]; note?: string }) {
+  return (
+    <Menu position="bottom-end" width={200}>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" c="dimmed" aria-label={label}>
+          <Icon name="dots" />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {note && <Menu.Label>{note}</Menu.Label>}
+        {acts.map((act) => [
+          act.isApart && <Menu.Divider key={`${act.label} divider`} />,
+          <Menu.Item
+            key={act.label}
+            disabled={act.isRefused}
+            leftSection={<Icon name={act.icon} />}
+            onClick={act.onClick}
+          >
+            {act.label}
+          </Menu.Item>,
+        ])}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** Takes a row away. */
+export function RemoveButton({
+  label,
+  isRefused = false,
+  onClick,
+}: {
+  label: string;
+  isRefused?: boolean;
+  onClick: () => void;
+}) {
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      c="dimmed"
+      disabled={isRefused}
+      aria-label={label}
+      onClick={onClick}
+    >
+      <Icon name="trash" />
+    </ActionIcon>
+  );
+}

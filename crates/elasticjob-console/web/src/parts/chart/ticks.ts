@@ -1,0 +1,50 @@
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440].map((step) => step * MINUTE);
+
+/** A bar with something written below it. */
+export interface Tick {
+  index: number;
+  label: string;
+}
+
+/** Where the time is round by the viewer's clock; at most so many. */
+export function timeTicks(
+  from: number,
+  bucketMs: number,
+  count: number,
+  most: number,
+  locale: string,
+): Tick[] {
+  const span = bucketMs * count;
+  const step = STEPS.find((each) => each >= bucketMs && span / each <= most) ?? 24 * HOUR;
+  const format = new Intl.DateTimeFormat(
+    locale,
+    step >= 24 * HOUR
+      ? { month: "2-digit", day: "2-digit" }
+      : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+  );
+  const ticks: Tick[] = [];
+  let before = -1;
+  for (let index = 0; index < count; index += 1) {
+    const at = from + index * bucketMs;
+    // The first piece of each step, for a piece may be longer than a zone is shifted by.
+    const local = at - new Date(at).getTimezoneOffset() * MINUTE;
+    const place = Math.floor(local / step);
+    const isFirst = before !== -1 ? place !== before : local % step === 0;
+    if (isFirst) ticks.push({ index, label: format.format(at) });
+    before = place;
+  }
+  return ticks;
+}
+
+/** So many, evenly. */
+export function evenTicks(count: number, most: number, label: (index: number) => string): Tick[] {
+  if (count === 0) return [];
+  const step = Math.max(1, Math.ceil(count / most));
+  const ticks: Tick[] = [];
+  for (let index = (count - 1) % step; index < count; index += step) {
+    ticks.push({ index, label: label(index) });
+  }
+  return ticks;
+}
