@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::{
     Scale,
     page::{Both, Page, long, short},
-    worker::{Pattern, SESSION, Side, Worker},
+    worker::{Pattern, Side, Worker},
 };
 use crate::{
     BoxError,
@@ -21,6 +21,10 @@ const NEVER: &str = "0 0 2 1 1 ? 2099";
 /// How long everybody is left alone before something is counted.
 const REST: Duration = Duration::from_secs(1);
 
+/// How long sessions last here: what one leaves behind is waited for.
+const SESSION: Duration = Duration::from_secs(10);
+/// How long that may take, after longer sessions.
+const LEAVING: Duration = Duration::from_mins(1);
 /// How long they may take to register; what is there then counts.
 const REGISTERING: Duration = Duration::from_secs(90);
 
@@ -42,7 +46,7 @@ pub(super) async fn measure(
     page.block(
         "## Many jobs\n\nJobs of four shards in one process, none of them due: how long it takes to register them all, what ZooKeeper keeps for each job (nodes, watches), and the \
          threads and resident memory of the process. ElasticJob registers one job after the other, as a program that uses it does; ours as many at once as a node does that starts with them. ElasticJob makes \
-         the nodes of the shards (two for each) when a job first runs, ours when it joins; its watch is one for each job, ours one for the namespace.",
+         the nodes of the shards (two for each) when a job first runs, ours when it joins.",
     );
     page.table(&[
         "jobs",
@@ -101,6 +105,7 @@ fn cells(count: usize, side: Side, crowd: &Crowd) -> [String; 7] {
 }
 
 async fn crowd(server: &ZooKeeper, side: Side, count: usize) -> Result<Crowd, BoxError> {
+    nobody_is_left(server).await?;
     let address: SocketAddr = server.address();
     let namespace = format!("crowd-{side:?}-{count}");
     let mut worker = Worker::start(side, address, &namespace, 0, SESSION).await?;
@@ -121,6 +126,23 @@ async fn crowd(server: &ZooKeeper, side: Side, count: usize) -> Result<Crowd, Bo
         threads: threads(pid)?,
         megabytes: resident(pid)?,
     })
+}
+
+/// Waits until the server has forgotten whoever was there before: what goes with them would be counted.
+async fn nobody_is_left(server: &ZooKeeper) -> Result<(), BoxError> {
+    let stopwatch = Stopwatch::start();
+    let is_left = |answer: &str| {
+        let count =
+            |key: &str| answer.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        ["zk_ephemerals_count", "zk_watch_count"].iter().any(|key| count(key) != Some("0"))
+    };
+    while is_left(&server.four_letter("mntr")) {
+        if stopwatch.elapsed() > LEAVING {
+            return Err("those who were killed are still there".into());
+        }
+        sleep(REST / 10).await;
+    }
+    Ok(())
 }
 
 /// What a server keeps.

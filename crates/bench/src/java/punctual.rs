@@ -1,6 +1,6 @@
 //! How punctual many jobs are that are due in the same second.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, ops::Range, time::Duration};
 
 use super::{
     Scale,
@@ -156,15 +156,15 @@ async fn look(server: SocketAddr, side: Side, load: Load) -> Result<Outcome, Box
     worker.beats().await?;
     until(end - 200).await;
     let beats = worker.beats().await?;
-    let late = lateness(&beats, first, every);
+    let late = lateness(&beats, first..end, every);
     let due = load.jobs * SHARDS as usize * usize::try_from(load.fires)?;
     Ok(Outcome::Seen(Seen { late, due, threads: threads(pid)?, megabytes: resident(pid)? }))
 }
 
 /// How late each shard of each fire was, sorted.
-fn lateness(beats: &[Beat], first: i64, every: i64) -> Vec<i64> {
+fn lateness(beats: &[Beat], window: Range<i64>, every: i64) -> Vec<i64> {
     let mut fires: BTreeMap<(&str, u64, i64), i64> = BTreeMap::new();
-    for beat in beats.iter().filter(|beat| beat.at >= first) {
+    for beat in beats.iter().filter(|beat| window.contains(&beat.at)) {
         let late = beat.at % every;
         let soonest = fires.entry((&beat.job, beat.item, beat.at / every)).or_insert(late);
         *soonest = late.min(*soonest);
@@ -181,9 +181,15 @@ mod tests {
     #[test]
     fn a_shard_counts_once_in_each_interval() {
         let beat = |item, at| Beat { job: "a".into(), item, at };
-        let beats =
-            [beat(0, 999), beat(0, 10_007), beat(1, 10_003), beat(0, 10_900), beat(0, 20_001)];
+        let beats = [
+            beat(0, 999),
+            beat(0, 10_007),
+            beat(1, 10_003),
+            beat(0, 10_900),
+            beat(0, 20_001),
+            beat(0, 30_000),
+        ];
 
-        assert_eq!(lateness(&beats, 10_000, 10_000), [1, 3, 7]);
+        assert_eq!(lateness(&beats, 10_000..30_000, 10_000), [1, 3, 7]);
     }
 }
