@@ -57,6 +57,32 @@ pub(crate) async fn a_mark_that_a_run_was_missed_runs_nothing_once_the_last_fire
     assert_eq!(cluster.registry().get(&mark).await.unwrap(), None);
 }
 
+/// Seeds 16408 (it never ran before) and 16440 of the simulation.
+pub(crate) async fn a_fire_that_falls_between_two_clocks_is_made_up_for(ground: &dyn Ground) {
+    let cluster = Cluster::new(ground, "a-fire-that-falls").await;
+    let slow = cluster.join(1, job(2)).await;
+    cluster.eventually("all", 2, &[2]).await;
+    // Due now; by the clock of the one who has the shards it is not yet, and so they are dealt anew before it runs them.
+    for due_at in [jiff::Timestamp::now(), jiff::Timestamp::now()] {
+        let fire = Fire::scheduled("settle".parse().unwrap(), due_at);
+        let mut newcomer = cluster.join(2, job(2)).await;
+        cluster.eventually("one each", 2, &[1, 1]).await;
+
+        let own = claim(&slow, &fire).await;
+        until(&mut newcomer, |news| *news == News::Missed).await;
+        let since = jiff::Timestamp::MAX;
+        let late = Request { why: Why::Late { since }, ..request(&fire, PATIENCE) };
+        let missed = newcomer.member.claims().claim(late).await.unwrap();
+
+        assert_eq!((own.shards.len(), missed.shards.len()), (1, 1));
+        assert_ne!(items(&own), items(&missed));
+        finish(&slow, own).await;
+        finish(&newcomer, missed).await;
+        newcomer.member.leave().await;
+        cluster.all_to(&slow, 2).await;
+    }
+}
+
 pub(crate) async fn a_disabled_item_is_not_claimed(ground: &dyn Ground) {
     let mut cluster = Cluster::new(ground, "a-disabled-item-is").await;
     let node = cluster.join(1, job(2)).await;

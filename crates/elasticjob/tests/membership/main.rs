@@ -24,6 +24,7 @@ everywhere! {
     claiming:
         a_fire_is_not_run_twice_however_often_it_is_claimed
         a_mark_that_a_run_was_missed_runs_nothing_once_the_last_fire_has_run
+        a_fire_that_falls_between_two_clocks_is_made_up_for
         a_disabled_item_is_not_claimed
         a_claim_that_is_taken_away_is_told_to_whoever_runs_it
         without_monitoring_the_ledger_keeps_two_from_running_one_shard

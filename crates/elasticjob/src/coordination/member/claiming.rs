@@ -92,7 +92,8 @@ impl Actor {
             return Ok(Attempt::Wait);
         }
         let fire = &request.fire;
-        if matches!(request.why, Why::Late { .. }) {
+        // By our clock it is due now; by that of whoever came a moment ago, and got the shard we had, it was before their time.
+        if matches!(request.why, Why::Late { .. } | Why::Due) {
             self.mark_for_newcomers(fire).await?;
         }
         let mut stakes = Vec::new();
@@ -582,6 +583,8 @@ impl Actor {
             return Ok(());
         }
         let due_ms = fire.due_at.as_millisecond();
+        let me = self.view.instances.get(self.me.as_str()).and_then(Known::read);
+        let was_there = me.is_some_and(|document| document.written_at_ms < due_ms);
         let owned_by_newcomer = |shard: &u32| {
             let view = &self.view.shards[shard];
             let owner =
@@ -603,14 +606,20 @@ impl Actor {
         for shard in shards {
             self.pages.remove(&shard);
             let seen = self.page(shard).await?;
-            let Some(version) = seen.version.filter(|_| !seen.page.has_started(fire)) else {
+            // What never ran may be older than all of us.
+            if seen.page.has_started(fire) || (seen.version.is_none() && !was_there) {
                 continue;
+            }
+            let (page, expected) = (self.tree.page(shard), seen.version.map(Expected::Version));
+            let mut ops = match expected {
+                Some(expected) => vec![Op::Check { path: page, expected }],
+                // It never ran: that nobody wrote the page meanwhile can only be tried.
+                None => vec![
+                    Op::Create(Create::persistent(&page, "")),
+                    Op::Delete { path: page, expected: Expected::Any },
+                ],
             };
-            let expected = Expected::Version(version);
-            let ops = vec![
-                Op::Check { path: self.tree.page(shard), expected },
-                Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
-            ];
+            ops.push(Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")));
             match self.registry.multi(ops).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),
