@@ -86,8 +86,8 @@ pub struct View {
     tree: JobTree,
     /// Everything that is there, whatever it means.
     known: BTreeSet<Path>,
-    /// What we wrote ourselves and have not been told of yet.
-    expected: BTreeMap<Path, Document>,
+    /// What we wrote ourselves and have not been told of yet. Boxed: a map keeps room for eleven of them, also when it is empty again.
+    expected: BTreeMap<Path, Box<Document>>,
     /// Whether the picture is whole: false from a gap until the snapshot after it is complete.
     current: bool,
     /// The job's root; its data names who runs it.
@@ -169,7 +169,7 @@ impl View {
                 let place = self.tree.place(path)?;
                 self.known.insert(path.clone());
                 match self.expected.remove(path) {
-                    Some(document) => self.put(&place, document),
+                    Some(document) => self.put(&place, *document),
                     None => self.appear(&place),
                 }
                 Some(place)
@@ -186,7 +186,7 @@ impl View {
     /// We created or wrote this: when the watch tells of it, it need not be read. To be called after the answer of the write and before the
     /// watch is drained; if somebody changed it since, the watch tells that after.
     pub fn expect(&mut self, path: Path, document: Document) {
-        self.expected.insert(path, document);
+        self.expected.insert(path, Box::new(document));
     }
 
     /// Who runs what, where that has not been read.

@@ -10,8 +10,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_channel::mpsc;
+use futures_util::StreamExt;
 use jiff::Timestamp;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use crate::{runtime::Clock, schedule::Schedule};
 
@@ -59,7 +61,7 @@ impl Timer {
 
     /// Tells the alarm whenever `schedule` is due from now on.
     pub(super) fn set(&self, schedule: Schedule) -> Alarm {
-        let (tell, due) = mpsc::unbounded_channel();
+        let (tell, due) = mpsc::unbounded();
         let now = self.clock.now();
         let mut book = self.shared.lock();
         book.next_key += 1;
@@ -103,7 +105,7 @@ impl Timer {
 impl Alarm {
     /// The next instant at which the job is due.
     pub(super) async fn due(&mut self) -> Timestamp {
-        match self.due.recv().await {
+        match self.due.next().await {
             Some(due_at) => due_at,
             // The other end lives in the book until this one is dropped.
             None => std::future::pending().await,
@@ -145,7 +147,7 @@ impl Book {
                 None
             };
             let due_at = newest.unwrap_or(due_at);
-            let _ = entry.tell.send(due_at);
+            let _ = entry.tell.unbounded_send(due_at);
             entry.due_at = None;
             told.push((key, due_at));
         }

@@ -260,11 +260,12 @@ async fn what_is_taken_over_is_told_as_failover() {
 
 #[tokio::test(start_paused = true)]
 async fn what_died_with_its_instance_is_told_by_whoever_is_left_though_nobody_takes_it_over() {
-    let shelf = Shelf::new(Mood::Good);
+    let (shelf, dying) = (Shelf::new(Mood::Good), Shelf::new(Mood::Good));
     let nightly = job("0 0 6 * * ?").if_node_dies(Failover::Wait);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
-    let first = cluster.node(|node| node.job(nightly.clone(), stuck)).await.unwrap();
+    let first =
+        cluster.node(|node| node.history(to(&dying)).job(nightly.clone(), stuck)).await.unwrap();
     let _second = cluster.node(|node| node.history(to(&shelf)).job(nightly, good)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
@@ -273,11 +274,11 @@ async fn what_died_with_its_instance_is_told_by_whoever_is_left_though_nobody_ta
 
     let lost = |event| if let Event::Lost(lost) = event { Some(lost) } else { None };
     let lost: Vec<Lost> = shelf.events().into_iter().filter_map(lost).collect();
-    let own = &shelf.started()[0];
+    let begun = &dying.started()[0];
     assert_eq!(lost.len(), 1, "{lost:?}");
-    assert_eq!((&lost[0].run, lost[0].item), (&own.run, 1 - own.item));
-    assert_eq!(lost[0].instance.server(), "10.0.0.1");
-    assert!(lost[0].token > own.token);
+    assert_eq!((&lost[0].run, lost[0].item), (&begun.run, begun.item));
+    assert_eq!(lost[0].instance, begun.task.instance);
+    assert!(lost[0].token > begun.token);
 }
 
 #[tokio::test(start_paused = true)]

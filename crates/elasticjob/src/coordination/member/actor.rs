@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_channel::mpsc as queue;
 use futures_util::future::join_all;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -67,8 +68,8 @@ pub(super) struct Actor {
     config: Option<Document>,
     pub(super) memory: Memory,
     pub(super) presence: Presence,
-    /// Pages of the ledger as last seen; a conflict says when one is old.
-    pub(super) pages: BTreeMap<u32, Seen>,
+    /// Pages of the ledger as last seen; a conflict says when one is old. Boxed: a map keeps room for eleven of them.
+    pub(super) pages: BTreeMap<u32, Box<Seen>>,
     /// The shards we hold.
     pub(super) held: BTreeMap<u32, Box<Held>>,
     /// Claims of which it is not known whether they came about.
@@ -85,7 +86,7 @@ pub(super) struct Actor {
     is_ready: bool,
     resharding: Arc<AtomicBool>,
     inbox: mpsc::Receiver<Box<Command>>,
-    told: mpsc::UnboundedSender<News>,
+    told: queue::UnboundedSender<News>,
 }
 
 /// What goes on beside the actor, because it has to wait for others.
@@ -100,7 +101,7 @@ impl Actor {
         ground: Ground,
         joining: Joining,
         inbox: mpsc::Receiver<Box<Command>>,
-        told: mpsc::UnboundedSender<News>,
+        told: queue::UnboundedSender<News>,
         resharding: Arc<AtomicBool>,
     ) -> Result<(Self, Vec<Difference>), JoinError> {
         let Ground { registry, clock, randomness, dealers, flaws } = ground;
@@ -279,7 +280,7 @@ impl Actor {
     }
 
     pub(super) fn tell(&self, news: News) {
-        let _ = self.told.send(news);
+        let _ = self.told.unbounded_send(news);
     }
 
     fn apply(&mut self, event: &Event) {

@@ -249,7 +249,8 @@ impl Actor {
                 versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
             let version = version.expect("a claim writes the page of every shard");
             let page = stake.seen.page.started(fire, &self.me);
-            self.pages.insert(shard, Seen { page: page.clone(), version: Some(version) });
+            let seen = Seen { page: page.clone(), version: Some(version) };
+            self.pages.insert(shard, Box::new(seen));
             self.memory.leftover_marks.remove(&shard);
             // What we created we need not read.
             for part in [Part::Running, Part::Failover, Part::Failovering] {
@@ -490,7 +491,7 @@ impl Actor {
             {
                 self.memory.ran.insert(shard, held.since..=self.clock.now());
             }
-            self.pages.insert(shard, Seen { page, version: Some(version) });
+            self.pages.insert(shard, Box::new(Seen { page, version: Some(version) }));
         }
         Ok(())
     }
@@ -630,7 +631,7 @@ impl Actor {
 
     pub(super) async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
         self.fetch_pages(&[shard]).await?;
-        Ok(self.pages.get(&shard).cloned().unwrap_or_default())
+        Ok(self.pages.get(&shard).map(|seen| Seen::clone(seen)).unwrap_or_default())
     }
 
     /// Reads the pages that are not known, all at once.
@@ -649,7 +650,7 @@ impl Actor {
                     Seen { page, version: Some(node.stat.version) }
                 }
             };
-            self.pages.insert(shard, seen);
+            self.pages.insert(shard, Box::new(seen));
         }
         Ok(())
     }

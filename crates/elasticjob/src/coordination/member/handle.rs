@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use futures_channel::mpsc as queue;
+use futures_util::StreamExt;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,7 +34,7 @@ pub enum News {
     Configured(Arc<Job>),
     /// The configuration was changed into something nobody can read; the last good one goes on.
     Unreadable(String),
-    /// Somebody wants it to run now. Boxed, because a channel keeps room for 32 of them, empty or not.
+    /// Somebody wants it to run now. Boxed, because it is large.
     Triggered(Box<Ask>),
     /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
     Ready,
@@ -173,7 +175,7 @@ pub struct Ground {
 /// One instance in one job.
 pub struct Member {
     claims: Claims,
-    news: mpsc::UnboundedReceiver<News>,
+    news: queue::UnboundedReceiver<News>,
     id: InstanceId,
     job: Arc<Job>,
     drift: Vec<Difference>,
@@ -193,7 +195,7 @@ impl Member {
     /// Enters the job. When this returns the instance is there; elections and the dealing of shards go on by themselves.
     pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
-        let (told, news) = mpsc::unbounded_channel();
+        let (told, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
         let (actor, drift) =
@@ -226,7 +228,7 @@ impl Member {
 
     /// What happens next; `None` when the member has ended.
     pub async fn news(&mut self) -> Option<News> {
-        self.news.recv().await
+        self.news.next().await
     }
 
     /// Leaves the job: leadership first, then the instance.
