@@ -217,7 +217,8 @@ pub(crate) async fn the_rust_console_manages_java_instances(ground: Ground) {
     let refused = admin.remove(&name, false).await.unwrap_err();
     assert_eq!(refused.exit_code(), 7, "{refused}");
     admin.remove(&name, true).await.unwrap();
-    assert!(!scene.is_there(scene.tree(&settle).root()).await);
+    // A Java instance that lives on may elect itself once more, in a job that is not there: nodes without a configuration.
+    assert!(!scene.is_there(&scene.tree(&settle).config()).await);
 }
 
 pub(crate) async fn a_dump_says_the_same_in_both_languages(ground: Ground) {
