@@ -18,6 +18,8 @@ pub(super) async fn expire(member: &Member, observer: &Member) {
     let session = member.registry.session().id();
     let created = member.registry.create(Create::ephemeral(&path, "", session)).await;
     assert!(created.is_ok() || matches!(created, Err(Error::Exists { .. })), "{created:?}");
+    // The observer's server must know of it before its absence means anything.
+    observer.registry.sync().await.unwrap();
     member.line.end_session().await;
     eventually("the registry ends the session", || async {
         Ok(observer.registry.exists(&path).await?.is_none())
@@ -38,6 +40,7 @@ pub async fn an_ephemeral_ends_with_its_session_and_only_then(ground: &dyn Groun
 
     member.line.cut().await;
     assert_eq!(soon("suspension", states.next()).await, Some(SessionState::Suspended(session)));
+    observer.registry.sync().await.unwrap();
     assert!(observer.registry.exists(&path).await.unwrap().is_some(), "a cut is no end");
     member.line.heal().await;
     assert_eq!(soon("reconnection", states.next()).await, Some(SessionState::Connected(session)));
@@ -106,6 +109,7 @@ pub async fn an_ephemeral_meant_for_an_old_session_is_not_created_in_a_new_one(
     .await;
 
     assert!(matches!(refused, Err(Error::SessionExpired)), "{refused:?}");
+    observer.registry.sync().await.unwrap();
     assert_eq!(observer.registry.exists(&path).await.unwrap(), None);
 }
 

@@ -8,7 +8,12 @@ use std::{
     },
 };
 
-use super::{ground::Ground, place, sessions::expire, soon};
+use super::{
+    ground::{Ground, Member},
+    place,
+    sessions::expire,
+    soon,
+};
 use crate::registry::{Create, Event, Expected, Op, Path, Watch, Zxid};
 
 /// A snapshot as a set of paths.
@@ -25,6 +30,20 @@ async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
             Event::Apply { .. } | Event::Delete { .. } => {}
         }
     }
+}
+
+/// What is there after a gap: the snapshot, and what the member's server had not heard yet when it was walked.
+async fn picture(member: &Member, watch: &mut Watch) -> BTreeSet<Path> {
+    let mut found = snapshot(watch).await;
+    member.registry.sync().await.unwrap();
+    while let Some(event) = watch.try_next() {
+        match event {
+            Event::Apply { path } => found.insert(path),
+            Event::Delete { path } => found.remove(&path),
+            other => panic!("a second snapshot: {other:?}"),
+        };
+    }
+    found
 }
 
 async fn next_changes(watch: &mut Watch, count: usize) -> Vec<Event> {
@@ -45,6 +64,8 @@ pub async fn a_watch_is_a_snapshot_and_then_every_change_in_order_exactly_once(
     for path in [&a, &b] {
         other.registry.create(Create::persistent(path, "")).await.unwrap();
     }
+    // A server that hears of them only after the watch is set tells them once more.
+    member.registry.sync().await.unwrap();
 
     let mut watch = member.registry.watch(&base).await.unwrap();
     assert!(!watch.is_current());
@@ -88,7 +109,7 @@ pub async fn a_watch_starts_over_after_a_cut(ground: &dyn Ground) {
     other.registry.delete(&before, Expected::Any).await.unwrap();
     member.line.heal().await;
 
-    let found = snapshot(&mut watch).await;
+    let found = picture(&member, &mut watch).await;
     assert_eq!(found, BTreeSet::from([base.clone(), during]));
     assert!(watch.is_current());
     other.registry.create(Create::persistent(&after, "")).await.unwrap();
@@ -107,7 +128,7 @@ pub async fn a_watch_starts_over_after_an_expiry(ground: &dyn Ground) {
 
     expire(&member, &other).await;
 
-    assert_eq!(snapshot(&mut watch).await, BTreeSet::from([base.clone()]));
+    assert_eq!(picture(&member, &mut watch).await, BTreeSet::from([base.clone()]));
     let after = base.join("after").unwrap();
     other.registry.create(Create::persistent(&after, "")).await.unwrap();
     assert_eq!(next_changes(&mut watch, 1).await, [Event::Apply { path: after }]);
