@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use crate::{
-    coordination::member::Buried,
+    coordination::member,
     execution::{Failure, Handler, Observer, Outcome, Output, Ran, Stream},
     history::{
         self, AttemptId, Ended, Ending, Event, Lost, Missed, Notebook, Notebooks, Recording,
@@ -134,9 +134,9 @@ impl Chronicle {
     }
 
     /// Whoever ran this is gone.
-    pub(super) fn buried(&self, buried: Buried) {
+    pub(super) fn lost(&self, lost: member::Lost) {
         if let Some(book) = &self.0 {
-            let Buried { run, item, instance, token } = buried;
+            let member::Lost { run, item, instance, token } = lost;
             let at = book.clock.now();
             book.recording.record(Event::Lost(Lost { run, item, instance, token, at }));
         }

@@ -283,7 +283,7 @@ impl Worker {
                     Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
                     Some(News::Missed) => todo.may_be_late = true,
                     Some(News::Orphaned) => todo.may_be_orphans = true,
-                    Some(News::Buried(buried)) => self.shared.chronicle.buried(*buried),
+                    Some(News::Lost(lost)) => self.shared.chronicle.lost(*lost),
                     Some(News::ShutDown) => {
                         self.drain(std::mem::take(&mut life.runs), &cancel).await;
                         member.leave().await;

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::handle::Buried;
+use super::handle::Lost;
 use crate::{
     coordination::{
         sharding::available,
@@ -65,7 +65,7 @@ pub(super) struct Memory {
     /// Somebody who held shards may be dead: who holds what has to be looked at.
     pub(super) is_suspicious: bool,
     /// Shards that somebody absent runs, by the ledger: if they are dead it has to be told.
-    pub(super) bereft: BTreeMap<u32, Buried>,
+    pub(super) bereft: BTreeMap<u32, Lost>,
     /// Ids that hold shards and are absent, and yet not dead: they may be leaving, or die while they do.
     pub(super) undecided: BTreeSet<String>,
     /// How often the view had changed at the last second look.

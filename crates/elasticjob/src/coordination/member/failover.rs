@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::{
     actor::{Actor, Beside},
     duties::is_enabled,
-    handle::{Buried, Claimed, News, Refused},
+    handle::{Claimed, Lost, News, Refused},
 };
 use crate::{
     coordination::{
@@ -95,18 +95,18 @@ impl Actor {
             return;
         }
         let token = FencingToken::new(written.0.saturating_add(1));
-        let buried = Buried { run: run.clone(), item: shard, instance: instance.clone(), token };
-        self.memory.bereft.insert(shard, buried);
+        let lost = Lost { run: run.clone(), item: shard, instance: instance.clone(), token };
+        self.memory.bereft.insert(shard, lost);
     }
 
     /// Tells of what ended with its instance.
     pub(super) async fn mourn(&mut self) -> Result<(), Error> {
-        while let Some((shard, buried)) = self.memory.bereft.pop_first() {
-            match self.lives(&buried.instance).await {
+        while let Some((shard, lost)) = self.memory.bereft.pop_first() {
+            match self.lives(&lost.instance).await {
                 Ok(true) => {}
-                Ok(false) => self.tell(News::Buried(Box::new(buried))),
+                Ok(false) => self.tell(News::Lost(Box::new(lost))),
                 Err(error) => {
-                    self.memory.bereft.insert(shard, buried);
+                    self.memory.bereft.insert(shard, lost);
                     return Err(error);
                 }
             }
@@ -203,19 +203,12 @@ impl Actor {
             (true, false) => Flag::Raise,
             (true, true) => Flag::RaiseAnew,
         };
-        let is_left = matches!(flag, Flag::Leave);
         let Some(claimant) = self.claimant() else { return Ok(()) };
         let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
         let steps = claimant.bury(dead, shard, &seen, &after, &view, flag);
         match self.registry.multi(steps.ops()).await {
-            Ok(committed) => {
+            Ok(_) => {
                 tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
-                // Whoever takes it over tells that, too.
-                if let (true, true, Some(run)) = (was_running, is_left, seen.page.run) {
-                    let token = FencingToken::new(committed.zxid.0);
-                    let buried = Buried { run, item: shard, instance: dead.clone(), token };
-                    self.tell(News::Buried(Box::new(buried)));
-                }
             }
             // Somebody else was faster, or it is not what it was: it is looked at again.
             Err(Error::Member { .. }) => self.memory.is_suspicious = true,

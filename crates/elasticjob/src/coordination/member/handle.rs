@@ -44,8 +44,8 @@ pub enum News {
     Missed,
     /// Shards of a dead instance wait to be taken over.
     Orphaned,
-    /// A shard was running on an instance that is gone, nobody is to take it over, and we wrote that into the ledger: nobody else will tell of it.
-    Buried(Box<Buried>),
+    /// A shard that is ours now was running, by the ledger, on an instance that is gone, and nobody is to take it over: its end will not be told.
+    Lost(Box<Lost>),
     /// Somebody took the instance out of the job: stop.
     ShutDown,
     /// The session is over: join again, as somebody new.
@@ -54,12 +54,12 @@ pub enum News {
 
 /// A shard that was running on an instance that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Buried {
+pub struct Lost {
     /// Of which run.
     pub run: RunId,
     /// Which one.
     pub item: u32,
-    /// Whoever was claiming it.
+    /// Who ran it.
     pub instance: InstanceId,
     /// Every claim of it until then has a smaller one.
     pub token: FencingToken,

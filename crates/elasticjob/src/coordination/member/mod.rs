@@ -31,7 +31,7 @@ mod presence;
 
 pub use self::{
     handle::{
-        Buried, Claimed, ClaimedShard, Claims, Ended, Ground, Member, News, Refused, Request, Why,
+        Claimed, ClaimedShard, Claims, Ended, Ground, Lost, Member, News, Refused, Request, Why,
     },
     hold::Hold,
     join::{Author, IfAbsent, JoinError, Joining, settle_configuration},
