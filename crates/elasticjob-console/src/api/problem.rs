@@ -243,7 +243,7 @@ mod tests {
         assert!(codes.len() >= 20, "{schema}");
 
         for language in ["en", "zh"] {
-            let file = format!("web/src/i18n/{language}.ts");
+            let file = format!("web/src/i18n/{language}/common.ts");
             let catalogue =
                 fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
             let words = catalogue.split_once("  problems: {").unwrap().1;

@@ -135,7 +135,7 @@ struct RunShown {
 #[serde(rename_all = "camelCase")]
 struct ShardShown {
     item: i64,
-    /// `running`, `done`, `failed`, `timed_out`, `cancelled` or `fenced`.
+    /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
     state: String,
     /// How many attempts there were.
     attempts: usize,

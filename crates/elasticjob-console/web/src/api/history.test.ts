@@ -1,18 +1,20 @@
 import { expect, test } from "vitest";
 
-import { withRuns, type HeardRun, type JobFigures } from "./history";
+import { withRuns, type Run, type JobFigures } from "./history";
 
-const run = (jobName: string, second: number, state: HeardRun["state"] = "done"): HeardRun => ({
-  runId: `${jobName}/${second}`,
-  jobName,
-  state,
-  dueAt: null,
-  startedAt: new Date(second * 1_000).toISOString(),
-  durationMs: 5,
-  latenessMs: 0,
-});
+/** As much of a run as the rows of a list show. */
+const run = (jobName: string, second: number, state: Run["state"] = "done") =>
+  ({
+    runId: `${jobName}/${second}`,
+    jobName,
+    state,
+    dueAt: null,
+    startedAt: new Date(second * 1_000).toISOString(),
+    durationMs: 5,
+    latenessMs: 0,
+  }) as Run;
 
-const of = (jobName: string, ...lastRuns: HeardRun[]): JobFigures => ({
+const of = (jobName: string, ...lastRuns: Run[]): JobFigures => ({
   jobName,
   figures: null,
   lastRuns,

@@ -7,18 +7,43 @@ import { atJob, atRegistry, keys } from "./queries";
 /** How a run stands. */
 export type Outcome = "running" | "done" | "failed" | "cancelled";
 
-/** What is told of a run when it is new, or changed. */
-export interface HeardRun {
+/** How a shard of it stands, or an attempt. */
+export type HistoryState = Outcome | "timed_out" | "fenced" | "lost";
+
+/** A run, as it is listed and as it is told of when it is new, or changed. */
+export interface Run {
   runId: string;
   jobName: string;
   state: Outcome;
+  source: "schedule" | "trigger";
+  triggeredBy: string | null;
   dueAt: string | null;
   startedAt: string | null;
+  endedAt: string | null;
   durationMs: number | null;
   latenessMs: number | null;
+  shardingTotalCount: number | null;
+  shards: number;
+  done: number;
+  failed: number;
+  attempts: number;
+  failure: string | null;
+  traceId: string | null;
 }
 
-export type LastRun = Pick<HeardRun, "runId" | "state" | "startedAt" | "durationMs" | "latenessMs">;
+/** A shard of a run. */
+export interface RunItem {
+  item: number;
+  state: HistoryState;
+  attempts: number;
+  reason: string | null;
+  instance: string | null;
+  startedAt: string | null;
+  endedAt: string | null;
+  durationMs: number | null;
+}
+
+export type LastRun = Pick<Run, "runId" | "state" | "startedAt" | "durationMs" | "latenessMs">;
 
 export interface Percentiles {
   p50: number;
@@ -58,17 +83,8 @@ export interface Buckets {
 }
 
 export interface PastRound {
-  run: HeardRun;
-  items: {
-    item: number;
-    state: Outcome | "timed_out" | "fenced";
-    attempts: number;
-    reason: string | null;
-    instance: string | null;
-    startedAt: string | null;
-    endedAt: string | null;
-    durationMs: number | null;
-  }[];
+  run: Run;
+  items: RunItem[];
 }
 
 /** Where what was is kept in the cache. */
@@ -139,8 +155,8 @@ export const useMatrix = (registry: string, job: string, limit: number) =>
   });
 
 /** Figures with the runs that were heard of put in; those of other jobs change nothing. */
-export function withRuns(figures: JobFigures[], runs: HeardRun[]): JobFigures[] {
-  const byJob = new Map<string, HeardRun[]>();
+export function withRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
+  const byJob = new Map<string, Run[]>();
   for (const run of runs) byJob.set(run.jobName, [...(byJob.get(run.jobName) ?? []), run]);
   if (!figures.some((each) => byJob.has(each.jobName))) return figures;
   return figures.map((each) => {

@@ -1,7 +1,7 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
-import { pastKeys, withRuns, type HeardRun, type JobFigures } from "./history";
+import { pastKeys, withRuns, type Run, type JobFigures } from "./history";
 import { paced } from "./paced";
 import { atRegistry, keys } from "./queries";
 import { listen } from "./stream";
@@ -34,7 +34,7 @@ export function useLive(registry: string): Line {
         },
         job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
         shards: (data) => heard.shards(data as { jobName: string }),
-        run: (data) => heard.run(data as HeardRun),
+        run: (data) => heard.run(data as Run),
         reload: () => heard.reload(),
       },
       lost: () => {
@@ -55,7 +55,7 @@ export function useLive(registry: string): Line {
 class Gathered {
   private rows = new Map<string, JobRow | null>();
   private jobs = new Set<string>();
-  private runs = new Map<string, HeardRun>();
+  private runs = new Map<string, Run>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private everything = false;
   private isStale = false;
@@ -84,7 +84,7 @@ class Gathered {
     this.later();
   }
 
-  run(run: HeardRun) {
+  run(run: Run) {
     this.runs.set(run.runId, run);
     this.later();
   }
@@ -139,7 +139,7 @@ class Gathered {
   }
 
   /** A run is put into the lists that show it; what is counted is asked for again. */
-  private flushRuns(runs: HeardRun[]) {
+  private flushRuns(runs: Run[]) {
     const { client, registry } = this;
     client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
       figures ? withRuns(figures, runs) : figures,

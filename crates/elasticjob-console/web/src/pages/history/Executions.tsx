@@ -1,21 +1,19 @@
 import { Box } from "@mantine/core";
-import { Link } from "react-router";
 
 import { ask, query } from "../../api/client";
 import { atRegistry } from "../../api/queries";
 import type { Page, ServerRow } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { ChoiceField } from "../../parts/ChoiceField";
 import { DataTable } from "../../parts/DataTable";
 import { FilterBar } from "../../parts/FilterBar";
 import { useFilters } from "../../parts/filters";
-import { Listed } from "../../parts/Listed";
-import { Older } from "../../parts/Older";
-import { Empty } from "../../parts/states";
+import { JobLink } from "../../parts/JobLink";
+import { ListedBack } from "../../parts/ListedBack";
+import { RunTime } from "../../parts/RunTime";
 import { SuggestField } from "../../parts/SuggestField";
 import { duration } from "../../parts/time";
-import { When } from "../../parts/When";
 import { stateOf, type Execution } from "../runs/api";
 import { AttemptCause, AttemptDetail, AttemptReason } from "../runs/Attempt";
 import { RunBadge } from "../runs/RunBadge";
@@ -48,29 +46,15 @@ export function Executions() {
           words={t.history.successes}
         />
       </FilterBar>
-      <Listed
-        asked={executions}
-        isEmpty={({ items }) => items.length === 0}
-        empty={
-          <Empty icon="history" title={filters.isNarrowed ? t.nothingFound : t.runs.none}>
-            {filters.isNarrowed && t.history.wholeNames}
-          </Empty>
-        }
-      >
-        {({ items, next }) => (
-          <>
-            <Rows rows={items} />
-            <Older after={filters.after} next={next} onAfter={filters.turn} />
-          </>
-        )}
-      </Listed>
+      <ListedBack asked={executions} filters={filters} none={t.runs.none}>
+        {(items) => <Rows rows={items} />}
+      </ListedBack>
     </Box>
   );
 }
 
 function Rows({ rows }: { rows: Execution[] }) {
   const t = useText();
-  const to = useTo();
   return (
     <DataTable
       label={t.history.tabs.executions ?? ""}
@@ -82,23 +66,14 @@ function Rows({ rows }: { rows: Execution[] }) {
       columns={[
         {
           head: t.runs.started,
-          cell: (row) =>
-            row.runId ? (
-              <Link className="name" to={to("runs", row.runId)}>
-                <When at={row.startTime} />
-              </Link>
-            ) : (
-              <When at={row.startTime} />
-            ),
+          cell: (row) => <RunTime runId={row.runId} at={row.startTime} />,
         },
         {
           head: t.runs.job,
           isTitle: true,
           cell: (row) => (
             <>
-              <Link className="name wrap" to={to("jobs", row.jobName)}>
-                {row.jobName}
-              </Link>
+              <JobLink name={row.jobName} />
               <AttemptCause attempt={row} />
             </>
           ),

@@ -7,6 +7,7 @@ import { useText } from "../../i18n";
 import { DataTable } from "../../parts/DataTable";
 import { FilterBar } from "../../parts/FilterBar";
 import { useFilters } from "../../parts/filters";
+import { JobLink } from "../../parts/JobLink";
 import { Listed } from "../../parts/Listed";
 import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
@@ -58,11 +59,7 @@ function Rows({ rows }: { rows: FailureGroup[] }) {
         },
         {
           head: t.runs.job,
-          cell: (row) => (
-            <Link className="name wrap" to={to("jobs", row.jobName)}>
-              {row.jobName}
-            </Link>
-          ),
+          cell: (row) => <JobLink name={row.jobName} />,
         },
         {
           head: t.history.count,

@@ -1,12 +1,12 @@
 import { Box, Text } from "@mantine/core";
-import { Link } from "react-router";
 
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { DataTable } from "../../parts/DataTable";
 import { FilterBar } from "../../parts/FilterBar";
 import { useFilters } from "../../parts/filters";
+import { JobLink } from "../../parts/JobLink";
 import { Listed } from "../../parts/Listed";
 import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
@@ -37,7 +37,6 @@ export function Missed() {
 
 function Rows({ rows }: { rows: MissedFires[] }) {
   const t = useText();
-  const to = useTo();
   return (
     <DataTable
       label={t.history.tabs.missed ?? ""}
@@ -48,11 +47,7 @@ function Rows({ rows }: { rows: MissedFires[] }) {
       columns={[
         {
           head: t.runs.job,
-          cell: (row) => (
-            <Link className="name wrap" to={to("jobs", row.jobName)}>
-              {row.jobName}
-            </Link>
-          ),
+          cell: (row) => <JobLink name={row.jobName} />,
         },
         {
           head: t.history.why,

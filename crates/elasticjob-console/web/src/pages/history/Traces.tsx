@@ -1,17 +1,15 @@
 import { Box, Text } from "@mantine/core";
-import { Link } from "react-router";
 
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge, type Tone } from "../../parts/Badge";
 import { ChoiceField } from "../../parts/ChoiceField";
 import { DataTable } from "../../parts/DataTable";
 import { FilterBar } from "../../parts/FilterBar";
 import { useFilters } from "../../parts/filters";
-import { Listed } from "../../parts/Listed";
-import { Older } from "../../parts/Older";
-import { Empty } from "../../parts/states";
-import { When } from "../../parts/When";
+import { JobLink } from "../../parts/JobLink";
+import { ListedBack } from "../../parts/ListedBack";
+import { RunTime } from "../../parts/RunTime";
 import type { Trace } from "../runs/api";
 import { filesOf, useTraces } from "./api";
 
@@ -42,29 +40,15 @@ export function Traces() {
           words={t.history.traceStates}
         />
       </FilterBar>
-      <Listed
-        asked={traces}
-        isEmpty={({ items }) => items.length === 0}
-        empty={
-          <Empty icon="history" title={filters.isNarrowed ? t.nothingFound : t.history.noTraces}>
-            {filters.isNarrowed && t.history.wholeNames}
-          </Empty>
-        }
-      >
-        {({ items, next }) => (
-          <>
-            <Rows rows={items} />
-            <Older after={filters.after} next={next} onAfter={filters.turn} />
-          </>
-        )}
-      </Listed>
+      <ListedBack asked={traces} filters={filters} none={t.history.noTraces}>
+        {(items) => <Rows rows={items} />}
+      </ListedBack>
     </Box>
   );
 }
 
 function Rows({ rows }: { rows: Trace[] }) {
   const t = useText();
-  const to = useTo();
   return (
     <DataTable
       label={t.history.tabs.traces ?? ""}
@@ -75,23 +59,12 @@ function Rows({ rows }: { rows: Trace[] }) {
       columns={[
         {
           head: t.audit.at,
-          cell: (row) =>
-            row.runId ? (
-              <Link className="name" to={to("runs", row.runId)}>
-                <When at={row.creationTime} />
-              </Link>
-            ) : (
-              <When at={row.creationTime} />
-            ),
+          cell: (row) => <RunTime runId={row.runId} at={row.creationTime} />,
         },
         {
           head: t.runs.job,
           isTitle: true,
-          cell: (row) => (
-            <Link className="name wrap" to={to("jobs", row.jobName)}>
-              {row.jobName}
-            </Link>
-          ),
+          cell: (row) => <JobLink name={row.jobName} />,
         },
         {
           head: t.runs.state,

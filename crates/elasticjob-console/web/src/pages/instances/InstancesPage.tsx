@@ -1,4 +1,4 @@
-import { Box, Group, Text } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { Link } from "react-router";
 
 import { query } from "../../api/client";
@@ -7,84 +7,62 @@ import type { InstanceRow } from "../../api/types";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { DataTable } from "../../parts/DataTable";
-import { Listed } from "../../parts/Listed";
+import { ListedPages } from "../../parts/ListedPages";
 import { useListParams } from "../../parts/listParams";
 import { PageHead } from "../../parts/PageHead";
-import { Pager } from "../../parts/Pager";
-import { SearchField } from "../../parts/SearchField";
-import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
 
 export function InstancesPage() {
   const t = useText();
   const to = useTo();
   const registry = useRegistry();
-  const { search, page, setSearch, setPage } = useListParams();
-  const instances = useInstances(registry, search, page);
+  const params = useListParams();
+  const instances = useInstances(registry, params.search, params.page);
   return (
     <>
       <PageHead title={t.nav.instances} about={t.instances.about} />
-      <Box className="card">
-        <SearchField label={t.instances.search} value={search} onChange={setSearch} />
-        <Listed
-          asked={instances}
-          isEmpty={({ items }) => items.length === 0}
-          empty={
-            <Empty icon="instance" title={search ? t.nothingFound : t.instances.none}>
-              {!search && t.instances.noneAbout}
-            </Empty>
-          }
-        >
-          {(found) => (
-            <>
-              <DataTable
-                label={t.nav.instances}
-                width={720}
-                rows={found.items}
-                keyOf={(row) => row.instanceId}
-                marks={(row) => ({ "data-instance": row.instanceId })}
-                columns={[
-                  { head: t.instances.name, cell: (row) => <Name row={row} /> },
-                  {
-                    head: t.instances.server,
-                    cell: (row) => (
-                      <Link to={to("servers", row.serverIp)} className="name">
-                        {row.serverIp}
-                      </Link>
-                    ),
-                  },
-                  {
-                    head: t.instances.language,
-                    cell: (row) => (row.language ? t.languages[row.language] : "–"),
-                  },
-                  {
-                    head: t.instances.since,
-                    cell: (row) => <When at={row.detail?.since} isRelative />,
-                  },
-                  {
-                    head: t.instances.jobs,
-                    className: "numeric",
-                    cell: (row) => (
-                      <Link
-                        className="name"
-                        to={`${to("jobs")}${query({ q: `instance:${row.instanceId}` })}`}
-                      >
-                        {t.instances.jobCount(row.jobNames.length)}
-                      </Link>
-                    ),
-                  },
-                ]}
-              />
-              <Pager
-                page={found.page}
-                pageSize={found.pageSize}
-                total={found.total}
-                onPage={setPage}
-              />
-            </>
-          )}
-        </Listed>
-      </Box>
+      <ListedPages asked={instances} params={params} icon="instance" words={t.instances}>
+        {(items) => (
+          <DataTable
+            label={t.nav.instances}
+            width={720}
+            rows={items}
+            keyOf={(row) => row.instanceId}
+            marks={(row) => ({ "data-instance": row.instanceId })}
+            columns={[
+              { head: t.instances.name, cell: (row) => <Name row={row} /> },
+              {
+                head: t.instances.server,
+                cell: (row) => (
+                  <Link to={to("servers", row.serverIp)} className="name">
+                    {row.serverIp}
+                  </Link>
+                ),
+              },
+              {
+                head: t.instances.language,
+                cell: (row) => (row.language ? t.languages[row.language] : "–"),
+              },
+              {
+                head: t.instances.since,
+                cell: (row) => <When at={row.detail?.since} isRelative />,
+              },
+              {
+                head: t.instances.jobs,
+                className: "numeric",
+                cell: (row) => (
+                  <Link
+                    className="name"
+                    to={`${to("jobs")}${query({ q: `instance:${row.instanceId}` })}`}
+                  >
+                    {t.instances.jobCount(row.jobNames.length)}
+                  </Link>
+                ),
+              },
+            ]}
+          />
+        )}
+      </ListedPages>
     </>
   );
 }

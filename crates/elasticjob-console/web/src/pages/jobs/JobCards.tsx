@@ -1,8 +1,7 @@
 import { Box, Checkbox, Group, Text } from "@mantine/core";
-import { Link } from "react-router";
 
-import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { JobStatusBadge } from "../../parts/statuses";
 import { JobMenu } from "./JobMenu";
 import { toggled, type ListProps } from "./list";
@@ -13,7 +12,6 @@ import { Sparkline } from "./Sparkline";
 /** The list where there is no room for a table. */
 export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
   const t = useText();
-  const to = useTo();
   return (
     <Box component="ul" m={0} p={0} style={{ listStyle: "none" }} aria-label={t.nav.jobs}>
       {rows.map((row) => (
@@ -34,9 +32,7 @@ export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
               onChange={() => onSelect(toggled(selected, row.jobName))}
             />
             <Box flex={1} miw={0}>
-              <Link className="name wrap" to={to("jobs", row.jobName)}>
-                {row.jobName}
-              </Link>
+              <JobLink name={row.jobName} />
               <Text size="xs" c={row.problem ? "var(--bad)" : "dimmed"} lineClamp={1}>
                 {row.problem ?? row.description}
               </Text>

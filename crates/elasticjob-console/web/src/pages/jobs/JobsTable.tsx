@@ -1,11 +1,10 @@
 import { Checkbox, Group, Table, Text, UnstyledButton } from "@mantine/core";
 import { memo, useCallback, useRef } from "react";
-import { Link } from "react-router";
 
 import type { JobFigures } from "../../api/history";
 import type { JobRow } from "../../api/types";
-import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { HiddenHead } from "../../parts/HiddenHead";
 import { Icon } from "../../parts/Icon";
 import { Scroll } from "../../parts/Scroll";
@@ -100,7 +99,6 @@ const Row = memo(function Row({
   onToggle: (name: string) => void;
 }) {
   const t = useText();
-  const to = useTo();
   return (
     <Table.Tr bg={isSelected ? "var(--busy-soft)" : undefined} data-job={row.jobName}>
       <Table.Td>
@@ -113,9 +111,7 @@ const Row = memo(function Row({
       </Table.Td>
       <Table.Td maw={340}>
         <Group gap={8} wrap="nowrap">
-          <Link className="name wrap" to={to("jobs", row.jobName)}>
-            {row.jobName}
-          </Link>
+          <JobLink name={row.jobName} />
           {row.label && (
             <Text span size="xs" c="dimmed" className="mono">
               {row.label}

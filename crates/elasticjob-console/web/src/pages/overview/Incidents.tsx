@@ -1,10 +1,11 @@
 import { Anchor, Box, Button, Group, Text } from "@mantine/core";
-import { useState } from "react";
 import { Link } from "react-router";
+import { useState } from "react";
 
 import type { Incident } from "../../api/types";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { Badge, type Tone } from "../../parts/Badge";
 import { Prose } from "../../parts/Prose";
 import { Empty } from "../../parts/states";
@@ -48,9 +49,7 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
         >
           <Group gap="sm">
             <Badge tone={TONES[incident.kind]}>{t.overview.kinds[incident.kind]}</Badge>
-            <Link className="name" to={to("jobs", incident.jobName)}>
-              {incident.jobName}
-            </Link>
+            <JobLink name={incident.jobName} />
             <Anchor
               component={Link}
               size="sm"

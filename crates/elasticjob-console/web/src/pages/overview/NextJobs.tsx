@@ -1,15 +1,13 @@
 import { Box, Group, Text } from "@mantine/core";
-import { Link } from "react-router";
 
 import type { Overview } from "../../api/types";
-import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
 
 export function NextJobs({ next }: { next: Overview["next"] }) {
   const t = useText();
-  const to = useTo();
   if (next.length === 0) return <Empty icon="clock" title={t.overview.nothingDue} />;
   return (
     <Box component="ol" m={0} p={0} style={{ listStyle: "none" }}>
@@ -22,9 +20,7 @@ export function NextJobs({ next }: { next: Overview["next"] }) {
           style={{ borderTop: "1px solid var(--line)" }}
         >
           <Group justify="space-between" wrap="nowrap">
-            <Link className="name wrap" to={to("jobs", due.jobName)}>
-              {due.jobName}
-            </Link>
+            <JobLink name={due.jobName} />
             <Text size="sm" component="div" style={{ whiteSpace: "nowrap" }}>
               <When at={due.at} />{" "}
               <Text span size="xs" c="dimmed">

@@ -1,6 +1,6 @@
+import type { HistoryState } from "../../api/history";
 import { useText } from "../../i18n";
 import { Badge, type Tone } from "../../parts/Badge";
-import type { HistoryState } from "./api";
 
 export const STATE_TONES: Record<HistoryState, Tone> = {
   running: "busy",

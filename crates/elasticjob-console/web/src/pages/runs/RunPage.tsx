@@ -5,6 +5,7 @@ import { asProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { Allowed } from "../../parts/Allowed";
 import { Card } from "../../parts/Card";
 import { Facts } from "../../parts/Facts";
@@ -53,7 +54,6 @@ export function RunPage() {
 
 function Found({ run }: { run: RunDetails }) {
   const t = useText();
-  const to = useTo();
   const job = useJob(useRegistry(), run.jobName);
   return (
     <>
@@ -62,10 +62,7 @@ function Found({ run }: { run: RunDetails }) {
         badge={<RunBadge state={run.state} />}
         about={
           <>
-            <Link className="name" to={to("jobs", run.jobName)}>
-              {run.jobName}
-            </Link>{" "}
-            · {t.runs.sources[run.source] ?? run.source}
+            <JobLink name={run.jobName} /> · {t.runs.sources[run.source] ?? run.source}
             {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
             <When at={run.startedAt ?? run.dueAt} />
           </>

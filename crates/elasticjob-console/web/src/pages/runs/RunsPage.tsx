@@ -1,19 +1,18 @@
 import { Box, Text } from "@mantine/core";
-import { Link } from "react-router";
 
-import { useRegistry, useTo } from "../../app/registry";
+import type { Run } from "../../api/history";
+import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { ChoiceField } from "../../parts/ChoiceField";
 import { DataTable } from "../../parts/DataTable";
 import { FilterBar } from "../../parts/FilterBar";
 import { useFilters } from "../../parts/filters";
-import { Listed } from "../../parts/Listed";
-import { Older } from "../../parts/Older";
+import { JobLink } from "../../parts/JobLink";
+import { ListedBack } from "../../parts/ListedBack";
 import { PageHead } from "../../parts/PageHead";
-import { Empty } from "../../parts/states";
+import { RunTime } from "../../parts/RunTime";
 import { duration } from "../../parts/time";
-import { When } from "../../parts/When";
-import { useRuns, type Run } from "./api";
+import { useRuns } from "./api";
 import { RunBadge } from "./RunBadge";
 
 /** What ran, the newest first. */
@@ -42,22 +41,9 @@ export function RunsPage() {
             words={t.runs.sources}
           />
         </FilterBar>
-        <Listed
-          asked={runs}
-          isEmpty={({ items }) => items.length === 0}
-          empty={
-            <Empty icon="history" title={filters.isNarrowed ? t.nothingFound : t.runs.none}>
-              {filters.isNarrowed && t.history.wholeNames}
-            </Empty>
-          }
-        >
-          {({ items, next }) => (
-            <>
-              <Rows runs={items} />
-              <Older after={filters.after} next={next} onAfter={filters.turn} />
-            </>
-          )}
-        </Listed>
+        <ListedBack asked={runs} filters={filters} none={t.runs.none}>
+          {(items) => <Rows runs={items} />}
+        </ListedBack>
       </Box>
     </>
   );
@@ -65,7 +51,6 @@ export function RunsPage() {
 
 function Rows({ runs }: { runs: Run[] }) {
   const t = useText();
-  const to = useTo();
   return (
     <DataTable
       label={t.nav.runs}
@@ -76,20 +61,14 @@ function Rows({ runs }: { runs: Run[] }) {
       columns={[
         {
           head: t.runs.started,
-          cell: (run) => (
-            <Link className="name" to={to("runs", run.runId)}>
-              <When at={run.startedAt ?? run.dueAt} />
-            </Link>
-          ),
+          cell: (run) => <RunTime runId={run.runId} at={run.startedAt ?? run.dueAt} />,
         },
         {
           head: t.runs.job,
           isTitle: true,
           cell: (run) => (
             <>
-              <Link className="name" to={to("jobs", run.jobName)}>
-                {run.jobName}
-              </Link>
+              <JobLink name={run.jobName} />
               {run.failure && (
                 <Text size="xs" c="var(--bad)" lineClamp={1}>
                   {run.failure}

@@ -1,43 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
 import { ask, query } from "../../api/client";
+import type { HistoryState, Run, RunItem } from "../../api/history";
 import { asProblem } from "../../api/problem";
 import { atRegistry, keys } from "../../api/queries";
 import type { Narrowing } from "../../parts/filters";
-
-export type HistoryState =
-  "running" | "done" | "failed" | "cancelled" | "timed_out" | "fenced" | "lost";
-
-export interface Run {
-  runId: string;
-  jobName: string;
-  state: HistoryState;
-  source: "schedule" | "trigger";
-  triggeredBy: string | null;
-  dueAt: string | null;
-  startedAt: string | null;
-  endedAt: string | null;
-  durationMs: number | null;
-  latenessMs: number | null;
-  shardingTotalCount: number | null;
-  shards: number;
-  done: number;
-  failed: number;
-  attempts: number;
-  failure: string | null;
-  traceId: string | null;
-}
-
-export interface RunItem {
-  item: number;
-  state: HistoryState;
-  attempts: number;
-  reason: string | null;
-  instance: string | null;
-  startedAt: string | null;
-  endedAt: string | null;
-  durationMs: number | null;
-}
 
 /** An attempt of a shard. */
 export interface Execution {

@@ -4,6 +4,7 @@ import { Link, useNavigate, useParams } from "react-router";
 import { useInstances, useServer } from "../../api/queries";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
+import { JobLink } from "../../parts/JobLink";
 import { Badge } from "../../parts/Badge";
 import { Card } from "../../parts/Card";
 import { DataTable } from "../../parts/DataTable";
@@ -66,11 +67,7 @@ export function ServerPage() {
             columns={[
               {
                 head: t.jobs.name,
-                cell: (job) => (
-                  <Link className="name" to={to("jobs", job.jobName)}>
-                    {job.jobName}
-                  </Link>
-                ),
+                cell: (job) => <JobLink name={job.jobName} />,
               },
               {
                 head: t.servers.status,

@@ -1,4 +1,4 @@
-import { Box, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { Link } from "react-router";
 
 import { useServers } from "../../api/queries";
@@ -6,102 +6,80 @@ import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { DataTable } from "../../parts/DataTable";
-import { Listed } from "../../parts/Listed";
+import { ListedPages } from "../../parts/ListedPages";
 import { useListParams } from "../../parts/listParams";
 import { PageHead } from "../../parts/PageHead";
-import { Pager } from "../../parts/Pager";
-import { SearchField } from "../../parts/SearchField";
-import { Empty } from "../../parts/states";
 import { ServerMenu } from "./ServerMenu";
 
 export function ServersPage() {
   const t = useText();
   const to = useTo();
   const registry = useRegistry();
-  const { search, page, setSearch, setPage } = useListParams();
-  const servers = useServers(registry, search, page);
+  const params = useListParams();
+  const servers = useServers(registry, params.search, params.page);
   return (
     <>
       <PageHead title={t.nav.servers} about={t.servers.about} />
-      <Box className="card">
-        <SearchField label={t.servers.search} value={search} onChange={setSearch} />
-        <Listed
-          asked={servers}
-          isEmpty={({ items }) => items.length === 0}
-          empty={
-            <Empty icon="server" title={search ? t.nothingFound : t.servers.none}>
-              {!search && t.servers.noneAbout}
-            </Empty>
-          }
-        >
-          {(found) => (
-            <>
-              <DataTable
-                label={t.nav.servers}
-                rows={found.items}
-                keyOf={(server) => server.serverIp}
-                columns={[
-                  {
-                    head: t.servers.address,
-                    cell: (server) => (
-                      <Link className="name" to={to("servers", server.serverIp)}>
-                        {server.serverIp}
-                      </Link>
-                    ),
-                  },
-                  {
-                    head: t.servers.status,
-                    cell: (server) => (
-                      <ServerBadge
-                        jobs={server.jobNames.length}
-                        disabled={server.disabledJobsNum}
-                        instances={server.instances.length}
-                      />
-                    ),
-                  },
-                  {
-                    head: t.servers.instances,
-                    className: "numeric",
-                    cell: (server) => server.instances.length,
-                  },
-                  {
-                    head: t.servers.jobs,
-                    className: "numeric",
-                    cell: (server) => (
-                      <>
-                        {server.jobNames.length}
-                        {server.disabledJobsNum > 0 && (
-                          <Text span size="xs" c="dimmed" ml={6}>
-                            {t.servers.disabledJobs(server.disabledJobsNum)}
-                          </Text>
-                        )}
-                      </>
-                    ),
-                  },
-                  {
-                    head: t.jobs.actions,
-                    isActions: true,
-                    width: 44,
-                    cell: (server) => (
-                      <ServerMenu
-                        server={server.serverIp}
-                        jobs={server.jobNames.length}
-                        instances={server.instances.length}
-                      />
-                    ),
-                  },
-                ]}
-              />
-              <Pager
-                page={found.page}
-                pageSize={found.pageSize}
-                total={found.total}
-                onPage={setPage}
-              />
-            </>
-          )}
-        </Listed>
-      </Box>
+      <ListedPages asked={servers} params={params} icon="server" words={t.servers}>
+        {(items) => (
+          <DataTable
+            label={t.nav.servers}
+            rows={items}
+            keyOf={(server) => server.serverIp}
+            columns={[
+              {
+                head: t.servers.address,
+                cell: (server) => (
+                  <Link className="name" to={to("servers", server.serverIp)}>
+                    {server.serverIp}
+                  </Link>
+                ),
+              },
+              {
+                head: t.servers.status,
+                cell: (server) => (
+                  <ServerBadge
+                    jobs={server.jobNames.length}
+                    disabled={server.disabledJobsNum}
+                    instances={server.instances.length}
+                  />
+                ),
+              },
+              {
+                head: t.servers.instances,
+                className: "numeric",
+                cell: (server) => server.instances.length,
+              },
+              {
+                head: t.servers.jobs,
+                className: "numeric",
+                cell: (server) => (
+                  <>
+                    {server.jobNames.length}
+                    {server.disabledJobsNum > 0 && (
+                      <Text span size="xs" c="dimmed" ml={6}>
+                        {t.servers.disabledJobs(server.disabledJobsNum)}
+                      </Text>
+                    )}
+                  </>
+                ),
+              },
+              {
+                head: t.jobs.actions,
+                isActions: true,
+                width: 44,
+                cell: (server) => (
+                  <ServerMenu
+                    server={server.serverIp}
+                    jobs={server.jobNames.length}
+                    instances={server.instances.length}
+                  />
+                ),
+              },
+            ]}
+          />
+        )}
+      </ListedPages>
     </>
   );
 }

@@ -62,12 +62,13 @@ const past = (second: number, state: PastRound["items"][number]["state"]): PastR
 
 test("a page that is opened shows what was before, and goes on from there", () => {
   const rounds = merged(
-    recorded([past(20, "running"), past(10, "timed_out")]),
+    recorded([past(20, "running"), past(15, "lost"), past(10, "timed_out")]),
     noted([], [shard(0, 30, "RUNNING", "30.1")]),
   );
 
   expect(rounds.map((round) => [round.runId, round.cells[0]?.state])).toEqual([
     ["settle/10", "TIMED_OUT"],
+    ["settle/15", "LOST"],
     ["settle/20", "RUNNING"],
     ["settle/30", "RUNNING"],
   ]);

@@ -72,6 +72,7 @@ const STATES: Record<PastRound["items"][number]["state"], Cell["state"]> = {
   cancelled: "CANCELLED",
   timed_out: "TIMED_OUT",
   fenced: "FENCED",
+  lost: "LOST",
 };
 
 /** Rounds that history knows, the oldest first. */

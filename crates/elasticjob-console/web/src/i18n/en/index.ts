@@ -1,0 +1,28 @@
+import { common } from "./common";
+import { config } from "./config";
+import { help } from "./help";
+import { job } from "./job";
+import { jobs } from "./jobs";
+import { overview } from "./overview";
+import { people } from "./people";
+import { places } from "./places";
+import { runs } from "./runs";
+import { servers } from "./servers";
+import { shell } from "./shell";
+
+/** Everything the pages say, in English; the other catalogues have the same shape. */
+export const en = {
+  ...common,
+  ...shell,
+  ...overview,
+  ...jobs,
+  ...job,
+  ...config,
+  ...runs,
+  ...servers,
+  ...places,
+  ...people,
+  ...help,
+};
+
+export type Messages = typeof en;

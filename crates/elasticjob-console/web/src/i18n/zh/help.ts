@@ -1,0 +1,66 @@
+import type { help as English } from "../en/help";
+
+/** 中文：与 en/help.ts 相同的形状。 */
+export const help: typeof English = {
+  doctor: {
+    about: "检查注册中心及其内容中常见的问题。",
+    healthy: "没有问题",
+    problems: (count) => `${count} 个问题`,
+    again: "重新检查",
+    checks: { server: "服务器", access: "访问权限", clock: "时钟", stale: "遗留数据", job: "作业" },
+  },
+  help: {
+    about: "Cron、术语和快捷键。",
+    cron: "Cron 表达式",
+    presets: {
+      everyMinute: "每分钟",
+      everyFive: "每 5 分钟",
+      hourly: "每小时",
+      nightly: "每天 3 点",
+      workdays: "工作日 8:30",
+      monthEnd: "每月最后一天",
+    },
+    expression: "表达式",
+    zone: "时区",
+    fields: {
+      second: "秒",
+      minute: "分",
+      hour: "时",
+      day: "日",
+      month: "月",
+      weekday: "周",
+      year: "年",
+    },
+    ranges: {
+      second: "0–59",
+      minute: "0–59",
+      hour: "0–23",
+      day: "1–31 L W ?",
+      month: "1–12 JAN",
+      weekday: "1–7 SUN ?",
+      year: "可省略",
+    },
+    signs:
+      "* 每个 · a,b 多个 · a-b 范围 · a/n 从 a 起每 n · L 最后 · W 最近的工作日 · MON#2 第二个周一 · ? 不指定",
+    wrong: "还不是有效的 cron",
+    nextTen: "接下来的十次",
+    statuses: "状态的含义",
+    statusAbout: {
+      OK: "有实例在线，分片已分配；到期即运行。",
+      DISABLED: "已被关闭：在每台服务器上，或在其配置中。",
+      SHARDING_FLAG: "下次触发时将重新分片。",
+      CRASHED: "没有实例在线：没有人运行它。",
+    },
+    words: "术语",
+    glossary: [
+      ["分片", "：作业的一部分，同一时刻只由一个实例运行。"],
+      ["实例", "：加入注册中心的程序；一台服务器可以有多个。"],
+      ["失效转移", "：宕机实例的分片立即由其他实例运行。"],
+      ["错过触发", "：分片到期时仍在运行；结束后立即补跑一次。"],
+      ["触发", "：立即运行一次，不影响调度。"],
+    ],
+    more: "更多",
+    keys: "快捷键：按",
+    api: "这些页面背后的 API",
+  },
+};
