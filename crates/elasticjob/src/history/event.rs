@@ -28,6 +28,21 @@ pub enum Event {
     Cut(Cut),
 }
 
+impl Event {
+    /// What it tells of, for somebody who reads a log: the run, or the job where there was none.
+    pub(super) fn about(&self) -> String {
+        match self {
+            Self::Started(started) => started.run.to_string(),
+            Self::Ended(ended) => ended.started.run.to_string(),
+            Self::Lost(lost) => lost.run.to_string(),
+            Self::Status(status) => status.run.to_string(),
+            Self::Missed(missed) => missed.job.to_string(),
+            Self::Printed(printed) => printed.run.to_string(),
+            Self::Cut(cut) => cut.run.to_string(),
+        }
+    }
+}
+
 /// One attempt of one shard, by a name that everybody who knows the attempt can tell: it is made of the run, the shard, the number of the attempt and
 /// the fencing token. Told twice, an attempt is still one.
 ///

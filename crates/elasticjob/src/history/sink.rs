@@ -44,4 +44,8 @@ pub enum SinkError {
     /// It will not work until somebody does something: rights are missing, a table has other columns, the disk is full.
     #[error("{0}")]
     Refused(String),
+    /// Something in this batch cannot be kept, now or ever: it is too large, or there is a character that there is no room for. Others are given in
+    /// smaller batches then, and an event that comes alone and is unfit is dropped.
+    #[error("{0}")]
+    Unfit(String),
 }

@@ -6,6 +6,7 @@ mod forgetting;
 mod ground;
 mod keeping;
 mod opening;
+mod recorded;
 mod story;
 
 /// Makes the promises tests on every database.
@@ -61,6 +62,9 @@ on_every_database! {
     keeping::what_has_no_room_is_cut_and_nothing_stops_a_batch,
     keeping::what_is_printed_can_be_read_while_it_is_printed,
     keeping::what_was_cut_from_the_output_is_noted_once_and_stays_away,
+    recorded::what_is_too_large_for_the_database_is_dropped_and_nothing_else,
+    recorded::much_output_at_once_is_kept,
+    recorded::a_character_without_room_costs_its_own_message_and_no_name,
     ancestor::what_it_wrote_is_listed,
     ancestor::what_we_write_answers_its_questions,
     ancestor::it_goes_on_writing_into_our_tables,

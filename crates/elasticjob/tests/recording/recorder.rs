@@ -255,6 +255,35 @@ async fn a_sink_that_refuses_is_asked_rarely_and_has_everything_when_that_is_men
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_kept_is_dropped_alone_and_holds_nothing_up() {
+    fn is_bad(event: &Event) -> bool {
+        matches!(event, Event::Printed(printed) if [shard(17).run, shard(40).run].contains(&printed.run))
+    }
+    for with_file in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(if with_file { Mood::Down } else { Mood::Chokes(is_bad) });
+        let mut settings = recorder(&shelf).batch(100, SECOND);
+        if with_file {
+            settings = settings.spill(folder.path());
+        }
+        let bench = Bench::of(settings);
+
+        let mut all = bench.attempts(0..50);
+        bench.pass(2 * SECOND).await;
+        shelf.set(Mood::Chokes(is_bad));
+        bench.pass(15 * SECOND).await;
+        all.extend(bench.attempts(50..60));
+        bench.pass(2 * SECOND).await;
+
+        all.retain(|event| !is_bad(event));
+        assert_eq!(shelf.events(), all, "in order; with file: {with_file}");
+        let counts = bench.recording.counts()[0].1;
+        assert_eq!((counts.recorded, counts.dropped(Worth::Output)), (178, 2));
+        assert_eq!((counts.queued, counts.spill_bytes), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_a_silent_and_a_mad_sink_hold_up_no_other() {
     let (good, mad) = (Shelf::new(Mood::Good), Shelf::new(Mood::Mad));
     let (silent, slow) = (Shelf::new(Mood::Silent), Shelf::new(Mood::Slow(SECOND)));

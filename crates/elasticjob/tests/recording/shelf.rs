@@ -19,6 +19,8 @@ pub(crate) enum Mood {
     Good,
     Down,
     Refuses(&'static str),
+    /// It keeps no batch with such an event in it.
+    Chokes(fn(&Event) -> bool),
     /// It panics.
     Mad,
     /// It never answers.
@@ -98,6 +100,10 @@ impl Sink for Shelf {
             Mood::Good => {}
             Mood::Down => return Err(SinkError::Later("the database is down".into())),
             Mood::Refuses(why) => return Err(SinkError::Refused(why.into())),
+            Mood::Chokes(on) if batch.iter().any(on) => {
+                return Err(SinkError::Unfit("there is no room for this".into()));
+            }
+            Mood::Chokes(_) => {}
             Mood::Mad => panic!("what is this"),
             Mood::Silent => std::future::pending().await,
             Mood::Slow(span) => tokio::time::sleep(span).await,

@@ -13,10 +13,13 @@
 //! * **A sink that cannot keep a batch now** ([`SinkError::Later`]) is asked again, less and less often. Meanwhile everything goes to the
 //!   [file](spill), and is there for the next process if this one dies.
 //! * **A sink that refuses** ([`SinkError::Refused`]) is the same, asked rarely, and said once.
+//! * **A batch with something in it that cannot be kept** ([`SinkError::Unfit`]) is halved until that one event is found. It is told and counted as
+//!   dropped, and everything else is kept.
 //! * **The end**: the writers have until a deadline to empty their queues; what is left goes to the file, or is counted as lost.
 //!
 //! [`SinkError::Later`]: super::SinkError::Later
 //! [`SinkError::Refused`]: super::SinkError::Refused
+//! [`SinkError::Unfit`]: super::SinkError::Unfit
 
 mod counts;
 #[cfg(test)]
@@ -26,6 +29,7 @@ mod queue;
 mod recording;
 mod settings;
 mod spill;
+mod weight;
 mod writer;
 
 pub use self::{counts::Counts, queue::Worth, recording::Recording, settings::Recorder};

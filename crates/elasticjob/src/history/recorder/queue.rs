@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::counts::Counters;
+use super::{
+    counts::Counters,
+    weight::{Room, weight},
+};
 use crate::history::{Event, StatusState};
 
 /// What an event is worth when there is no room for all. In this order: the first goes first.
@@ -49,19 +52,12 @@ impl Worth {
     }
 }
 
-/// How much may wait.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    pub(super) events: usize,
-    pub(super) bytes: usize,
-}
-
 /// What waits for one sink. Putting something in never waits.
 #[derive(Debug)]
 pub(super) struct Queue {
     room: Room,
-    /// A batch is worth taking as soon as there are this many.
-    batch: usize,
+    /// What is taken at once. As soon as there is as much it is worth taking.
+    batch: Room,
     lanes: Mutex<Lanes>,
     /// Something waits, or a batch does.
     pub(super) changed: Notify,
@@ -77,7 +73,7 @@ struct Lanes {
 }
 
 impl Queue {
-    pub(super) fn new(room: Room, batch: usize) -> Self {
+    pub(super) fn new(room: Room, batch: Room) -> Self {
         Self { room, batch, lanes: Mutex::default(), changed: Notify::new() }
     }
 
@@ -97,23 +93,35 @@ impl Queue {
         lanes.length += 1;
         lanes.bytes += weight;
         lanes.of[worth as usize].push_back((number, event));
-        let length = lanes.length;
+        let is_first = lanes.length == 1;
+        let is_batch = lanes.length == self.batch.events
+            || (lanes.bytes >= self.batch.bytes && lanes.bytes - weight < self.batch.bytes);
         drop(lanes);
-        if length == 1 || length == self.batch {
+        if is_first || is_batch {
             self.changed.notify_one();
         }
     }
 
-    /// Takes up to `most` events, oldest first.
-    pub(super) fn take(&self, most: usize) -> Vec<Event> {
+    /// Takes a batch, oldest first: at least one if there is one, however large it is.
+    pub(super) fn take(&self) -> Vec<Event> {
         let mut lanes = self.lock();
-        let mut batch = Vec::with_capacity(most.min(lanes.length));
-        while batch.len() < most
+        let mut batch = Vec::with_capacity(self.batch.events.min(lanes.length));
+        let mut bytes = 0;
+        while batch.len() < self.batch.events
+            && let Some(next) = lanes.next_weight()
+            && (batch.is_empty() || bytes + next <= self.batch.bytes)
             && let Some(event) = lanes.pop()
         {
+            bytes += next;
             batch.push(event);
         }
         batch
+    }
+
+    /// Whether there is a whole batch.
+    pub(super) fn has_batch(&self) -> bool {
+        let lanes = self.lock();
+        lanes.length >= self.batch.events || lanes.bytes >= self.batch.bytes
     }
 
     pub(super) fn len(&self) -> usize {
@@ -127,10 +135,18 @@ impl Queue {
 }
 
 impl Lanes {
+    /// The lane that the oldest is in.
+    fn oldest(&self) -> Option<usize> {
+        let fronts = (0..self.of.len()).filter_map(|lane| Some((self.of[lane].front()?.0, lane)));
+        fronts.min().map(|(_, lane)| lane)
+    }
+
+    fn next_weight(&self) -> Option<usize> {
+        self.of[self.oldest()?].front().map(|(_, event)| weight(event))
+    }
+
     fn pop(&mut self) -> Option<Event> {
-        let oldest =
-            (0..self.of.len()).filter_map(|lane| Some((self.of[lane].front()?.0, lane))).min()?.1;
-        self.pop_from(oldest)
+        self.pop_from(self.oldest()?)
     }
 
     fn pop_from(&mut self, lane: usize) -> Option<Event> {
@@ -152,28 +168,15 @@ impl Lanes {
     }
 }
 
-/// About how much memory it takes.
-fn weight(event: &Event) -> usize {
-    const PLAIN: usize = 512;
-    const LINE: usize = 48;
-    PLAIN
-        + match event {
-            Event::Printed(printed) => {
-                printed.lines.iter().map(|line| LINE + line.text.len()).sum()
-            }
-            Event::Ended(ended) => ended.ending.message().map_or(0, str::len),
-            Event::Status(status) => status.message.len(),
-            _ => 0,
-        }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::history::recorder::fixture::{done, failed, printed, started};
 
+    const BATCH: Room = Room { events: 10, bytes: 20_000 };
+
     fn queue(events: usize) -> (Queue, Counters) {
-        (Queue::new(Room { events, bytes: 1 << 20 }, 10), Counters::default())
+        (Queue::new(Room { events, bytes: 1 << 20 }, BATCH), Counters::default())
     }
 
     #[test]
@@ -190,34 +193,56 @@ mod tests {
         }
         queue.push(started(9), &counters);
 
-        assert_eq!(queue.take(10), [2, 4, 5, 6].map(failed));
+        assert_eq!(queue.take(), [2, 4, 5, 6].map(failed));
         let dropped = Worth::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
         assert_eq!(dropped, [2, 4, 1], "the last failure found nothing that is worth less");
     }
 
     #[test]
     fn what_is_taken_is_in_the_order_it_came() {
-        let (queue, counters) = queue(10);
-        let events = vec![started(1), printed(1, 0, "a"), failed(1), started(2), done(2)];
+        let (queue, counters) = queue(20);
+        let mut events = vec![started(1), printed(1, 0, "a"), failed(1), started(2), done(2)];
+        events.extend((3..12).map(done));
         for event in events.clone() {
             queue.push(event, &counters);
         }
 
-        let mut taken = queue.take(2);
-        taken.extend(queue.take(100));
+        let mut taken = queue.take();
+        taken.extend(queue.take());
 
         assert_eq!((taken, queue.len()), (events, 0));
     }
 
     #[test]
     fn a_long_text_takes_the_room_of_many_events() {
-        let queue = Queue::new(Room { events: 1000, bytes: 10_000 }, 10);
+        let queue = Queue::new(Room { events: 1000, bytes: 10_000 }, BATCH);
         let counters = Counters::default();
 
         queue.push(printed(1, 0, &"x".repeat(9_000)), &counters);
         queue.push(started(1), &counters);
         queue.push(started(2), &counters);
 
-        assert_eq!(queue.take(10), [started(1), started(2)]);
+        assert_eq!(queue.take(), [started(1), started(2)]);
+    }
+
+    #[test]
+    fn a_batch_ends_before_it_is_too_large_and_has_one_event_however_large_that_is() {
+        let (queue, counters) = queue(20);
+        let (large, huge) =
+            (printed(1, 0, &"x".repeat(12_000)), printed(1, 1, &"x".repeat(90_000)));
+
+        queue.push(started(1), &counters);
+        queue.push(large.clone(), &counters);
+        let before = queue.has_batch();
+        queue.push(large.clone(), &counters);
+        queue.push(huge.clone(), &counters);
+        queue.push(done(1), &counters);
+
+        assert_eq!((before, queue.has_batch()), (false, true));
+        let batches: Vec<Vec<Event>> = (0..4).map(|_| queue.take()).collect();
+        assert_eq!(
+            batches,
+            [vec![started(1), large.clone()], vec![large], vec![huge], vec![done(1)]]
+        );
     }
 }

@@ -2,13 +2,16 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use super::{queue::Room, recording::Recording, writer::Pace};
+use super::{recording::Recording, weight::Room, writer::Pace};
 #[cfg(feature = "history")]
 use crate::history::{HistoryUrl, Retention, archive::Archive};
 use crate::{
     history::Sink,
     runtime::{Clock, Randomness, Tasks},
 };
+
+/// How many bytes are kept at once. Databases take no statement that is much larger: 16 MiB are usual with MariaDB, 4 MiB not rare.
+const BATCH: usize = 2 * 1024 * 1024;
 
 /// Carries events to sinks. What may be left as it is has a default.
 ///
@@ -52,7 +55,7 @@ impl Recorder {
             spill_limit: 256 * 1024 * 1024,
             room: Room { events: 20_000, bytes: 32 * 1024 * 1024 },
             pace: Pace {
-                batch: 500,
+                batch: Room { events: 500, bytes: BATCH },
                 linger: Duration::from_millis(500),
                 answer: Duration::from_secs(30),
             },
@@ -114,9 +117,10 @@ impl Recorder {
         self
     }
 
-    /// How many events are kept at once, and how long one waits for others to be kept with; 500 and half a second unless told otherwise.
+    /// How many events are kept at once, and how long one waits for others to be kept with; 500 and half a second unless told otherwise. It is fewer
+    /// where they are large: about 2 MiB are kept at once.
     pub fn batch(mut self, events: usize, linger: Duration) -> Self {
-        self.pace.batch = events.max(1);
+        self.pace.batch.events = events.max(1);
         self.pace.linger = linger;
         self
     }

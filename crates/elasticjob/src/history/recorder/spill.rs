@@ -19,7 +19,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::line;
+use super::{
+    line,
+    weight::{Room, weight},
+};
 use crate::history::Event;
 
 /// A file is closed when it is this long.
@@ -147,9 +150,10 @@ impl Spill {
         Ok(())
     }
 
-    /// Up to `most` of the oldest events. They stay until they are [forgotten](Self::forget).
-    pub(super) fn oldest(&self, most: usize) -> io::Result<Oldest> {
+    /// The oldest events, as many as there is room for, and at least one. They stay until they are [forgotten](Self::forget).
+    pub(super) fn oldest(&self, room: Room) -> io::Result<Oldest> {
         let mut oldest = Oldest { offset: self.offset, ..Oldest::default() };
+        let mut bytes = 0;
         for waiting in &self.files {
             let file = match File::open(&waiting.path) {
                 Ok(file) => file,
@@ -164,17 +168,23 @@ impl Spill {
             let mut file = BufReader::new(file);
             file.seek(SeekFrom::Start(oldest.offset))?;
             let mut line = Vec::new();
-            while oldest.events.len() < most {
+            while oldest.events.len() < room.events {
                 line.clear();
                 let length = file.read_until(b'\n', &mut line)?;
                 if length == 0 {
                     break;
                 }
-                oldest.offset += length as u64;
                 match line::read(line.strip_suffix(b"\n").unwrap_or(&line)) {
-                    Some(event) => oldest.events.push(event),
+                    Some(event) => {
+                        bytes += weight(&event);
+                        if bytes > room.bytes && !oldest.events.is_empty() {
+                            return Ok(oldest);
+                        }
+                        oldest.events.push(event);
+                    }
                     None => oldest.unreadable += 1,
                 }
+                oldest.offset += length as u64;
             }
             if oldest.offset < waiting.length {
                 break;
@@ -229,11 +239,12 @@ mod tests {
     use crate::history::recorder::fixture::{printed, started};
 
     const LIMIT: u64 = 64 * 1024 * 1024;
+    const MANY: Room = Room { events: 9, bytes: 64 * 1024 * 1024 };
 
     fn all(spill: &mut Spill) -> (Vec<Event>, u64) {
         let (mut events, mut unreadable) = (Vec::new(), 0);
         while !spill.is_empty() {
-            let oldest = spill.oldest(3).unwrap();
+            let oldest = spill.oldest(Room { events: 3, ..MANY }).unwrap();
             spill.forget(&oldest).unwrap();
             events.extend(oldest.events);
             unreadable += oldest.unreadable;
@@ -270,7 +281,7 @@ mod tests {
         }
         let files = spill.files.len();
         let full = spill.append(&events);
-        let first = spill.oldest(6).unwrap();
+        let first = spill.oldest(Room { events: 6, ..MANY }).unwrap();
         spill.forget(&first).unwrap();
 
         assert_eq!(files, 3);
@@ -302,13 +313,34 @@ mod tests {
     }
 
     #[test]
+    fn large_events_come_out_in_small_batches_and_none_is_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let events: Vec<Event> = (0..7)
+            .map(|part| printed(1, part, &"x".repeat(if part == 3 { 90_000 } else { 9_000 })))
+            .collect();
+        let mut spill = Spill::open(folder.path(), LIMIT).unwrap();
+        spill.append(&events).unwrap();
+
+        let mut batches = Vec::new();
+        while !spill.is_empty() {
+            let oldest = spill.oldest(Room { events: 9, bytes: 25_000 }).unwrap();
+            spill.forget(&oldest).unwrap();
+            batches.push(oldest.events);
+        }
+
+        let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1, 2, 1]);
+        assert_eq!(batches.concat(), events);
+    }
+
+    #[test]
     fn two_processes_have_a_slot_each_and_what_one_leaves_the_next_takes() {
         let folder = tempfile::tempdir().unwrap();
         let mut one = Spill::open(folder.path(), LIMIT).unwrap();
         let mut other = Spill::open(folder.path(), LIMIT).unwrap();
         one.append(&[started(1)]).unwrap();
         other.append(&[started(2)]).unwrap();
-        assert_eq!(other.oldest(9).unwrap().events, [started(2)]);
+        assert_eq!(other.oldest(MANY).unwrap().events, [started(2)]);
 
         drop((one, other));
         let mut both = Spill::open(folder.path(), LIMIT).unwrap();

@@ -9,6 +9,7 @@ use super::{
     counts::Counters,
     queue::{Queue, Worth},
     spill::{Oldest, Spill, SpillError},
+    weight::Room,
 };
 use crate::{
     history::{Event, Sink, SinkError},
@@ -23,7 +24,7 @@ const REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mi
 /// How events are put together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    pub(super) batch: usize,
+    pub(super) batch: Room,
     /// How long an event waits for others.
     pub(super) linger: Duration,
     /// How long a sink may take for a batch.
@@ -111,9 +112,14 @@ impl Writer {
                 Batch::FromFile(oldest) => &oldest.events,
                 Batch::InHand => &self.hand,
             };
-            let (kept, count) = (self.keep(events).await, events.len());
-            match kept {
-                Ok(()) => self.kept(batch, count).await,
+            match self.keep_what_can_be(events).await {
+                Ok(unfit) => {
+                    self.counters.recorded(events.len() - unfit.len());
+                    for (place, why) in unfit {
+                        self.set_aside(&events[place], &why);
+                    }
+                    self.kept(batch).await;
+                }
                 Err(error) => self.failed(error).await,
             }
             if self.gives_up() {
@@ -154,7 +160,7 @@ impl Writer {
                     return true;
                 }
                 self.put_away().await;
-            } else if self.has_backlog() || self.queue.len() >= self.pace.batch {
+            } else if self.has_backlog() || self.queue.has_batch() {
                 return true;
             } else if self.is_closing() {
                 return self.queue.len() > 0;
@@ -198,7 +204,7 @@ impl Writer {
             }
             let linger = self.clock.sleep_until(self.clock.monotonic() + self.pace.linger);
             let full = async {
-                while queue.len() < self.pace.batch {
+                while !queue.has_batch() {
                     queue.changed.notified().await;
                 }
             };
@@ -217,14 +223,41 @@ impl Writer {
     /// The oldest there is.
     async fn next(&mut self) -> io::Result<Option<Batch>> {
         if self.spill.as_ref().is_some_and(|spill| !spill.is_empty()) {
-            let most = self.pace.batch;
-            let oldest = self.on_file(move |spill| spill.oldest(most)).await?;
+            let room = self.pace.batch;
+            let oldest = self.on_file(move |spill| spill.oldest(room)).await?;
             return Ok(Some(Batch::FromFile(oldest)));
         }
         if self.hand.is_empty() {
-            self.hand = self.queue.take(self.pace.batch);
+            self.hand = self.queue.take();
         }
         Ok((!self.hand.is_empty()).then_some(Batch::InHand))
+    }
+
+    /// Gives these to the sink. What is unfit, whatever it comes with, is found by halving; where that is among them, and why, is the answer.
+    ///
+    /// Whatever goes wrong otherwise goes wrong with all of them: some are given twice then, which a sink can take.
+    async fn keep_what_can_be(&self, events: &[Event]) -> Result<Vec<(usize, String)>, SinkError> {
+        let mut unfit = Vec::new();
+        let mut left = vec![0..events.len()];
+        while let Some(range) = left.pop() {
+            match self.keep(&events[range.clone()]).await {
+                Ok(()) => {}
+                Err(SinkError::Unfit(why)) if range.len() == 1 => unfit.push((range.start, why)),
+                Err(SinkError::Unfit(_)) => {
+                    let middle = range.start + range.len() / 2;
+                    left.extend([middle..range.end, range.start..middle]);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(unfit)
+    }
+
+    /// This one will never be kept, and nobody is to wait for it.
+    fn set_aside(&self, event: &Event, why: &str) {
+        let worth = Worth::of(event);
+        self.counters.dropped(worth);
+        tracing::error!(sink = self.site.name, about = event.about(), worth = worth.as_str(), %why, "one event of history cannot be kept, and is dropped; all others are kept");
     }
 
     async fn keep(&self, events: &[Event]) -> Result<(), SinkError> {
@@ -257,8 +290,7 @@ impl Writer {
         }
     }
 
-    async fn kept(&mut self, batch: Batch, count: usize) {
-        self.counters.recorded(count);
+    async fn kept(&mut self, batch: Batch) {
         if let Batch::FromFile(oldest) = batch {
             if oldest.unreadable > 0 {
                 self.counters.unreadable(oldest.unreadable);
@@ -309,7 +341,7 @@ impl Writer {
             SinkError::Refused(_) => {
                 tracing::error!(sink = self.site.name, %error, waits, "history is refused; jobs go on, and it waits until that is mended");
             }
-            SinkError::Later(_) => {
+            SinkError::Later(_) | SinkError::Unfit(_) => {
                 tracing::warn!(sink = self.site.name, %error, waits, "history cannot be kept now; jobs go on, and it waits");
             }
         }
@@ -319,7 +351,7 @@ impl Writer {
     async fn put_away(&mut self) {
         while self.spill.is_some() {
             if self.hand.is_empty() {
-                self.hand = self.queue.take(self.pace.batch);
+                self.hand = self.queue.take();
             }
             if self.hand.is_empty() {
                 return;
@@ -384,7 +416,13 @@ impl Writer {
     async fn end(mut self) {
         self.put_away().await;
         let mut lost = std::mem::take(&mut self.hand);
-        lost.extend(self.queue.take(usize::MAX));
+        loop {
+            let more = self.queue.take();
+            if more.is_empty() {
+                break;
+            }
+            lost.extend(more);
+        }
         for event in &lost {
             self.counters.dropped(Worth::of(event));
         }

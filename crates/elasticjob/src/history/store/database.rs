@@ -31,6 +31,7 @@ const WORK: Duration = Duration::from_mins(1);
 pub(super) struct Database {
     pool: Pool,
     shown: String,
+    most_at_once: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -150,7 +151,19 @@ impl Database {
                 Pool::Mysql(pool.connect_lazy_with((**options).clone()))
             }
         };
-        Ok(Self { pool, shown })
+        let mut database = Self { pool, shown, most_at_once: None };
+        if database.dialect() == Dialect::Mysql {
+            let asked = Select::new(Dialect::Mysql, "SELECT @@max_allowed_packet");
+            let most = database.fetch(&asked, |row| row.number(0)).await;
+            let most = most.map_err(|error| database.told(&error))?.pop();
+            database.most_at_once = most.and_then(|most| usize::try_from(most).ok());
+        }
+        Ok(database)
+    }
+
+    /// How many bytes a statement may have, where there is a limit that one comes near.
+    pub(super) fn most_at_once(&self) -> Option<usize> {
+        self.most_at_once
     }
 
     pub(super) async fn close(&self) {

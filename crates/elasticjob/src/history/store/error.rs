@@ -65,6 +65,8 @@ enum Class {
     Later(&'static str),
     Rights(&'static str),
     Refused(&'static str),
+    /// What was to be written cannot be: it is too large, or not what the column is for.
+    Unfit(&'static str),
     /// A character that the database has no room for.
     Character,
 }
@@ -82,6 +84,8 @@ const TABLES: &str =
 const READ_ONLY: &str = "may the process write there? a standby cannot be written to";
 const FILE: &str = "is it a file of SQLite's, and may the process write to it and its folder?";
 const DISK: &str = "is there room on its disk, and is the disk in order?";
+const LARGE: &str = "let the database take more at once: max_allowed_packet (MySQL)";
+const VALUE: &str = "it does not fit its column; were columns changed by hand? ElasticJob makes them as wide as it needs";
 const CHARACTERS: &str = "let the database use utf8mb4 (MySQL) or UTF8 (PostgreSQL)";
 
 /// What the database said, as something to do about it.
@@ -93,7 +97,9 @@ pub(super) fn told(database: &str, error: &sqlx::Error) -> StoreError {
         Class::Rights(hint) => {
             StoreError::NotAuthorised { database, problem, hint: hint.to_owned() }
         }
-        Class::Refused(hint) => StoreError::Refused { database, problem, hint: hint.to_owned() },
+        Class::Refused(hint) | Class::Unfit(hint) => {
+            StoreError::Refused { database, problem, hint: hint.to_owned() }
+        }
         Class::Character => StoreError::Refused { database, problem, hint: CHARACTERS.to_owned() },
     }
 }
@@ -101,6 +107,20 @@ pub(super) fn told(database: &str, error: &sqlx::Error) -> StoreError {
 /// Whether it is worth doing the same again at once.
 pub(super) fn is_collision(error: &sqlx::Error) -> bool {
     class(error) == Class::Again
+}
+
+/// Whether it is what was to be written that cannot be written, and all else could.
+pub(super) fn is_unfit(error: &sqlx::Error) -> bool {
+    matches!(class(error), Class::Unfit(_) | Class::Character)
+}
+
+/// That a statement is larger than the database takes, said before it is sent: a server that is sent too much may just hang up.
+pub(super) fn too_large(database: &str, bytes: usize, most: usize) -> StoreError {
+    StoreError::Refused {
+        database: database.to_owned(),
+        problem: format!("it takes {most} bytes at once, and this is {bytes}"),
+        hint: LARGE.to_owned(),
+    }
 }
 
 /// Whether there was a character that the database has no room for.
@@ -153,6 +173,8 @@ fn postgres(state: &str) -> Class {
         "25006" => Class::Later(READ_ONLY),
         _ => match &state[..2.min(state.len())] {
             "08" | "57" | "58" => Class::Later(DOWN),
+            "22" => Class::Unfit(VALUE),
+            "54" => Class::Unfit(LARGE),
             "53" | "55" => Class::Later(BUSY),
             "28" => Class::Rights(CREDENTIALS),
             _ => Class::Refused(TABLES),
@@ -164,6 +186,8 @@ fn mysql(number: u16) -> Class {
     match number {
         1213 | 1020 | 1467 => Class::Again,
         1205 | 1040 | 1203 | 1226 => Class::Later(BUSY),
+        1153 | 1162 | 1301 => Class::Unfit(LARGE),
+        1264 | 1292 | 1406 => Class::Unfit(VALUE),
         1053 | 1077..=1080 | 1152..=1161 | 1927 | 2002..=2013 => Class::Later(DOWN),
         1290 | 1792 | 1836 => Class::Later(READ_ONLY),
         1044 | 1045 | 1698 => Class::Rights(CREDENTIALS),
@@ -182,6 +206,7 @@ fn sqlite(code: u32) -> Class {
         3 | 23 => Class::Rights(FILE),
         8 => Class::Rights(READ_ONLY),
         13 => Class::Refused(FULL),
+        18 => Class::Unfit(LARGE),
         10 => Class::Refused(DISK),
         11 | 14 | 26 => Class::Refused(FILE),
         _ => Class::Refused(TABLES),

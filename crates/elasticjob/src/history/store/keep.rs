@@ -1,16 +1,16 @@
 //! A batch becomes rows.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 
 use super::{
     super::{
-        event::Event,
+        event::{Ended, Ending, Event, Line, Printed, Source, Started, Status},
         sink::{Sink, SinkError},
     },
     Store,
-    error::{is_character, is_collision},
+    error::{is_character, is_collision, is_unfit, too_large},
     lost::LostRow,
     rows::Rows,
     write::Write,
@@ -25,20 +25,20 @@ impl Sink for Store {
         if batch.is_empty() {
             return Ok(());
         }
-        let writes = self.writes(&Rows::of(batch));
-        let mut writes = writes.map_err(|error| {
-            SinkError::Refused(format!("history cannot be written as JSON: {error}"))
-        })?;
+        let mut writes = self.fitting(batch)?;
         let mut tries = 1;
-        let mut readable = false;
+        let mut is_plain = false;
         loop {
             match self.database.transaction(&writes).await {
                 Ok(_) => return Ok(()),
                 Err(error) if is_collision(&error) && tries < TRIES => tries += 1,
-                // Better a message with holes than none, and than all that would wait behind it.
-                Err(error) if is_character(&error) && !readable => {
-                    readable = true;
-                    writes.iter_mut().for_each(Write::only_ascii);
+                // Better a message with holes than none. Only of an event that comes alone, so that no other is touched.
+                Err(error) if is_character(&error) && batch.len() == 1 && !is_plain => {
+                    is_plain = true;
+                    writes = self.fitting(&[plain(&batch[0])])?;
+                }
+                Err(error) if is_unfit(&error) => {
+                    return Err(SinkError::Unfit(self.database.told(&error).to_string()));
                 }
                 Err(error) => return Err(self.database.told(&error).into()),
             }
@@ -47,6 +47,21 @@ impl Sink for Store {
 }
 
 impl Store {
+    /// What these are written with, if the database takes as much at once.
+    fn fitting(&self, batch: &[Event]) -> Result<Vec<Write>, SinkError> {
+        let writes = self.writes(&Rows::of(batch)).map_err(|error| {
+            SinkError::Refused(format!("history cannot be written as JSON: {error}"))
+        })?;
+        let largest = writes.iter().map(Write::bytes).max().unwrap_or_default();
+        match self.database.most_at_once() {
+            Some(most) if largest > most => {
+                let error = too_large(self.database.shown(), largest, most);
+                Err(SinkError::Unfit(error.to_string()))
+            }
+            _ => Ok(writes),
+        }
+    }
+
     fn writes(&self, rows: &Rows) -> Result<Vec<Write>, serde_json::Error> {
         let dialect = self.dialect();
         let mut touched: Vec<&String> = rows.output.keys().map(|(attempt, _)| attempt).collect();
@@ -71,4 +86,42 @@ impl Store {
         ];
         Ok(writes.into_iter().flatten().collect())
     }
+}
+
+/// The same event with a question mark for every character of its free text that is not ASCII. What it is found by stays as it is.
+fn plain(event: &Event) -> Event {
+    match event {
+        Event::Started(started) => Event::Started(Arc::new(plainly_started(started))),
+        Event::Ended(Ended { started, at, ending }) => Event::Ended(Ended {
+            started: Arc::new(plainly_started(started)),
+            at: *at,
+            ending: match ending {
+                Ending::Failed(message) => Ending::Failed(only_ascii(message)),
+                Ending::TimedOut(message) => Ending::TimedOut(only_ascii(message)),
+                Ending::Cancelled(message) => Ending::Cancelled(only_ascii(message)),
+                ending => ending.clone(),
+            },
+        }),
+        Event::Status(status) => {
+            Event::Status(Status { message: only_ascii(&status.message), ..status.clone() })
+        }
+        Event::Printed(printed) => {
+            let line = |line: &Line| Line { text: only_ascii(&line.text), ..line.clone() };
+            let lines = printed.lines.iter().map(line).collect();
+            Event::Printed(Printed { lines, ..printed.clone() })
+        }
+        event => event.clone(),
+    }
+}
+
+fn plainly_started(started: &Started) -> Started {
+    let source = match &started.source {
+        Source::Trigger { by: Some(by) } => Source::Trigger { by: Some(only_ascii(by)) },
+        source => source.clone(),
+    };
+    Started { source, host: only_ascii(&started.host).into(), ..started.clone() }
+}
+
+fn only_ascii(text: &str) -> String {
+    text.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }

@@ -54,19 +54,22 @@ impl Write {
         (!sql.is_empty()).then_some(Self { sql, rows: Rows::None })
     }
 
-    /// The same with a question mark for every character that is not ASCII.
-    pub(super) fn only_ascii(&mut self) {
-        match &mut self.rows {
-            Rows::None => {}
-            Rows::Json(rows) => *rows = only_ascii(rows),
+    /// About how many bytes the largest of its statements is.
+    pub(super) fn bytes(&self) -> usize {
+        /// What a parameter takes beside its text: its type, its length, its place in the statement.
+        const PARAMETER: usize = 16;
+        let of_row = |row: &Map<String, Json>| -> usize {
+            row.values().map(|value| PARAMETER + value.as_str().map_or(0, str::len)).sum()
+        };
+        let rows = match &self.rows {
+            Rows::None => 0,
+            Rows::Json(rows) => rows.len(),
             Rows::Named(rows) => {
-                for value in rows.iter_mut().flat_map(Map::values_mut) {
-                    if let Json::String(text) = value {
-                        *text = only_ascii(text);
-                    }
-                }
+                let chunks = rows.chunks(ROWS).map(|rows| rows.iter().map(of_row).sum());
+                chunks.max().unwrap_or_default()
             }
-        }
+        };
+        self.sql.len() + rows
     }
 
     /// What is sent: statements with their parameters.
@@ -101,10 +104,6 @@ impl Write {
         let tuples = vec![format!("({text})"); rows.len()].join(",\n");
         (Cow::Owned(format!("{head}VALUES {tuples}{tail}")), values)
     }
-}
-
-fn only_ascii(text: &str) -> String {
-    text.chars().map(|character| if character.is_ascii() { character } else { '?' }).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,104 @@
+//! From a recorder into the database: what is in a batch stops no other.
+
+use std::{sync::Arc, time::Duration};
+
+use elasticjob::{
+    history::{
+        Counts, Ending, Event, HistoryUrl, OutputPosition, Recorder, Retention, RunFilter, Store,
+        Worth,
+    },
+    runtime::{SystemClock, SystemRandomness, Tasks},
+};
+
+use crate::{
+    ground::{Ground, Kind},
+    story::{Told, done},
+};
+
+/// Records all of these, as a node does, and ends.
+async fn record(url: &HistoryUrl, events: Vec<Event>) -> Counts {
+    let mut tasks = Tasks::new();
+    let recorder = Recorder::new().database(url.clone(), Retention::default());
+    let recording = recorder.start(
+        &(Arc::new(SystemClock) as _),
+        &(Arc::new(SystemRandomness) as _),
+        &mut tasks,
+    );
+    for event in events {
+        recording.record(event);
+    }
+    recording.close(Duration::from_mins(1));
+    assert!(tasks.finish(Duration::from_mins(2)).await, "it ends by itself");
+    recording.counts()[0].1
+}
+
+pub(crate) async fn what_is_too_large_for_the_database_is_dropped_and_nothing_else(
+    ground: &Ground,
+) {
+    let huge = Told::of("huge", 0);
+    let mut events = done("before", 0, 5);
+    events.extend([huge.started(), huge.printed(0, &["x".repeat(17 << 20).as_str()])]);
+    events.extend(done("after", 0, 5));
+
+    let counts = record(&ground.url(), events).await;
+
+    let has_limit = ground.kind == Kind::MariaDb;
+    assert_eq!(counts.dropped(Worth::Output), u64::from(has_limit), "{counts:?}");
+    assert_eq!(counts.recorded, if has_limit { 9 } else { 10 });
+    let store = ground.open().await;
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
+    let output = store.output(&huge.run().to_string(), None, &OutputPosition::default()).await;
+    assert_eq!(output.unwrap().lines.len(), usize::from(!has_limit));
+}
+
+pub(crate) async fn much_output_at_once_is_kept(ground: &Ground) {
+    let told = Told::of("loud", 0);
+    let text = "\u{1b}[31m\"red\"\u{1b}[0m ".repeat(1500);
+    let mut events: Vec<Event> =
+        (0..400).map(|part| told.printed(part, &[text.as_str()])).collect();
+    events.push(told.started());
+
+    let counts = record(&ground.url(), events).await;
+
+    assert_eq!((counts.recorded, counts.failures), (401, 0), "{counts:?}");
+}
+
+pub(crate) async fn a_character_without_room_costs_its_own_message_and_no_name(ground: &Ground) {
+    let url = match ground.kind {
+        // It has room for all.
+        Kind::Sqlite => ground.url.clone(),
+        Kind::Postgres => {
+            let name = format!("{}_latin", ground.url.rsplit_once('/').unwrap().1);
+            let how = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
+            ground.say(&format!("CREATE DATABASE {name} {how}")).await;
+            format!("{}_latin", ground.url)
+        }
+        Kind::MariaDb => {
+            ground.open().await;
+            let column = "failure_cause VARCHAR(4000) CHARACTER SET latin1 NULL";
+            ground.say(&format!("ALTER TABLE JOB_EXECUTION_LOG MODIFY {column}")).await;
+            ground.url.clone()
+        }
+    };
+    let url: HistoryUrl = url.parse().unwrap();
+    let (one, other) = (Told::of("müll", 0), Told::of("größe", 0));
+
+    let counts = record(
+        &url,
+        vec![
+            one.ended(5, Ending::Failed("🔥 is hot".to_owned())),
+            other.ended(5, Ending::Failed("schön".to_owned())),
+        ],
+    )
+    .await;
+
+    assert_eq!(counts.recorded, 2, "{counts:?}");
+    let store = Store::open(&url).await.unwrap();
+    let cause = async |told: &Told| {
+        let run = store.run(&told.run().to_string()).await.unwrap().expect("it has its name");
+        run.executions[0].failure_cause.clone().unwrap()
+    };
+    let hole = if ground.kind == Kind::Sqlite { "🔥" } else { "?" };
+    assert_eq!(cause(&one).await, format!("{hole} is hot"));
+    assert_eq!(cause(&other).await, "schön");
+}
