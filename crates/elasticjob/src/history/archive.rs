@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use super::{
     event::Event,
     sink::{Sink, SinkError},
-    store::{HistoryUrl, Retention, Store, StoreError},
+    store::{HistoryUrl, Pruned, Retention, Store, StoreError},
 };
 use crate::runtime::{Clock, Randomness};
 
@@ -62,10 +62,11 @@ impl Archive {
             tidy = later(TIDY);
             let pruned = store.prune(&retention, clock.now()).await;
             match pruned {
-                Ok(pruned) if pruned.runs + pruned.missed + pruned.foreign > 0 => {
+                Ok(pruned) if pruned != Pruned::default() => {
                     tracing::info!(
                         runs = pruned.runs,
                         missed = pruned.missed,
+                        orphans = pruned.orphans,
                         "old history is forgotten"
                     );
                 }

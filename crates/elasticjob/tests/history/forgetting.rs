@@ -31,7 +31,7 @@ pub(crate) async fn old_runs_go_with_all_that_is_theirs_and_failures_stay_longer
     let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
     let again = store.prune(&Retention::default(), noon()).await.unwrap();
 
-    assert_eq!(pruned, Pruned { runs: 3, foreign: 0, missed: 0 });
+    assert_eq!(pruned, Pruned { runs: 3, ..Pruned::default() });
     assert_eq!(again, Pruned::default());
     assert_eq!(jobs(&store).await, ["new", "failed"]);
     assert_eq!(store.run(&old.run().to_string()).await.unwrap(), None);
@@ -39,6 +39,49 @@ pub(crate) async fn old_runs_go_with_all_that_is_theirs_and_failures_stay_longer
     assert_eq!(output.unwrap().lines, []);
     assert_eq!(ground.number("SELECT COUNT(*) FROM JOB_STATUS_TRACE_LOG").await, 0);
     assert_eq!(ground.number("SELECT COUNT(*) FROM JOB_EXECUTION_LOG").await, 3);
+}
+
+pub(crate) async fn what_belongs_to_no_run_goes_by_its_age(ground: &Ground) {
+    let store = ground.open().await;
+    let (old, new) = (Told::of("old", -31 * DAY), Told::of("new", -29 * DAY));
+    let mut events = Vec::new();
+    for told in [&old, &new] {
+        // Fires that came while a run was not over: they have traces, and no run.
+        events.push(told.status(StatusState::Staging, ""));
+        events.push(told.status(StatusState::Finished, "the run before is not over"));
+        events.extend([told.printed(0, &["late"]), told.cut(1, 2)]);
+    }
+    let failed_then = Told::of("failed", -31 * DAY);
+    events.extend(failed("failed", -31 * DAY, "no"));
+    events.extend([
+        failed_then.status(StatusState::Error, "{0=no}"),
+        failed_then.printed(0, &["no"]),
+        failed_then.cut(1, 2),
+    ]);
+    store.keep(&events).await.unwrap();
+
+    let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
+
+    assert_eq!(pruned, Pruned { orphans: 4, ..Pruned::default() });
+    for (table, left) in
+        [("JOB_STATUS_TRACE_LOG", 3), ("ELASTICJOB_OUTPUT", 2), ("ELASTICJOB_OUTPUT_CUT", 2)]
+    {
+        assert_eq!(ground.number(&format!("SELECT COUNT(*) FROM {table}")).await, left, "{table}");
+    }
+}
+
+pub(crate) async fn more_orphans_than_one_step_takes_all_go(ground: &Ground) {
+    let store = ground.open().await;
+    let mut events = Vec::new();
+    for fire in 0..450 {
+        let told = Told::of("busy", -40 * DAY + fire * 1000);
+        events.extend([told.status(StatusState::Staging, ""), told.printed(0, &["late"])]);
+    }
+    store.keep(&events).await.unwrap();
+
+    let pruned = store.prune(&Retention::default(), noon()).await.unwrap();
+
+    assert_eq!(pruned, Pruned { orphans: 900, ..Pruned::default() });
 }
 
 pub(crate) async fn of_each_job_so_many_runs_are_kept(ground: &Ground) {

@@ -78,6 +78,8 @@ on_every_database! {
     asking::fires_that_did_not_run_are_listed,
     asking::a_gap_that_several_instances_tell_of_is_one,
     forgetting::old_runs_go_with_all_that_is_theirs_and_failures_stay_longer,
+    forgetting::what_belongs_to_no_run_goes_by_its_age,
+    forgetting::more_orphans_than_one_step_takes_all_go,
     forgetting::of_each_job_so_many_runs_are_kept,
     forgetting::what_others_wrote_is_left_alone_unless_it_is_asked_for,
 }

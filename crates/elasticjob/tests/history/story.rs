@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elasticjob::{
     Job, Shard,
-    history::{Ended, Ending, Event, Line, Printed, Source, Started, Status, StatusState},
+    history::{Cut, Ended, Ending, Event, Line, Printed, Source, Started, Status, StatusState},
     job::{Attempt, FencingToken, Fire, Reason, RunId, TaskId},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -129,6 +129,13 @@ impl Told {
             part,
             lines: texts.iter().map(line).collect(),
         })
+    }
+
+    /// That it printed too much, and these parts are left out.
+    pub(crate) fn cut(&self, from: u32, to: u32) -> Event {
+        let shard = self.shard();
+        let id = elasticjob::history::AttemptId::of(&shard);
+        Event::Cut(Cut { id, run: shard.run, item: shard.item, from, to, bytes: 99 })
     }
 }
 

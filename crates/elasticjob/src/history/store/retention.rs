@@ -54,6 +54,8 @@ pub struct Pruned {
     pub foreign: u64,
     /// Missed fires.
     pub missed: u64,
+    /// Traces and output of runs that there are none of: fires that came to nothing, and what was told after its run was forgotten.
+    pub orphans: u64,
 }
 
 impl Store {
@@ -80,6 +82,7 @@ impl Store {
         }
         pruned.missed =
             self.forget_rows("ELASTICJOB_MISSED", "noticed_ms < ?", old.as_millisecond()).await?;
+        pruned.orphans = self.forget_orphans(old).await?;
         if retention.foreign {
             pruned.foreign = self.forget_foreign(old, older).await?;
         }
@@ -127,11 +130,60 @@ impl Store {
     async fn forget(&self, runs: &[String]) -> Result<u64, StoreError> {
         let names =
             ["forget runs", "forget attempts", "forget traces", "forget output", "forget cuts"];
-        let write = |name| Write::new(self.dialect(), name, runs.iter()).ok().flatten();
-        let statements: Vec<Write> = names.into_iter().filter_map(write).collect();
-        let changed = self.database.transaction(&statements).await;
-        let changed = changed.map_err(|error| self.database.told(&error))?;
+        let changed = self.write_all(&names, runs).await?;
         Ok(changed.first().copied().unwrap_or_default())
+    }
+
+    async fn forget_output(&self, runs: &[String]) -> Result<u64, StoreError> {
+        Ok(self.write_all(&["forget output", "forget cuts"], runs).await?.into_iter().sum())
+    }
+
+    /// All of these statements on these runs, in one transaction.
+    async fn write_all(&self, names: &[&str], runs: &[String]) -> Result<Vec<u64>, StoreError> {
+        let write = |name: &&str| Write::new(self.dialect(), name, runs.iter()).ok().flatten();
+        let statements: Vec<Write> = names.iter().filter_map(write).collect();
+        let changed = self.database.transaction(&statements).await;
+        changed.map_err(|error| self.database.told(&error))
+    }
+
+    /// What is old and belongs to no run. Where there is a run it goes with that.
+    async fn forget_orphans(&self, old: Timestamp) -> Result<u64, StoreError> {
+        let without_run = |table: &str| {
+            format!("NOT EXISTS (SELECT 1 FROM ELASTICJOB_RUN r WHERE r.run_id = {table}.run_id)")
+        };
+        let table = "JOB_STATUS_TRACE_LOG";
+        let condition = format!(
+            "run_id IS NOT NULL AND creation_time < {} AND {}",
+            self.dialect().moment("?"),
+            without_run(table)
+        );
+        let micros = old.as_microsecond().max(1_000_000);
+        let mut forgotten = self.forget_rows(table, &condition, micros).await?;
+        let of_output = format!("at_ms < ? AND {}", without_run("ELASTICJOB_OUTPUT"));
+        // A cut has no time of its own: it is old when nothing is left that it was cut from.
+        let of_cuts = format!(
+            "{} AND NOT EXISTS (SELECT 1 FROM ELASTICJOB_OUTPUT o WHERE o.attempt_id = ELASTICJOB_OUTPUT_CUT.attempt_id)",
+            without_run("ELASTICJOB_OUTPUT_CUT")
+        );
+        for (table, condition, before) in [
+            ("ELASTICJOB_OUTPUT", of_output, Some(old.as_millisecond().into())),
+            ("ELASTICJOB_OUTPUT_CUT", of_cuts, None),
+        ] {
+            loop {
+                let sql =
+                    format!("SELECT DISTINCT run_id FROM {table} WHERE {condition} LIMIT {STEP}");
+                let mut select = Select::new(self.dialect(), "");
+                select.with(&sql, before.clone());
+                let runs = self.ask(&select, |row| row.word(0)).await?;
+                if !runs.is_empty() {
+                    forgotten += self.forget_output(&runs).await?;
+                }
+                if runs.len() < STEP {
+                    break;
+                }
+            }
+        }
+        Ok(forgotten)
     }
 
     async fn forget_foreign(&self, old: Timestamp, older: Timestamp) -> Result<u64, StoreError> {
