@@ -4,6 +4,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
+use super::name::hash;
 use crate::job::{
     Attempt, FencingToken, InstanceId, Invalid, JobName, RunId, Shard, ShardCount, TaskId,
 };
@@ -63,11 +64,7 @@ impl AttemptId {
 
     /// What else has a name of this kind: the same text, the same name.
     pub(super) fn named(name: &str) -> Self {
-        // FNV-1a: nobody chooses these names to collide, and it has to stay the same for ever.
-        let hash =
-            name.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {
-                (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-            });
+        let hash = hash(name);
         Self(hash & !(0xf << 76) & !(0b11 << 62) | 8 << 76 | 0b10 << 62)
     }
 }

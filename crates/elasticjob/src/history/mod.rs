@@ -10,6 +10,7 @@
 #[cfg(feature = "history")]
 mod archive;
 mod event;
+mod name;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;

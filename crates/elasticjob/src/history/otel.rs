@@ -10,6 +10,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -44,9 +45,10 @@ const PARTS: usize = 100_000;
 /// # drop(recorder);
 /// # Ok::<(), elasticjob::history::SinkError>(())
 /// ```
-#[derive(Debug)]
 pub struct Spans {
     url: String,
+    /// The same without user and password, and without parameters: any of them may be a secret.
+    shown: String,
     service: String,
     client: Client,
     /// When the parts that run began.
@@ -56,22 +58,24 @@ pub struct Spans {
 impl Spans {
     /// To the collector at this address, as OpenTelemetry's `OTEL_EXPORTER_OTLP_ENDPOINT` has it, under this name of the service.
     pub fn to(endpoint: &str, service: impl Into<String>) -> Result<Self, SinkError> {
+        // The address is not repeated here: there may be a password in it.
         let wrong = |problem: String| {
             let hint = "hint: for example http://127.0.0.1:4318";
-            SinkError::Refused(format!("the collector's address {endpoint:?}: {problem}; {hint}"))
+            SinkError::Refused(format!("the collector's address: {problem}; {hint}"))
         };
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let parsed: reqwest::Url = url.parse().map_err(|error| wrong(format!("{error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(wrong("it begins with http:// or https://".to_owned()));
         }
+        let shown = shown(parsed);
         let client = Client::builder()
             .tls_backend_preconfigured(tls().map_err(wrong)?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
             .timeout(PATIENCE)
             .build()
             .map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { url, service: service.into(), client, begun: Mutex::default() })
+        Ok(Self { url, shown, service: service.into(), client, begun: Mutex::default() })
     }
 
     async fn send(&self, spans: Vec<Value>) -> Result<(), SinkError> {
@@ -86,9 +90,12 @@ impl Spans {
         let answer = request.body(body.to_string()).send().await;
         let answer = answer.map_err(|error| {
             let error = plain(error);
-            SinkError::Later(format!("the collector at {}: {error}; hint: is it there?", self.url))
+            SinkError::Later(format!(
+                "the collector at {}: {error}; hint: is it there?",
+                self.shown
+            ))
         })?;
-        let (status, url) = (answer.status(), &self.url);
+        let (status, url) = (answer.status(), &self.shown);
         match status {
             _ if status.is_success() => Ok(()),
             StatusCode::TOO_MANY_REQUESTS
@@ -126,6 +133,24 @@ impl Spans {
         // Nothing under this lock panics half way.
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl fmt::Debug for Spans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spans")
+            .field("url", &self.shown)
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An address as it may be printed.
+fn shown(mut url: reqwest::Url) -> String {
+    // Neither can fail where there is a host.
+    let _ = url.set_password(None);
+    let _ = url.set_username("");
+    url.set_query(None);
+    url.to_string()
 }
 
 #[async_trait]

@@ -64,6 +64,7 @@ on_every_database! {
     keeping::what_was_cut_from_the_output_is_noted_once_and_stays_away,
     recorded::what_is_too_large_for_the_database_is_dropped_and_nothing_else,
     recorded::much_output_at_once_is_kept,
+    recorded::what_waits_for_one_database_is_never_given_to_another,
     recorded::a_character_without_room_costs_its_own_message_and_no_name,
     ancestor::what_it_wrote_is_listed,
     ancestor::what_we_write_answers_its_questions,

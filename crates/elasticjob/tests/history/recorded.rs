@@ -10,6 +10,8 @@ use elasticjob::{
     runtime::{SystemClock, SystemRandomness, Tasks},
 };
 
+use testbed::free_port;
+
 use crate::{
     ground::{Ground, Kind},
     story::{Told, done},
@@ -17,8 +19,11 @@ use crate::{
 
 /// Records all of these, as a node does, and ends.
 async fn record(url: &HistoryUrl, events: Vec<Event>) -> Counts {
+    record_with(Recorder::new().database(url.clone(), Retention::default()), events).await
+}
+
+async fn record_with(recorder: Recorder, events: Vec<Event>) -> Counts {
     let mut tasks = Tasks::new();
-    let recorder = Recorder::new().database(url.clone(), Retention::default());
     let recording = recorder.start(
         &(Arc::new(SystemClock) as _),
         &(Arc::new(SystemRandomness) as _),
@@ -101,4 +106,23 @@ pub(crate) async fn a_character_without_room_costs_its_own_message_and_no_name(g
     let hole = if ground.kind == Kind::Sqlite { "🔥" } else { "?" };
     assert_eq!(cause(&one).await, format!("{hole} is hot"));
     assert_eq!(cause(&other).await, "schön");
+}
+
+pub(crate) async fn what_waits_for_one_database_is_never_given_to_another(ground: &Ground) {
+    let folder = tempfile::tempdir().unwrap();
+    let away: HistoryUrl = format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
+    let told = async |url: &HistoryUrl, events: Vec<Event>| {
+        let recorder = Recorder::new().database(url.clone(), Retention::default());
+        record_with(recorder.spill(folder.path()), events).await
+    };
+
+    let waits = told(&away, done("elsewhere", 0, 5)).await;
+    let kept = told(&ground.url(), done("here", 0, 5)).await;
+    let still = told(&away, Vec::new()).await;
+
+    assert_eq!((waits.recorded, waits.spilled), (0, 4));
+    assert_eq!(kept.recorded, 4);
+    assert_eq!(still.spill_bytes, waits.spill_bytes, "it still waits for its own");
+    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+    assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["here"]);
 }

@@ -31,7 +31,7 @@ fn begin(number: i64) -> Arc<Started> {
 }
 
 /// A whole attempt: it begins, prints and ends.
-fn attempt(number: i64, ending: Ending) -> [Event; 3] {
+pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
     let (shard, started) = (shard(number), begin(number));
     let line = Line { at: started.at, stream: "stdout", text: format!("line of {number}") };
     let printed = Printed {

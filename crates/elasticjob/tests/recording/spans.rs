@@ -7,7 +7,7 @@ use std::{
 
 use axum::{Router, body::Bytes, extract::State, http::StatusCode, routing::post};
 use elasticjob::{
-    history::{Recorder, Sink, Spans},
+    history::{Ending, Recorder, Sink, Spans},
     job::{Job, Shard},
     node::Node,
     registry::memory::MemoryServer,
@@ -16,7 +16,10 @@ use elasticjob::{
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::shelf::{Mood, Shelf};
+use crate::{
+    recorder::attempt,
+    shelf::{Mood, Shelf},
+};
 
 /// What a collector was told, and whether it is busy.
 #[derive(Clone, Default)]
@@ -100,5 +103,25 @@ fn an_address_that_is_none_says_what_one_is() {
         let error = Spans::to(wrong, "shop").unwrap_err().to_string();
 
         assert!(error.contains("hint: for example http://"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_speak_to_the_collector_is_never_printed() {
+    let nobody = format!("http://jane:hunter2@127.0.0.1:{}/?token=hunter2", testbed::free_port());
+    let spans = Spans::to(&nobody, "shop").unwrap();
+    let failed = attempt(1, Ending::Failed("no".into())).to_vec();
+
+    let error = spans.keep(&failed).await.unwrap_err();
+
+    let told = format!("{spans:?} {error} {error:?}");
+    assert!(
+        told.contains("127.0.0.1") && !told.contains("hunter2") && !told.contains("jane"),
+        "{told}"
+    );
+    for wrong in ["ftp://jane:hunter2@collector", "http://jane:hunter2@", "jane:hunter2@collector"]
+    {
+        let error = Spans::to(wrong, "shop").unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
     }
 }

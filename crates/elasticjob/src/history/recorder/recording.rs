@@ -2,13 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::watch;
 
 use super::{
     counts::{Counters, Counts},
     queue::{Queue, Worth},
-    settings::Recorder,
+    settings::{Outlet, Recorder},
     writer::{Site, Writer},
 };
 use crate::{
@@ -54,12 +53,10 @@ impl Recording {
             });
         }
         let mut lines = Vec::new();
-        for (name, sink) in settings.sinks {
+        for Outlet { name, folder, sink } in settings.sinks {
             let queue = Arc::new(Queue::new(settings.room, settings.pace.batch));
             let counters = Arc::new(Counters::default());
-            let folder = settings.spill.as_ref().map(|folder| {
-                folder.join(utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string())
-            });
+            let folder = settings.spill.as_ref().map(|spill| spill.join(folder));
             let writer = Writer::new(
                 Site { name: name.clone(), folder, limit: settings.spill_limit },
                 sink,

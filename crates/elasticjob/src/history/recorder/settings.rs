@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::{recording::Recording, weight::Room, writer::Pace};
 #[cfg(feature = "history")]
 use crate::history::{HistoryUrl, Retention, archive::Archive};
@@ -35,7 +37,7 @@ const BATCH: usize = 2 * 1024 * 1024;
 #[derive(Clone)]
 #[must_use]
 pub struct Recorder {
-    pub(super) sinks: Vec<(String, Arc<dyn Sink>)>,
+    pub(super) sinks: Vec<Outlet>,
     pub(super) spill: Option<PathBuf>,
     pub(super) spill_limit: u64,
     pub(super) room: Room,
@@ -44,6 +46,14 @@ pub struct Recorder {
     is_traced: bool,
     #[cfg(feature = "history")]
     pub(super) archives: Vec<(Arc<Archive>, Retention)>,
+}
+
+/// A sink, what it is called, and what the folder is called that its events wait in.
+#[derive(Clone)]
+pub(super) struct Outlet {
+    pub(super) name: String,
+    pub(super) folder: String,
+    pub(super) sink: Arc<dyn Sink>,
 }
 
 impl Recorder {
@@ -68,12 +78,14 @@ impl Recorder {
 
     /// Every event goes to this one, too. The name is for people, for counters and for the file its events wait in.
     pub fn sink(mut self, name: impl Into<String>, sink: Arc<dyn Sink>) -> Self {
-        self.sinks.push((name.into(), sink));
+        let name = name.into();
+        let folder = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
+        self.sinks.push(Outlet { name, folder, sink });
         self
     }
 
     /// Every event goes to this database, and what is older than this is forgotten there now and then. The database need not be there yet: until it is, events
-    /// wait. The sink is called `history`.
+    /// wait, in a folder named after this database, so that no other is ever given them. The sink is called `history`.
     ///
     /// ```
     /// use elasticjob::history::{HistoryUrl, Recorder, Retention};
@@ -85,9 +97,11 @@ impl Recorder {
     /// ```
     #[cfg(feature = "history")]
     pub fn database(mut self, url: HistoryUrl, retention: Retention) -> Self {
+        let folder = format!("history-{}", url.key());
         let archive = Arc::new(Archive::new(url));
         self.archives.push((Arc::clone(&archive), retention));
-        self.sink("history", archive)
+        self.sinks.push(Outlet { name: "history".to_owned(), folder, sink: archive });
+        self
     }
 
     /// Every run and every attempt of a shard is a span for a collector, too, and attempts say which trace they are in. The sink is called `spans`.
@@ -161,7 +175,7 @@ impl Default for Recorder {
 
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.sinks.iter().map(|(name, _)| name).collect();
+        let names: Vec<&String> = self.sinks.iter().map(|outlet| &outlet.name).collect();
         f.debug_struct("Recorder")
             .field("sinks", &names)
             .field("spill", &self.spill)

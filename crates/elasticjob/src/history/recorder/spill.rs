@@ -16,6 +16,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -77,15 +78,15 @@ pub(super) struct Oldest {
 impl Spill {
     /// Takes a slot in this folder, and what waits there and in slots that nobody has.
     pub(super) fn open(folder: &Path, limit: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        create_folder(folder)?;
         let mut own: Option<Self> = None;
         for slot in 0..SLOTS {
             let path = folder.join(slot.to_string());
             if own.is_some() && !path.exists() {
                 break;
             }
-            fs::create_dir_all(&path)?;
-            let lock = File::create(path.join("lock"))?;
+            create_folder(&path)?;
+            let lock = private().create(true).truncate(true).open(path.join("lock"))?;
             match lock.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue,
@@ -133,7 +134,7 @@ impl Spill {
         }
         if self.open.is_none() || self.files.back().is_none_or(|file| file.length >= LONG) {
             let path = self.next_path();
-            self.open = Some(OpenOptions::new().create_new(true).append(true).open(&path)?);
+            self.open = Some(private().create_new(true).append(true).open(&path)?);
             self.files.push_back(Waiting { path, length: 0 });
         }
         let (Some(file), Some(waiting)) = (&mut self.open, self.files.back_mut()) else {
@@ -215,6 +216,17 @@ impl Spill {
     }
 }
 
+/// For nobody but this user: what jobs print, and why they fail, may be nobody else's business.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
 fn waiting(slot: &Path) -> io::Result<VecDeque<Waiting>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(slot)? {
@@ -235,6 +247,8 @@ fn number(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::history::recorder::fixture::{printed, started};
 
@@ -331,6 +345,19 @@ mod tests {
         let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1, 1, 2, 1]);
         assert_eq!(batches.concat(), events);
+    }
+
+    #[test]
+    fn what_waits_is_for_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("below/history");
+        let mut spill = Spill::open(&folder, LIMIT).unwrap();
+        spill.append(&[started(1)]).unwrap();
+
+        let mode =
+            |path: &str| fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(".."), mode(""), mode("0")), (0o700, 0o700, 0o700));
+        assert_eq!((mode("0/lock"), mode("0/00000001.events")), (0o600, 0o600));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use super::error::StoreError;
+use super::{super::name::hash, error::StoreError};
 
 const EXAMPLES: &str = "for example sqlite:/var/lib/elasticjob/history.db, postgres://user:password@host:5432/database \
      or mysql://user:password@host:3306/database";
@@ -60,6 +60,33 @@ impl HistoryUrl {
             }
             _ => None,
         }
+    }
+
+    /// Which database it is, as a name for files: the same for everybody who means the same one, whoever they are and however they are let in.
+    pub(in crate::history) fn key(&self) -> String {
+        let place = match &self.options {
+            Options::Sqlite(options) => {
+                let file = options.get_filename();
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+                format!("sqlite {}", file.display())
+            }
+            Options::Postgres(options) => format!(
+                "postgres {} {} {:?} {} {:?}",
+                options.get_host(),
+                options.get_port(),
+                options.get_socket(),
+                options.get_database().unwrap_or(options.get_username()),
+                options.get_options(),
+            ),
+            Options::Mysql(options) => format!(
+                "mysql {} {} {:?} {:?}",
+                options.get_host(),
+                options.get_port(),
+                options.get_socket(),
+                options.get_database(),
+            ),
+        };
+        format!("{:016x}", hash(&place) as u64)
     }
 }
 
@@ -133,13 +160,20 @@ impl FromStr for HistoryUrl {
 
 /// `user:***@host/database`, without what follows: a parameter may be a secret, too.
 fn without_password(rest: &str) -> String {
-    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-    match rest.rsplit_once('@') {
-        Some((credentials, place)) => match credentials.split_once(':') {
-            Some((user, _)) => format!("{user}:***@{place}"),
-            None => format!("{credentials}@{place}"),
+    // The last of all, as a password may have anything in it, also what begins the parameters elsewhere.
+    let (credentials, place) =
+        rest.rsplit_once('@').map_or((None, rest), |(before, after)| (Some(before), after));
+    let place = place.split(['?', '#']).next().unwrap_or_default();
+    match credentials.map(|credentials| credentials.split_once(':').ok_or(credentials)) {
+        Some(Ok((user, _))) => format!("{user}:***@{place}"),
+        Some(Err(user)) => format!("{}@{place}", user.split(['?', '#']).next().unwrap_or_default()),
+        None => match place.split_once(':') {
+            // No port: a password, of somebody who forgot the host.
+            Some((host, port)) if !port.starts_with(|first: char| first.is_ascii_digit()) => {
+                format!("{host}:***")
+            }
+            _ => place.to_owned(),
         },
-        None => rest.to_owned(),
     }
 }
 
@@ -165,16 +199,51 @@ mod tests {
             "postgres://jane:hunter2@db:5432/history?password=hunter2",
             "mysql://jane:hunter2@db/history",
             "mariadb://jane:hunter2@db/history",
+            "postgres://jane:a@hunter2?b@db/history",
+            "postgres://jane@db/history?password=hunter2",
         ] {
             let url: HistoryUrl = text.parse().unwrap();
 
             assert!(!format!("{url} {url:?}").contains("hunter2"), "{url}");
         }
-        for text in ["jane:hunter2@db/history", "jane:hunter2@db://x", "mysql://jane:hunter2@db"] {
+        for text in [
+            "jane:hunter2@db/history",
+            "jane:hunter2@db://x",
+            "mysql://jane:hunter2@db",
+            "postgres://jane:hunter2?more@db/history",
+            "mysql://jane:hunter2#more@db/history",
+            "mysql://jane:more/hunter2?more@db/history",
+            "postgres://jane:hunter2",
+        ] {
             let error = text.parse::<HistoryUrl>().unwrap_err().to_string();
 
             assert!(!error.contains("hunter2") && error.contains("hint: for example"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_database_has_one_key_whoever_asks_and_another_one_has_another() {
+        let key = |text: &str| text.parse::<HistoryUrl>().unwrap().key();
+
+        assert_eq!(
+            key("postgres://jane:a@db/h"),
+            key("postgresql://joe:b@db:5432/h?sslmode=require")
+        );
+        assert_eq!(key("mysql://jane:a@db/h"), key("mariadb://joe@db:3306/h"));
+        assert_eq!(key("sqlite:/tmp/h.db"), key("sqlite:///tmp/h.db"));
+        let all = [
+            "postgres://db/h",
+            "postgres://db/i",
+            "postgres://other/h",
+            "postgres://db:5433/h",
+            "postgres://db/h?options=-csearch_path%3Dother",
+            "mysql://db/h",
+            "mysql://db/i",
+            "sqlite:/tmp/h.db",
+            "sqlite:/tmp/i.db",
+        ];
+        let keys: std::collections::BTreeSet<String> = all.into_iter().map(key).collect();
+        assert_eq!(keys.len(), all.len());
     }
 
     #[test]
