@@ -156,3 +156,19 @@ pub(crate) async fn it_goes_on_writing_into_our_tables(ground: &Ground) {
 
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
 }
+
+pub(crate) async fn numbers_that_are_used_up(ground: &Ground) {
+    ground.say(&tables(ground.kind, false)).await;
+    for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG"] {
+        ground.say(&format!("ALTER TABLE {table} AUTO_INCREMENT = 2147483647")).await;
+    }
+    ground.say(&rows(ground.kind, false).split(';').next().unwrap().to_owned()).await;
+    let store = ground.open().await;
+
+    let mut events = done("settle", 0, 5);
+    events.push(Told::of("settle", 0).status(StatusState::Running, ""));
+    store.keep(&events).await.unwrap();
+    store.keep(&done("settle", 1000, 5)).await.unwrap();
+
+    assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
+}

@@ -103,6 +103,29 @@ impl Ground {
         }
     }
 
+    /// Whether there is a table, or an index, of this name.
+    pub(crate) async fn has(&self, name: &str) -> bool {
+        let places = match self.kind {
+            Kind::Sqlite => vec!["sqlite_master WHERE UPPER(name)"],
+            Kind::Postgres => vec!["pg_class WHERE UPPER(relname)"],
+            Kind::MariaDb => vec![
+                "information_schema.tables WHERE table_schema = DATABASE() AND table_name",
+                "information_schema.statistics WHERE table_schema = DATABASE() AND index_name",
+            ],
+        };
+        for place in places {
+            if self.number(&format!("SELECT COUNT(*) FROM {place} = '{name}'")).await > 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) async fn drop_index(&self, table: &str, index: &str) {
+        let on = if self.kind == Kind::MariaDb { format!(" ON {table}") } else { String::new() };
+        self.say(&format!("DROP INDEX {index}{on}")).await;
+    }
+
     /// Asks for one number.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         let sql = AssertSqlSafe(sql.to_owned());

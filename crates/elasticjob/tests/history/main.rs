@@ -48,6 +48,9 @@ on_every_database! {
     opening::opening_again_changes_nothing,
     opening::somebody_elses_table_is_left_alone_and_told,
     opening::tables_of_a_later_version_are_left_alone,
+    opening::tables_of_an_earlier_version_are_completed_and_say_so,
+    opening::who_may_only_read_sees_what_is_there_without_the_newest_index,
+    opening::changing_the_tables_goes_on_when_whoever_began_it_is_gone,
     opening::who_may_not_make_tables_is_told_which_rights_are_missing,
     opening::who_may_only_read_can_ask_and_not_keep,
     opening::nobody_there_is_told_with_a_way_out_and_without_the_password,
@@ -83,4 +86,10 @@ on_every_database! {
     forgetting::more_orphans_than_one_step_takes_all_go,
     forgetting::of_each_job_so_many_runs_are_kept,
     forgetting::what_others_wrote_is_left_alone_unless_it_is_asked_for,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real MariaDB: make test"]
+async fn a_table_of_the_ancestors_whose_numbers_are_used_up_counts_on() {
+    ancestor::numbers_that_are_used_up(&ground::Ground::mariadb().await).await;
 }

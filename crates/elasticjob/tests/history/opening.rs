@@ -1,5 +1,7 @@
 //! Opening a database, and what can be wrong with it.
 
+use std::time::Duration;
+
 use elasticjob::history::{HistoryUrl, RunFilter, Sink, SinkError, Store, StoreError};
 use testbed::free_port;
 use tokio::task::JoinSet;
@@ -49,11 +51,74 @@ pub(crate) async fn somebody_elses_table_is_left_alone_and_told(ground: &Ground)
 
 pub(crate) async fn tables_of_a_later_version_are_left_alone(ground: &Ground) {
     ground.open().await;
+    // There it is done in another way.
+    ground.say("DROP TABLE ELASTICJOB_MISSED").await;
     ground.say("INSERT INTO ELASTICJOB_SCHEMA (version) VALUES (999)").await;
 
     let error = Store::open(&ground.url()).await.unwrap_err();
 
     assert!(error.to_string().contains("version 999"), "{error}");
+    assert!(!ground.has("ELASTICJOB_MISSED").await, "nothing was made");
+}
+
+pub(crate) async fn tables_of_an_earlier_version_are_completed_and_say_so(ground: &Ground) {
+    earlier(ground).await;
+
+    ground.open().await;
+
+    assert!(ground.has("ELASTICJOB_MISSED_JOB").await);
+    assert!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA WHERE version > 1").await > 0);
+}
+
+pub(crate) async fn who_may_only_read_sees_what_is_there_without_the_newest_index(ground: &Ground) {
+    earlier(ground).await;
+    ground.allow_reading().await;
+
+    let guest = Store::open(&ground.guest.parse().unwrap()).await.unwrap();
+
+    assert_eq!(guest.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
+    assert!(!ground.has("ELASTICJOB_MISSED_JOB").await);
+}
+
+/// A run, in tables as an earlier version made them.
+async fn earlier(ground: &Ground) {
+    ground.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    ground.drop_index("ELASTICJOB_MISSED", "ELASTICJOB_MISSED_JOB").await;
+    ground.say("UPDATE ELASTICJOB_SCHEMA SET version = 1").await;
+}
+
+/// On large tables it takes longer than whoever opens it waits.
+pub(crate) async fn changing_the_tables_goes_on_when_whoever_began_it_is_gone(ground: &Ground) {
+    drop(ground.open().await);
+    let indexes = ["ELASTICJOB_LOG_JOB", "ELASTICJOB_LOG_TIME", "ELASTICJOB_LOG_INSTANCE"];
+    for index in indexes {
+        ground.drop_index("JOB_EXECUTION_LOG", index).await;
+    }
+    let (numbers, yes) = match ground.kind {
+        Kind::Sqlite => (
+            "(WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 200000) SELECT seq FROM n)",
+            "1",
+        ),
+        Kind::Postgres => ("(SELECT generate_series(1, 200000) AS seq)", "true"),
+        Kind::MariaDb => ("(SELECT seq FROM seq_1_to_200000)", "1"),
+    };
+    ground
+        .say(&format!(
+            "INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, is_success) \
+             SELECT seq, 'legacy', 't', 'h', 'i', 0, 'NORMAL_TRIGGER', {yes} FROM {numbers} AS numbers"
+        ))
+        .await;
+
+    let opening = tokio::time::timeout(Duration::from_millis(60), Store::open(&ground.url())).await;
+
+    assert!(opening.is_err(), "it takes longer than that");
+    let made = async {
+        while !(ground.has(indexes[0]).await && ground.has(indexes[2]).await) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), made).await.expect("it goes on");
+    ground.open().await;
 }
 
 pub(crate) async fn who_may_not_make_tables_is_told_which_rights_are_missing(ground: &Ground) {

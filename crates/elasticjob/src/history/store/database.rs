@@ -14,6 +14,7 @@ use sqlx::{
 use super::{
     dialect::Dialect,
     error::{self, StoreError},
+    schema,
     select::{Select, Value},
     url::{HistoryUrl, Options},
     write::Write,
@@ -25,6 +26,9 @@ const CONNECTIONS: u32 = 4;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long one piece of work may take. A server that accepts and then says nothing would be waited for without an end.
 const WORK: Duration = Duration::from_mins(1);
+
+/// How long changing the tables may take: columns and indexes for millions of rows.
+const CHANGE: Duration = Duration::from_hours(1);
 
 /// A database, connected when it is needed.
 #[derive(Debug)]
@@ -271,35 +275,76 @@ impl Database {
     }
 
     /// Looks at what there is while nobody else of us changes it, and does what `plan` says is missing.
+    ///
+    /// Until something is changed it can be dropped. After that it goes on to its end, whoever waits for that or not: what takes longer than
+    /// anybody's patience would be begun again and again, and never be done.
     pub(super) async fn complete(
         &self,
-        plan: impl Fn(&[Found]) -> Result<Vec<&'static str>, StoreError>,
+        plan: impl Fn(&[Found], Option<i64>) -> Result<Vec<&'static str>, StoreError>,
     ) -> Result<(), StoreError> {
         let (lock, unlock) = self.dialect().lock();
+        let shown = self.shown.clone();
+        let told = move |error: sqlx::Error| error::told(&shown, &error);
         each!(&self.pool, pool => {
             let mut transaction = match self.dialect() {
                 Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await,
                 Dialect::Postgres | Dialect::Mysql => pool.begin().await,
             }
-            .map_err(|error| self.told(&error))?;
-            let done = async {
-                transaction.execute(lock).await.map_err(|error| self.told(&error))?;
-                let question = sqlx::query(self.dialect().statement("look"));
-                let rows = question.fetch_all(&mut *transaction).await;
-                let rows = rows.map_err(|error| self.told(&error))?;
-                let found: Result<Vec<Found>, _> = rows.iter().map(|row| Found::read(row)).collect();
-                for statement in plan(&found.map_err(|error| self.told(&error))?)? {
-                    transaction.execute(statement).await.map_err(|error| self.told(&error))?;
+            .map_err(&told)?;
+            let planned = async {
+                for statement in lock {
+                    let answer = transaction.fetch_optional(*statement).await.map_err(&told)?;
+                    let is_ours = self.dialect() != Dialect::Mysql
+                        || answer.is_some_and(|row| Columns::int(&row, 0).ok().flatten() == Some(1));
+                    if !is_ours {
+                        return Err(error::being_changed(&self.shown));
+                    }
                 }
-                Ok(())
+                let question = sqlx::query(self.dialect().statement("look"));
+                let rows = question.fetch_all(&mut *transaction).await.map_err(&told)?;
+                let found: Result<Vec<Found>, _> = rows.iter().map(|row| Found::read(row)).collect();
+                let found = found.map_err(&told)?;
+                let mut version = None;
+                if schema::has_versions(&found) {
+                    let row = transaction.fetch_one(schema::HIGHEST).await.map_err(&told)?;
+                    version = Columns::int(&row, 0).map_err(&told)?;
+                }
+                plan(&found, version)
             };
-            let done = done.await;
-            // A lock of MySQL's outlives the transaction.
-            let unlocked = transaction.execute(unlock).await;
-            done?;
-            unlocked.map_err(|error| self.told(&error))?;
-            transaction.commit().await.map_err(|error| self.told(&error))
+            let planned = planned.await;
+            let change = async move {
+                let done = async {
+                    for statement in planned? {
+                        transaction.execute(statement).await.map_err(&told)?;
+                    }
+                    Ok(())
+                };
+                let done = match tokio::time::timeout(CHANGE, done).await {
+                    Ok(done) => done,
+                    Err(_) => Err(told(too_late(CHANGE))),
+                };
+                // A lock of MySQL's outlives the transaction.
+                let unlocked = transaction.execute(unlock).await;
+                done?;
+                unlocked.map_err(&told)?;
+                transaction.commit().await.map_err(&told)
+            };
+            to_the_end(change).await
         })
+    }
+}
+
+/// Goes on whether anybody waits for it or not, as long as the process does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "dropping whoever waits is not to end it; it has a time limit of its own"
+)]
+async fn to_the_end(
+    work: impl Future<Output = Result<(), StoreError>> + Send + 'static,
+) -> Result<(), StoreError> {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(ended) => std::panic::resume_unwind(ended.into_panic()),
     }
 }
 
@@ -334,9 +379,13 @@ where
 async fn bounded<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     match tokio::time::timeout(WORK, work).await {
         Ok(answer) => answer,
-        Err(_) => Err(sqlx::Error::Io(std::io::Error::new(
-            std::io::ErrorKind::TimedOut,
-            format!("no answer within {} s", WORK.as_secs()),
-        ))),
+        Err(_) => Err(too_late(WORK)),
     }
+}
+
+fn too_late(after: Duration) -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        format!("no answer within {} s", after.as_secs()),
+    ))
 }

@@ -39,15 +39,24 @@ impl Dialect {
         self.sections().find(|section| section.name == name).map_or("", |section| section.sql)
     }
 
-    /// Keeps others from changing the tables, and lets them again.
-    pub(super) fn lock(self) -> (&'static str, &'static str) {
+    /// Keeps others from changing the tables, and lets them again. Whoever has it may take an hour: nobody waits that long for it.
+    pub(super) fn lock(self) -> (&'static [&'static str], &'static str) {
         match self {
             // The transaction does.
-            Self::Sqlite => ("SELECT 1", "SELECT 1"),
-            Self::Postgres => ("SELECT pg_advisory_xact_lock(7306358022)", "SELECT 1"),
+            Self::Sqlite => (&["SELECT 1"], "SELECT 1"),
+            // What changes the tables may take longer than this user's statements may otherwise.
+            Self::Postgres => (
+                &[
+                    "SET LOCAL lock_timeout = '60s'",
+                    "SET LOCAL statement_timeout = 0",
+                    "SELECT pg_advisory_xact_lock(7306358022)",
+                ],
+                "SELECT 1",
+            ),
+            // Named after the database, as the server has others.
             Self::Mysql => (
-                "SELECT GET_LOCK('elasticjob.history', 60)",
-                "SELECT RELEASE_LOCK('elasticjob.history')",
+                &["SELECT GET_LOCK(LEFT(CONCAT('elasticjob.history.', DATABASE()), 64), 60)"],
+                "SELECT RELEASE_LOCK(LEFT(CONCAT('elasticjob.history.', DATABASE()), 64))",
             ),
         }
     }
@@ -112,7 +121,12 @@ mod tests {
             dialect.sections().map(|section| section.name).collect()
         };
         let mut mysql = names(Dialect::Mysql);
-        for only in ["index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID", "settle runs as found"] {
+        for only in [
+            "index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID",
+            "wide JOB_EXECUTION_LOG auto_id",
+            "wide JOB_STATUS_TRACE_LOG auto_id",
+            "settle runs as found",
+        ] {
             assert!(mysql.remove(only), "{only}");
         }
 

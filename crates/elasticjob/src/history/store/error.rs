@@ -69,6 +69,8 @@ enum Class {
     Unfit(&'static str),
     /// A character that the database has no room for.
     Character,
+    /// No number for another row: two that wrote at once, or there is none left.
+    Counter,
 }
 
 const DOWN: &str = "is the server running, and does a network path lead to it?";
@@ -86,6 +88,7 @@ const FILE: &str = "is it a file of SQLite's, and may the process write to it an
 const DISK: &str = "is there room on its disk, and is the disk in order?";
 const LARGE: &str = "let the database take more at once: max_allowed_packet (MySQL)";
 const VALUE: &str = "it does not fit its column; were columns changed by hand? ElasticJob makes them as wide as it needs";
+const COUNTER: &str = "if auto_id is used up, let it be wider: ALTER TABLE JOB_EXECUTION_LOG MODIFY auto_id BIGINT NOT NULL AUTO_INCREMENT, and the same for JOB_STATUS_TRACE_LOG";
 const CHARACTERS: &str = "let the database use utf8mb4 (MySQL) or UTF8 (PostgreSQL)";
 
 /// What the database said, as something to do about it.
@@ -100,18 +103,28 @@ pub(super) fn told(database: &str, error: &sqlx::Error) -> StoreError {
         Class::Refused(hint) | Class::Unfit(hint) => {
             StoreError::Refused { database, problem, hint: hint.to_owned() }
         }
+        Class::Counter => StoreError::Refused { database, problem, hint: COUNTER.to_owned() },
         Class::Character => StoreError::Refused { database, problem, hint: CHARACTERS.to_owned() },
     }
 }
 
 /// Whether it is worth doing the same again at once.
 pub(super) fn is_collision(error: &sqlx::Error) -> bool {
-    class(error) == Class::Again
+    matches!(class(error), Class::Again | Class::Counter)
 }
 
 /// Whether it is what was to be written that cannot be written, and all else could.
 pub(super) fn is_unfit(error: &sqlx::Error) -> bool {
     matches!(class(error), Class::Unfit(_) | Class::Character)
+}
+
+/// That somebody else changes the tables.
+pub(super) fn being_changed(database: &str) -> StoreError {
+    StoreError::Unreachable {
+        database: database.to_owned(),
+        problem: "somebody else is changing its tables, and is not done yet".to_owned(),
+        hint: "where they are large that takes a while; it works again after that".to_owned(),
+    }
 }
 
 /// That a statement is larger than the database takes, said before it is sent: a server that is sent too much may just hang up.
@@ -184,7 +197,8 @@ fn postgres(state: &str) -> Class {
 
 fn mysql(number: u16) -> Class {
     match number {
-        1213 | 1020 | 1467 => Class::Again,
+        1213 | 1020 => Class::Again,
+        167 | 1467 => Class::Counter,
         1205 | 1040 | 1203 | 1226 => Class::Later(BUSY),
         1153 | 1162 | 1301 => Class::Unfit(LARGE),
         1264 | 1292 | 1406 => Class::Unfit(VALUE),

@@ -10,8 +10,11 @@ use super::{
     select::Select,
 };
 
-/// The form of the tables that this version of us knows.
-const VERSION: i64 = 1;
+/// The form of the tables that this version of us knows; the dialects' files say it, too.
+pub(super) const VERSION: i64 = 2;
+
+/// Which version made this.
+pub(super) const HIGHEST: &str = "SELECT MAX(version) FROM ELASTICJOB_SCHEMA";
 
 /// How often to look again when somebody else, who takes no lock, made the same at the same time.
 const TRIES: u32 = 5;
@@ -51,24 +54,49 @@ const ANCESTORS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Makes what is missing, and nothing if nothing is: then no right to make anything is needed.
+/// Makes what is missing, and nothing if nothing is: then no right to make anything is needed. Of a later version's tables nothing is touched.
 pub(super) async fn prepare(database: &Database) -> Result<(), StoreError> {
-    let dialect = database.dialect();
+    let (dialect, shown) = (database.dialect(), database.shown());
     let mut tries = 1;
     loop {
         let look = Select::new(dialect, dialect.statement("look"));
         let found = database.fetch(&look, |row| Found::read(row)).await;
         let found = found.map_err(|error| database.told(&error))?;
-        let missing = missing(database.shown(), dialect, &found)?;
-        if missing.is_empty() {
-            break;
+        let mut version = None;
+        if has_versions(&found) {
+            let asked = database.fetch(&Select::new(dialect, HIGHEST), |row| row.int(0)).await;
+            version = asked.map_err(|error| database.told(&error))?.into_iter().flatten().next();
         }
-        let plan = |found: &[Found]| {
-            let missing = self::missing(database.shown(), dialect, found)?;
+        let missing = missing(shown, dialect, &found, version)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if found.iter().any(|found| ANCESTORS.iter().any(|(table, _)| found.table == *table)) {
+            let changes = missing.len();
+            tracing::warn!(
+                database = shown,
+                changes,
+                "history's tables are being changed; where they are large that takes a while"
+            );
+        }
+        let plan = |found: &[Found], version: Option<i64>| {
+            let missing = self::missing(shown, dialect, found, version)?;
             Ok(missing.into_iter().map(|section| section.sql).collect())
         };
         match database.complete(plan).await {
-            Ok(()) => break,
+            Ok(()) => return Ok(()),
+            // Whoever may only look is told what there is; it just takes longer.
+            Err(StoreError::NotAuthorised { problem, hint, .. })
+                if missing.iter().all(|section| section.is_for_speed()) =>
+            {
+                tracing::info!(
+                    database = shown,
+                    problem,
+                    hint,
+                    "an index of history's is missing, and this user may not make it"
+                );
+                return Ok(());
+            }
             Err(error @ (StoreError::Refused { .. } | StoreError::Unreachable { .. }))
                 if tries < TRIES =>
             {
@@ -78,11 +106,29 @@ pub(super) async fn prepare(database: &Database) -> Result<(), StoreError> {
             Err(error) => return Err(error),
         }
     }
-    version(database).await
+}
+
+/// Whether somebody has said which version made this.
+pub(super) fn has_versions(found: &[Found]) -> bool {
+    found.iter().any(|found| found.table == "ELASTICJOB_SCHEMA")
 }
 
 /// What is not there, in the order in which it is made.
-fn missing(shown: &str, dialect: Dialect, found: &[Found]) -> Result<Vec<Section>, StoreError> {
+fn missing(
+    shown: &str,
+    dialect: Dialect,
+    found: &[Found],
+    version: Option<i64>,
+) -> Result<Vec<Section>, StoreError> {
+    if let Some(version) = version.filter(|version| *version > VERSION) {
+        return Err(StoreError::Refused {
+            database: shown.to_owned(),
+            problem: format!(
+                "its tables are of version {version}, and this program knows {VERSION}"
+            ),
+            hint: "use the newer elasticjob here as well".to_owned(),
+        });
+    }
     let has = |kind: &str, table: &str, name: Option<&str>| {
         found.iter().any(|found| {
             found.kind == kind && found.table == table && name.is_none_or(|name| found.name == name)
@@ -108,36 +154,21 @@ fn missing(shown: &str, dialect: Dialect, found: &[Found]) -> Result<Vec<Section
             ["table", table] => !has("column", table, None),
             ["column", table, column] => !has("column", table, Some(column)),
             ["index", table, index] => !has("index", table, Some(index)),
+            // A column that older versions of the ancestor do not have need not be wide.
+            ["wide", table, column] => {
+                has("column", table, Some(column)) && !has("wide", table, Some(column))
+            }
+            ["version", number] => version.is_none_or(|version| number.parse() != Ok(version)),
             _ => false,
         }
     });
     Ok(sections.collect())
 }
 
-/// Says which version made this, or that a later one did.
-async fn version(database: &Database) -> Result<(), StoreError> {
-    let dialect = database.dialect();
-    let told = |error: sqlx::Error| database.told(&error);
-    let select = Select::new(dialect, "SELECT MAX(version) FROM ELASTICJOB_SCHEMA");
-    let version = database.fetch(&select, |row| row.int(0)).await.map_err(told)?;
-    match version.into_iter().flatten().next() {
-        None => {
-            let mut insert = Select::new(dialect, "INSERT INTO ELASTICJOB_SCHEMA (version)");
-            insert.with(" SELECT ?", [VERSION.into()]);
-            match database.execute(&insert).await {
-                // Somebody else said it first.
-                Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(()),
-                answer => answer.map(|_| ()).map_err(told),
-            }
-        }
-        Some(version) if version > VERSION => Err(StoreError::Refused {
-            database: database.shown().to_owned(),
-            problem: format!(
-                "its tables are of version {version}, and this program knows {VERSION}"
-            ),
-            hint: "use the newer elasticjob here as well".to_owned(),
-        }),
-        Some(_) => Ok(()),
+impl Section {
+    /// Whether everything can be read without it.
+    fn is_for_speed(&self) -> bool {
+        ["index ", "wide ", "version"].iter().any(|kind| self.name.starts_with(kind))
     }
 }
 
@@ -154,7 +185,7 @@ mod tests {
         let found: Vec<Found> =
             ANCESTORS[0].1.iter().map(|name| column("JOB_EXECUTION_LOG", name)).collect();
 
-        let missing = missing("here", Dialect::Postgres, &found).unwrap();
+        let missing = missing("here", Dialect::Postgres, &found, None).unwrap();
         let names: Vec<&str> = missing.iter().map(|section| section.name).collect();
 
         assert!(names.contains(&"column JOB_EXECUTION_LOG run_id"));
@@ -166,8 +197,21 @@ mod tests {
     fn somebody_elses_table_is_named_with_what_it_lacks() {
         let found = [column("JOB_EXECUTION_LOG", "id")];
 
-        let error = missing("here", Dialect::Sqlite, &found).unwrap_err().to_string();
+        let error = missing("here", Dialect::Sqlite, &found, None).unwrap_err().to_string();
 
         assert!(error.contains("JOB_EXECUTION_LOG without the column job_name"), "{error}");
+    }
+
+    #[test]
+    fn tables_of_an_older_version_are_raised_and_of_a_newer_one_left_alone() {
+        let names = |version| -> Result<Vec<&str>, StoreError> {
+            let missing = missing("here", Dialect::Mysql, &[], Some(version))?;
+            Ok(missing.iter().map(|section| section.name).collect())
+        };
+        let raised = format!("version {VERSION}");
+
+        assert!(names(VERSION - 1).unwrap().contains(&&*raised));
+        assert!(!names(VERSION).unwrap().contains(&&*raised));
+        assert!(names(VERSION + 1).unwrap_err().to_string().contains("use the newer elasticjob"));
     }
 }

@@ -1,12 +1,12 @@
 -- What history is in MySQL and MariaDB: the tables, and every statement that writes.
 --
--- `-- :table`, `-- :column` and `-- :index` are made where they are missing, in this order. The first two tables are the ancestor's, as it
--- makes them; what we add to them may be null, so that it can go on writing. But for
+-- `-- :table`, `-- :column`, `-- :index`, `-- :wide` and `-- :version` are made where they are missing, in this order. The first two tables are the
+-- ancestor's, as it makes them, but for the width of what counts their rows; what we add to them may be null, so that it can go on writing. But for
 -- `-- :look` each other statement takes rows, as JSON: as one parameter, or by name, where it has `VALUES (…)` for one of them.
 
 -- :table JOB_EXECUTION_LOG
 CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
-    auto_id INT NOT NULL AUTO_INCREMENT,
+    auto_id BIGINT NOT NULL AUTO_INCREMENT,
     id VARCHAR(40) NOT NULL,
     job_name VARCHAR(100) NOT NULL,
     task_id VARCHAR(255) NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
 
 -- :table JOB_STATUS_TRACE_LOG
 CREATE TABLE IF NOT EXISTS JOB_STATUS_TRACE_LOG (
-    auto_id INT NOT NULL AUTO_INCREMENT,
+    auto_id BIGINT NOT NULL AUTO_INCREMENT,
     id VARCHAR(40) NOT NULL,
     job_name VARCHAR(100) NOT NULL,
     original_task_id VARCHAR(255) NOT NULL,
@@ -227,10 +227,26 @@ CREATE INDEX ELASTICJOB_MISSED_JOB ON ELASTICJOB_MISSED (job_name, noticed_ms, i
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID
 CREATE UNIQUE INDEX ELASTICJOB_TRACE_ID ON JOB_STATUS_TRACE_LOG (id)
 
+-- Every event that is told takes a number, also one whose row is there already: an INT, which the ancestor makes, is used up after a while. It never
+-- reads it.
+-- :wide JOB_EXECUTION_LOG auto_id
+ALTER TABLE JOB_EXECUTION_LOG MODIFY auto_id BIGINT NOT NULL AUTO_INCREMENT
+
+-- :wide JOB_STATUS_TRACE_LOG auto_id
+ALTER TABLE JOB_STATUS_TRACE_LOG MODIFY auto_id BIGINT NOT NULL AUTO_INCREMENT
+
+-- Said last, when all of the above is there.
+-- :version 2
+INSERT INTO ELASTICJOB_SCHEMA (version)
+SELECT 2 FROM (SELECT 1 AS one) AS o WHERE NOT EXISTS (SELECT 1 FROM ELASTICJOB_SCHEMA s WHERE s.version >= 2)
+
 -- What there is: kind, table, name.
 -- :look
 SELECT 'column', IF(@@lower_case_table_names = 0, table_name, UPPER(table_name)), LOWER(column_name)
 FROM information_schema.columns WHERE table_schema = DATABASE()
+UNION ALL
+SELECT 'wide', IF(@@lower_case_table_names = 0, table_name, UPPER(table_name)), LOWER(column_name)
+FROM information_schema.columns WHERE table_schema = DATABASE() AND data_type = 'bigint'
 UNION ALL
 SELECT DISTINCT 'index', IF(@@lower_case_table_names = 0, table_name, UPPER(table_name)), UPPER(index_name)
 FROM information_schema.statistics WHERE table_schema = DATABASE()

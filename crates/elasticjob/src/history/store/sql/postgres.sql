@@ -1,6 +1,6 @@
 -- What history is in PostgreSQL: the tables, and every statement that writes.
 --
--- `-- :table`, `-- :column` and `-- :index` are made where they are missing, in this order. The first two tables are the ancestor's, as it
+-- `-- :table`, `-- :column`, `-- :index` and `-- :version` are made where they are missing, in this order. The first two tables are the ancestor's, as it
 -- makes them; what we add to them may be null, so that it can go on writing. But for
 -- `-- :look` each other statement takes one parameter: rows, as JSON.
 
@@ -219,6 +219,11 @@ CREATE INDEX IF NOT EXISTS ELASTICJOB_MISSED_TIME ON ELASTICJOB_MISSED (noticed_
 
 -- :index ELASTICJOB_MISSED ELASTICJOB_MISSED_JOB
 CREATE INDEX IF NOT EXISTS ELASTICJOB_MISSED_JOB ON ELASTICJOB_MISSED (job_name, noticed_ms, id)
+
+-- Said last, when all of the above is there.
+-- :version 2
+INSERT INTO ELASTICJOB_SCHEMA (version)
+SELECT 2 FROM (SELECT 1 AS one) AS o WHERE NOT EXISTS (SELECT 1 FROM ELASTICJOB_SCHEMA s WHERE s.version >= 2)
 
 -- What there is: kind, table, name.
 -- :look
