@@ -237,6 +237,31 @@ async fn a_file_that_is_full_takes_no_more_and_nothing_that_fits_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_room_every_run_that_is_known_has_its_end() {
+    for with_file in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(Mood::Down);
+        let mut settings = recorder(&shelf).batch(30, SECOND).queue(120, 1 << 20);
+        if with_file {
+            settings = settings.spill(folder.path()).spill_limit(60 * 1024);
+        }
+        let bench = Bench::of(settings);
+
+        for second in 0..10 {
+            bench.attempts(second * 10..(second + 1) * 10);
+            bench.pass(SECOND).await;
+        }
+        shelf.set(Mood::Good);
+        bench.pass(15 * SECOND).await;
+
+        let counts = bench.recording.counts()[0].1;
+        assert!(counts.dropped(Worth::Output) > 0 && counts.dropped(Worth::Progress) > 0);
+        assert_eq!(counts.dropped(Worth::Ending), 0, "with file: {with_file}: {counts:?}");
+        assert_eq!(shelf.ended().len(), 100);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sink_that_refuses_is_asked_rarely_and_has_everything_when_that_is_mended() {
     let folder = tempfile::tempdir().unwrap();
     let shelf = Shelf::new(Mood::Refuses("the table has other columns"));
@@ -327,7 +352,7 @@ async fn the_end_keeps_what_waits_and_does_not_wait_for_ever() {
     recording.record(Event::Started(begin(11)));
 
     let counts = recording.counts()[0].1;
-    assert_eq!((counts.dropped(Worth::Output), counts.dropped(Worth::Progress)), (10, 21));
+    assert_eq!(Worth::ALL.map(|worth| counts.dropped(worth)), [10, 11, 10, 0]);
 }
 
 #[tokio::test(start_paused = true)]

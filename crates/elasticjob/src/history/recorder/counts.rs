@@ -11,7 +11,7 @@ pub struct Counts {
     /// How many the sink keeps.
     pub recorded: u64,
     /// How many are lost, by [`Worth`]; see [`Counts::dropped`].
-    pub(super) dropped: [u64; 3],
+    pub(super) dropped: [u64; Worth::ALL.len()],
     /// How many went to the file to wait there. Most of them were [recorded](Self::recorded) later.
     pub spilled: u64,
     /// How many could not be read back from the file: torn by a crash, or damaged.
@@ -34,7 +34,7 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     recorded: AtomicU64,
-    dropped: [AtomicU64; 3],
+    dropped: [AtomicU64; Worth::ALL.len()],
     spilled: AtomicU64,
     unreadable: AtomicU64,
     failures: AtomicU64,
@@ -70,7 +70,7 @@ impl Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             recorded: read(&self.recorded),
-            dropped: [0, 1, 2].map(|lane| read(&self.dropped[lane])),
+            dropped: Worth::ALL.map(|worth| read(&self.dropped[worth as usize])),
             spilled: read(&self.spilled),
             unreadable: read(&self.unreadable),
             failures: read(&self.failures),

@@ -18,22 +18,24 @@ use crate::history::{Event, StatusState};
 pub enum Worth {
     /// What was printed.
     Output,
-    /// That something begins, goes on or ended well.
+    /// That something begins or goes on. Whoever tells how it ended tells this, too.
     Progress,
+    /// That something ended well. Without it, it would be running for ever, or lost.
+    Ending,
     /// That something went wrong, or was missed.
     Failure,
 }
 
 impl Worth {
     /// All of them, those that go first first.
-    pub const ALL: [Self; 3] = [Self::Output, Self::Progress, Self::Failure];
+    pub const ALL: [Self; 4] = [Self::Output, Self::Progress, Self::Ending, Self::Failure];
 
     /// What this event is worth.
     pub fn of(event: &Event) -> Self {
         match event {
             Event::Printed(_) | Event::Cut(_) => Self::Output,
             Event::Started(_) => Self::Progress,
-            Event::Ended(ended) if ended.ending.is_done() => Self::Progress,
+            Event::Ended(ended) if ended.ending.is_done() => Self::Ending,
             Event::Status(status) => match status.state {
                 StatusState::Error | StatusState::Killed | StatusState::Lost => Self::Failure,
                 _ => Self::Progress,
@@ -42,11 +44,12 @@ impl Worth {
         }
     }
 
-    /// `output`, `progress` or `failure`.
+    /// `output`, `progress`, `ending` or `failure`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Output => "output",
             Self::Progress => "progress",
+            Self::Ending => "ending",
             Self::Failure => "failure",
         }
     }
@@ -66,7 +69,7 @@ pub(super) struct Queue {
 /// One lane for each worth, so that what goes first is found at once. The numbers put them together again.
 #[derive(Debug, Default)]
 struct Lanes {
-    of: [VecDeque<(u64, Event)>; 3],
+    of: [VecDeque<(u64, Event)>; Worth::ALL.len()],
     next: u64,
     length: usize,
     bytes: usize,
@@ -180,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn output_makes_room_first_then_successes_and_failures_last() {
+    fn output_makes_room_first_then_beginnings_then_successes_and_failures_last() {
         let (queue, counters) = queue(4);
 
         for event in [printed(1, 0, "a"), started(1), done(1), failed(2)] {
@@ -195,7 +198,7 @@ mod tests {
 
         assert_eq!(queue.take(), [2, 4, 5, 6].map(failed));
         let dropped = Worth::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
-        assert_eq!(dropped, [2, 4, 1], "the last failure found nothing that is worth less");
+        assert_eq!(dropped, [2, 2, 2, 1], "the last failure found nothing that is worth less");
     }
 
     #[test]

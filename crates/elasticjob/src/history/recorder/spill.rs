@@ -10,6 +10,8 @@
 //! * **A slot belongs to one process**, by a lock that ends with it. Whoever starts takes the first that is free, and what it finds in other free ones.
 //! * **What was there before is only read**: a line that a crash tore is the last of its file, and skipped.
 //! * **A file is forgotten when all of it is kept.** After a crash some events of one file are told twice, which a sink can take.
+//! * **The last of the room is for what is worth most**: output may take three quarters of it, beginnings seven eighths, so that a long outage does not cost
+//!   the ends of runs for the sake of what they printed.
 //! * What a process wrote outlives its death, not a power cut: that would take an fsync for each batch.
 
 use std::{
@@ -22,6 +24,7 @@ use std::{
 
 use super::{
     line,
+    queue::Worth,
     weight::{Room, weight},
 };
 use crate::history::Event;
@@ -125,20 +128,33 @@ impl Spill {
         self.files.iter().map(|file| file.length).sum::<u64>().saturating_sub(self.offset)
     }
 
-    /// Puts these at the end: all of them, or none.
-    pub(super) fn append(&mut self, events: &[Event]) -> Result<(), SpillError> {
-        let text: String = events.iter().map(line::write).collect();
-        let length = text.len() as u64;
-        if self.bytes() + length > self.limit {
-            return Err(SpillError::Full { limit: self.limit });
+    /// Puts these at the end, but for those that only the room of others is left for: they are the answer. If there is no room for one that may take all
+    /// there is, none is put there.
+    pub(super) fn append(&mut self, events: &[Event]) -> Result<Vec<Worth>, SpillError> {
+        let (mut text, mut left_out) = (String::new(), Vec::new());
+        for event in events {
+            let (line, worth) = (line::write(event), Worth::of(event));
+            let room = match worth {
+                Worth::Output => self.limit - self.limit / 4,
+                Worth::Progress => self.limit - self.limit / 8,
+                Worth::Ending | Worth::Failure => self.limit,
+            };
+            if self.bytes() + (text.len() + line.len()) as u64 <= room {
+                text.push_str(&line);
+            } else if room < self.limit {
+                left_out.push(worth);
+            } else {
+                return Err(SpillError::Full { limit: self.limit });
+            }
         }
+        let length = text.len() as u64;
         if self.open.is_none() || self.files.back().is_none_or(|file| file.length >= LONG) {
             let path = self.next_path();
             self.open = Some(private().create_new(true).append(true).open(&path)?);
             self.files.push_back(Waiting { path, length: 0 });
         }
         let (Some(file), Some(waiting)) = (&mut self.open, self.files.back_mut()) else {
-            return Ok(());
+            return Ok(left_out);
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
             // A part of it may have been written.
@@ -148,7 +164,7 @@ impl Spill {
             return Err(error.into());
         }
         waiting.length += length;
-        Ok(())
+        Ok(left_out)
     }
 
     /// The oldest events, as many as there is room for, and at least one. They stay until they are [forgotten](Self::forget).
@@ -250,7 +266,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::history::recorder::fixture::{printed, started};
+    use crate::history::recorder::fixture::{done, printed, started};
 
     const LIMIT: u64 = 64 * 1024 * 1024;
     const MANY: Room = Room { events: 9, bytes: 64 * 1024 * 1024 };
@@ -289,18 +305,18 @@ mod tests {
         let text = "x".repeat(300 * 1024);
         let events: Vec<Event> = (0..12).map(|part| printed(1, part, &text)).collect();
 
-        let mut spill = Spill::open(folder.path(), 4 * 1024 * 1024).unwrap();
+        let mut spill = Spill::open(folder.path(), 5 * 1024 * 1024).unwrap();
         for event in &events {
             spill.append(std::slice::from_ref(event)).unwrap();
         }
         let files = spill.files.len();
-        let full = spill.append(&events);
+        let full = spill.append(&events).unwrap();
         let first = spill.oldest(Room { events: 6, ..MANY }).unwrap();
         spill.forget(&first).unwrap();
 
         assert_eq!(files, 3);
-        assert!(matches!(full, Err(SpillError::Full { .. })));
-        assert!(spill.append(&events[..6]).is_ok());
+        assert_eq!(full, [Worth::Output; 12]);
+        assert_eq!(spill.append(&events[..6]).unwrap(), []);
         assert_eq!(first.events, events[..6]);
         assert_eq!(all(&mut spill).0, [&events[6..], &events[..6]].concat());
     }
@@ -345,6 +361,33 @@ mod tests {
         let sizes: Vec<usize> = batches.iter().map(Vec::len).collect();
         assert_eq!(sizes, [2, 1, 1, 2, 1]);
         assert_eq!(batches.concat(), events);
+    }
+
+    #[test]
+    fn the_last_of_the_room_is_for_ends_and_what_is_full_takes_no_part_of_a_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spill = Spill::open(folder.path(), 40_000).unwrap();
+        let text = "x".repeat(1000);
+        let mut kept = [0; 4];
+
+        for number in 0..200 {
+            let attempt = [started(number), printed(number, 0, &text), done(number)];
+            let Ok(left_out) = spill.append(&attempt) else { break };
+            for event in attempt {
+                kept[Worth::of(&event) as usize] += 1;
+            }
+            for worth in left_out {
+                kept[worth as usize] -= 1;
+            }
+        }
+        let before = spill.bytes();
+        let full = spill.append(&[started(500), done(500)]);
+
+        let [output, beginnings, ends, _] = kept;
+        assert!(output >= 10 && beginnings > output && ends > beginnings, "{kept:?}");
+        assert!(matches!(full, Err(SpillError::Full { .. })), "{full:?}");
+        assert_eq!(spill.bytes(), before);
+        assert_eq!(all(&mut spill).0.len(), kept.iter().sum::<usize>());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From one queue to one sink.
 
-use std::{io, panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, io, panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
@@ -359,13 +359,21 @@ impl Writer {
             let events = std::mem::take(&mut self.hand);
             let (events, put) = self.append(events).await;
             match put {
-                Ok(()) => self.counters.spilled(events.len()),
+                Ok(left_out) => {
+                    self.counters.spilled(events.len() - left_out.len());
+                    for worth in &left_out {
+                        self.counters.dropped(*worth);
+                    }
+                    if !left_out.is_empty()
+                        && !std::mem::replace(&mut self.is_spill_trouble_told, true)
+                    {
+                        self.tell_of_the_file(&"only the room for the ends of runs is left");
+                    }
+                }
                 Err(error) => {
                     self.hand = events;
                     if !std::mem::replace(&mut self.is_spill_trouble_told, true) {
-                        let folder =
-                            self.site.folder.as_deref().map(|folder| folder.display().to_string());
-                        tracing::error!(sink = self.site.name, folder, %error, "no more history can wait in its file: it waits in memory, and what is worth least is dropped when there is no room; hint: make room on that disk, or mend what keeps the database from taking it");
+                        self.tell_of_the_file(&error);
                     }
                     return;
                 }
@@ -373,7 +381,12 @@ impl Writer {
         }
     }
 
-    async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<(), SpillError>) {
+    fn tell_of_the_file(&self, problem: &dyn fmt::Display) {
+        let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
+        tracing::error!(sink = self.site.name, folder, %problem, "not all of history can wait in its file: what is worth least is dropped, or waits in memory; hint: make room on that disk, or mend what keeps the database from taking it");
+    }
+
+    async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<Vec<Worth>, SpillError>) {
         let events = Arc::new(events);
         let shared = Arc::clone(&events);
         let put = self.on_file(move |spill| spill.append(&shared)).await;
