@@ -54,6 +54,7 @@ impl Dev {
             console: self.listen,
             worker,
             history: history.zip(self.kept.url(None)),
+            retention: self.kept.said(),
         };
         block_on(dev.run())
     }

@@ -412,7 +412,7 @@ fn moment(text: &str) -> Result<Timestamp, Error> {
 }
 
 /// A span that may be days.
-fn age(text: &str) -> Result<Duration, String> {
+pub(super) fn age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     match days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
         Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),

@@ -1,12 +1,17 @@
 //! Where history is kept: the words of `run` and `dev`.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use elasticjob::history::{HistoryUrl, Recorder, Retention, default_path};
 
+use super::history::age;
 use crate::error::Error;
 
 const HISTORY: &str = "Where history is kept: sqlite:FILE, postgres://…, mysql://…, or none [default: what the files say, else a file of this user's]";
+
+const AGE: &str = "ELASTICJOB_HISTORY_AGE";
+const FAILURES_AGE: &str = "ELASTICJOB_HISTORY_FAILURES_AGE";
+const RUNS: &str = "ELASTICJOB_HISTORY_RUNS";
 
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Kept {
@@ -16,6 +21,15 @@ pub(super) struct Kept {
     /// Where history waits while its database is away; without, beside its file, or beside where this user's would be
     #[arg(long, value_name = "DIR", env = "ELASTICJOB_HISTORY_SPILL")]
     history_spill: Option<PathBuf>,
+    /// Forget runs that began longer ago
+    #[arg(long, value_name = "SPAN", env = AGE, default_value = "30d", value_parser = age)]
+    history_age: Duration,
+    /// Forget runs that failed, and began longer ago
+    #[arg(long, value_name = "SPAN", env = FAILURES_AGE, default_value = "90d", value_parser = age)]
+    history_failures_age: Duration,
+    /// Keep so many runs of each job, and as many that failed
+    #[arg(long, value_name = "COUNT", env = RUNS, default_value = "1000")]
+    history_runs: NonZeroU32,
 }
 
 /// A history, and where it is kept, as it may be shown.
@@ -45,7 +59,25 @@ impl Kept {
         if let Some(folder) = self.history_spill.clone().or_else(|| spill(&url)) {
             recorder = recorder.spill(folder);
         }
-        Ok(Some(History { recorder: recorder.database(url, Retention::default()), place }))
+        Ok(Some(History { recorder: recorder.database(url, self.retention()), place }))
+    }
+
+    fn retention(&self) -> Retention {
+        let mut retention = Retention::default();
+        retention.age = self.history_age;
+        retention.failures_age = self.history_failures_age;
+        retention.runs_per_job = self.history_runs;
+        retention
+    }
+
+    /// How much is kept, for the environment of a child.
+    pub(super) fn said(&self) -> Vec<(&'static str, String)> {
+        let seconds = |age: Duration| format!("{}s", age.as_secs());
+        vec![
+            (AGE, seconds(self.history_age)),
+            (FAILURES_AGE, seconds(self.history_failures_age)),
+            (RUNS, self.history_runs.to_string()),
+        ]
     }
 }
 
@@ -63,10 +95,47 @@ fn spill(url: &HistoryUrl) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
+    #[derive(Debug, clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        kept: Kept,
+    }
+
+    fn words(words: &[&str]) -> Kept {
+        let words = ["run"].iter().chain(words);
+        Words::try_parse_from(words).unwrap().kept
+    }
+
     fn said(history: Option<&str>) -> Kept {
-        Kept { history: history.map(ToOwned::to_owned), history_spill: None }
+        Kept { history: history.map(ToOwned::to_owned), ..words(&[]) }
+    }
+
+    #[test]
+    fn how_much_is_kept_can_be_said_and_reaches_a_child() {
+        let kept = words(&[
+            "--history-age",
+            "12h",
+            "--history-failures-age",
+            "7d",
+            "--history-runs",
+            "50",
+        ]);
+
+        let retention = kept.retention();
+        assert_eq!(retention.age, Duration::from_hours(12));
+        assert_eq!(retention.failures_age, Duration::from_hours(7 * 24));
+        assert_eq!(retention.runs_per_job.get(), 50);
+        assert_eq!(words(&[]).retention(), Retention::default());
+        for (name, value) in kept.said() {
+            let flag = name.replace("ELASTICJOB_", "--").to_lowercase().replace('_', "-");
+            assert!(words(&[&flag, &value]).said().contains(&(name, value)));
+        }
+        assert!(Words::try_parse_from(["run", "--history-runs", "0"]).is_err());
+        assert!(Words::try_parse_from(["run", "--history-age", "soon"]).is_err());
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl Children {
         registry: &str,
         endpoint: &str,
         history: Option<&(String, String)>,
+        retention: &[(&'static str, String)],
     ) -> Result<Self, Error> {
         let cannot = |error: io::Error| {
             Error::new(Code::Internal, format!("cannot start a worker: {error}"))
@@ -45,6 +46,7 @@ impl Children {
                 .args(["--endpoint", endpoint, "--registry", registry])
                 // Not an argument: it may hold a password, and everybody sees those.
                 .env("ELASTICJOB_HISTORY", history.map_or("none", |(_, url)| url))
+                .envs(retention.iter().map(|(name, value)| (name, value)))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 // ctrl-C is for us: we tell them.

@@ -62,6 +62,8 @@ pub(crate) struct Dev {
     pub(crate) worker: Option<Worker>,
     /// Where history is kept, as it may be shown and as it is.
     pub(crate) history: Option<(String, String)>,
+    /// How much of it, in the words of the environment.
+    pub(crate) retention: Vec<(&'static str, String)>,
 }
 
 impl Dev {
@@ -90,7 +92,8 @@ impl Dev {
         let children = if self.demo {
             let endpoint = endpoint::serve(&mut tasks).await?;
             say(&format!("endpoint  {endpoint}  (what the job ping asks)"));
-            let children = Children::start(&url, &endpoint, self.history.as_ref())?;
+            let children =
+                Children::start(&url, &endpoint, self.history.as_ref(), &self.retention)?;
             say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
             Some(children)
         } else {

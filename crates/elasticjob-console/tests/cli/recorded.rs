@@ -49,7 +49,9 @@ async fn a_database_that_is_not_there_stops_no_job() {
     process.logged("shard ended");
 
     assert!(told.contains("127.0.0.1:1") && !process.log().contains("hunter2"), "{told}");
-    let waits = std::fs::read_dir(spill.join("history/0")).unwrap().count();
+    let folder = std::fs::read_dir(&spill).unwrap().next().unwrap().unwrap().path();
+    assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("history-"));
+    let waits = std::fs::read_dir(folder.join("0")).unwrap().count();
     assert!(waits > 1, "the lock, and what waits");
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use super::{
     event::Event,
@@ -15,6 +15,9 @@ use crate::runtime::{Clock, Randomness};
 /// About how often what is old is forgotten. Every process does it, each at a time of its own: whoever comes second finds nothing left to do.
 const TIDY: Duration = Duration::from_hours(1);
 
+/// About when it is done for the first time: a process that is started every few minutes does it, too.
+const FIRST: Duration = Duration::from_mins(1);
+
 /// About how often it is looked for attempts that nobody will tell the end of.
 const LOOK: Duration = Duration::from_secs(30);
 
@@ -23,16 +26,22 @@ const LOOK: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Archive {
     url: HistoryUrl,
-    store: OnceCell<Store>,
+    store: Mutex<Option<Store>>,
 }
 
 impl Archive {
     pub(super) fn new(url: HistoryUrl) -> Self {
-        Self { url, store: OnceCell::new() }
+        Self { url, store: Mutex::default() }
     }
 
-    async fn store(&self) -> Result<&Store, StoreError> {
-        self.store.get_or_try_init(|| Store::open(&self.url)).await
+    async fn store(&self) -> Result<Store, StoreError> {
+        let mut store = self.store.lock().await;
+        if let Some(store) = &*store {
+            return Ok(store.clone());
+        }
+        let opened = Store::open(&self.url).await?;
+        *store = Some(opened.clone());
+        Ok(opened)
     }
 
     /// Marks what is lost, and forgets what is not to be kept, for ever.
@@ -43,11 +52,11 @@ impl Archive {
         randomness: Arc<dyn Randomness>,
     ) {
         let later = |span: Duration| clock.monotonic() + span.mul_f64(0.5 + randomness.fraction());
-        let mut tidy = later(TIDY);
+        let mut tidy = later(FIRST);
         loop {
             clock.sleep_until(later(LOOK)).await;
             // That it cannot be kept is said elsewhere, and nobody opens it but for something to keep.
-            let Some(store) = self.store.get() else { continue };
+            let Some(store) = self.store.lock().await.clone() else { continue };
             match store.mark_lost(clock.now()).await {
                 Ok(0) => {}
                 Ok(attempts) => tracing::info!(
@@ -82,6 +91,13 @@ impl Archive {
 #[async_trait]
 impl Sink for Archive {
     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
-        self.store().await?.keep(batch).await
+        match self.store().await?.keep(batch).await {
+            // Somebody may have taken its tables away: whoever opens it makes them.
+            Err(SinkError::Refused(_)) => {
+                *self.store.lock().await = None;
+                self.store().await?.keep(batch).await
+            }
+            answer => answer,
+        }
     }
 }

@@ -68,6 +68,7 @@ on_every_database! {
     recorded::what_is_too_large_for_the_database_is_dropped_and_nothing_else,
     recorded::much_output_at_once_is_kept,
     recorded::what_waits_for_one_database_is_never_given_to_another,
+    recorded::tables_that_somebody_takes_away_are_made_again,
     recorded::a_character_without_room_costs_its_own_message_and_no_name,
     ancestor::what_it_wrote_is_listed,
     ancestor::what_we_write_answers_its_questions,

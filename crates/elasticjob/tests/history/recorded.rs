@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        Counts, Ending, Event, HistoryUrl, OutputPosition, Recorder, Retention, RunFilter, Store,
-        Worth,
+        Counts, Ending, Event, HistoryUrl, OutputPosition, Recorder, Recording, Retention,
+        RunFilter, Store, Worth,
     },
     runtime::{SystemClock, SystemRandomness, Tasks},
 };
@@ -22,13 +22,13 @@ async fn record(url: &HistoryUrl, events: Vec<Event>) -> Counts {
     record_with(Recorder::new().database(url.clone(), Retention::default()), events).await
 }
 
+fn start(recorder: Recorder, tasks: &mut Tasks) -> Recording {
+    recorder.start(&(Arc::new(SystemClock) as _), &(Arc::new(SystemRandomness) as _), tasks)
+}
+
 async fn record_with(recorder: Recorder, events: Vec<Event>) -> Counts {
     let mut tasks = Tasks::new();
-    let recording = recorder.start(
-        &(Arc::new(SystemClock) as _),
-        &(Arc::new(SystemRandomness) as _),
-        &mut tasks,
-    );
+    let recording = start(recorder, &mut tasks);
     for event in events {
         recording.record(event);
     }
@@ -66,6 +66,32 @@ pub(crate) async fn much_output_at_once_is_kept(ground: &Ground) {
     let counts = record(&ground.url(), events).await;
 
     assert_eq!((counts.recorded, counts.failures), (401, 0), "{counts:?}");
+}
+
+pub(crate) async fn tables_that_somebody_takes_away_are_made_again(ground: &Ground) {
+    let mut tasks = Tasks::new();
+    let recorder = Recorder::new().database(ground.url(), Retention::default());
+    let recorder = recorder.batch(10, Duration::from_millis(10));
+    let recording = start(recorder, &mut tasks);
+    let recorded = async |events: Vec<Event>| {
+        let until = recording.counts()[0].1.recorded + events.len() as u64;
+        events.into_iter().for_each(|event| recording.record(event));
+        let all = async {
+            while recording.counts()[0].1.recorded < until {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), all).await.expect("they are kept");
+    };
+
+    recorded(done("before", 0, 5)).await;
+    for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG", "ELASTICJOB_RUN"] {
+        ground.say(&format!("DROP TABLE {table}")).await;
+    }
+    recorded(done("after", 0, 5)).await;
+
+    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+    assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["after"]);
 }
 
 pub(crate) async fn a_character_without_room_costs_its_own_message_and_no_name(ground: &Ground) {

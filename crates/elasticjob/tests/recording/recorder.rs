@@ -388,6 +388,32 @@ async fn a_folder_that_goes_away_while_events_wait_loses_no_others() {
     assert_eq!(shelf.events(), others);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_file_that_cannot_be_read_for_a_while_is_kept_after_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let shelf = Shelf::new(Mood::Down);
+    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
+    let waiting = bench.attempts(0..10);
+    bench.pass(SECOND).await;
+    let (file, aside) =
+        (folder.path().join("shelf/0/00000001.events"), folder.path().join("aside"));
+    fs::rename(&file, &aside).unwrap();
+    // Opens, and cannot be read.
+    fs::create_dir(&file).unwrap();
+    shelf.set(Mood::Good);
+    bench.pass(10 * SECOND).await;
+    let others = bench.attempts(10..20);
+    bench.pass(SECOND).await;
+    assert_eq!(shelf.events(), others, "others do not wait for it");
+
+    fs::remove_dir(&file).unwrap();
+    fs::rename(&aside, &file).unwrap();
+    bench.pass(130 * SECOND).await;
+
+    assert_eq!(shelf.events(), [others, waiting].concat());
+    assert_eq!(bench.recording.counts()[0].1.recorded, 60);
+}
+
 #[test]
 fn an_attempt_id_reads_as_it_is_written() {
     let ids: HashMap<AttemptId, String> = (0..10)

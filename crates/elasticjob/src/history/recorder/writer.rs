@@ -21,6 +21,9 @@ const LATER: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// The same if it refused: somebody has to do something first.
 const REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(10));
 
+/// How long to wait before a folder that was of no use is looked for again.
+const REOPEN: Duration = Duration::from_mins(1);
+
 /// How events are put together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
@@ -52,6 +55,10 @@ pub(super) struct Writer {
     /// Taken from the queue and not kept yet. Comes after what is in the file.
     hand: Vec<Event>,
     trouble: Option<Trouble>,
+    /// When to look for the folder again, if there is none.
+    reopen: Monotonic,
+    /// Whether it was said that there is none.
+    is_folder_trouble_told: bool,
     /// Why the file took nothing, if that was said.
     is_spill_trouble_told: bool,
 }
@@ -90,6 +97,8 @@ impl Writer {
             spill: None,
             hand: Vec::new(),
             trouble: None,
+            reopen: Monotonic::from_start(Duration::ZERO),
+            is_folder_trouble_told: false,
             is_spill_trouble_told: false,
         }
     }
@@ -98,13 +107,15 @@ impl Writer {
     pub(super) async fn run(mut self) {
         self.open().await;
         while self.ready().await {
+            if self.lacks_folder() && self.clock.monotonic() >= self.reopen {
+                self.open().await;
+            }
             let batch = match self.next().await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
                 Err(error) => {
-                    // What cannot be read now is not lost: the next process may read it.
-                    tracing::error!(sink = self.site.name, %error, "what waits in the history's file cannot be read; it is left there");
-                    self.spill = None;
+                    // What cannot be read now is not lost: it may be read later, by this process or the next.
+                    self.without_folder(&error);
                     continue;
                 }
             };
@@ -131,10 +142,12 @@ impl Writer {
 
     async fn open(&mut self) {
         let Some(folder) = self.site.folder.clone() else { return };
+        self.reopen = self.clock.monotonic() + REOPEN;
         let limit = self.site.limit;
         let opened = tokio::task::spawn_blocking(move || Spill::open(&folder, limit)).await;
         match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(spill) => {
+                self.is_folder_trouble_told &= !spill.is_empty();
                 if !spill.is_empty() {
                     tracing::info!(
                         sink = self.site.name,
@@ -145,10 +158,22 @@ impl Writer {
                 self.counters.spill_bytes(spill.bytes());
                 self.spill = Some(spill);
             }
-            Err(error) => {
-                let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
-                tracing::error!(sink = self.site.name, folder, %error, "history cannot wait in this folder while its database is away, only in memory; hint: may this process write there?");
-            }
+            Err(error) => self.without_folder(&error),
+        }
+    }
+
+    /// Whether there should be a folder, and is none.
+    fn lacks_folder(&self) -> bool {
+        self.spill.is_none() && self.site.folder.is_some()
+    }
+
+    /// The folder, or what is in it, is of no use now. It is looked for again after a while.
+    fn without_folder(&mut self, error: &io::Error) {
+        self.spill = None;
+        self.reopen = self.clock.monotonic() + REOPEN;
+        if !std::mem::replace(&mut self.is_folder_trouble_told, true) {
+            let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
+            tracing::error!(sink = self.site.name, folder, %error, "history cannot wait in this folder while its database is away, only in memory, and what waits there is left; hint: may this process read and write there?");
         }
     }
 
@@ -217,6 +242,7 @@ impl Writer {
             biased;
             () = enough => {}
             _ = closing.changed() => {}
+            () = self.clock.sleep_until(self.reopen), if self.lacks_folder() => {}
         }
     }
 
