@@ -180,7 +180,10 @@ impl Writer {
     /// Waits until there is something to do for the sink and it may be asked. `false` if it is time to end.
     async fn ready(&mut self) -> bool {
         loop {
-            if let Some(again) = self.trouble.as_ref().map(|trouble| trouble.again) {
+            // What was in trouble may have gone with its folder: then there is nothing to ask for.
+            let has_work = self.has_backlog() || self.queue.len() > 0;
+            let again = self.trouble.as_ref().map(|trouble| trouble.again);
+            if let Some(again) = again.filter(|_| has_work) {
                 if !self.wait_for_better(again).await {
                     return true;
                 }
