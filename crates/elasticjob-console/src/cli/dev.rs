@@ -45,7 +45,7 @@ impl Dev {
         } else {
             Some(worker(&self.files, supervisor, &self.kept)?)
         };
-        let history = self.kept.history(None)?.map(|history| history.place);
+        let history = self.kept.history(None, None)?.map(|history| history.place);
         logs::start(global.log_format, global.no_color, "warn");
         let dev = dev::Dev {
             listen: self.registry_listen,
@@ -53,7 +53,7 @@ impl Dev {
             demo: self.demo,
             console: self.listen,
             worker,
-            history: history.zip(self.kept.url(None)),
+            history: history.zip(self.kept.url(None, None)),
             retention: self.kept.said(),
         };
         block_on(dev.run())
@@ -70,7 +70,7 @@ fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Work
     if jobs.registry.is_some() {
         note("the registry in the files is left alone: dev brings its own");
     }
-    let history = kept.history(None)?.map(|history| history.recorder);
+    let history = kept.history(None, None)?.map(|history| history.recorder);
     Ok(Worker {
         history,
         registry: String::new(),
@@ -111,7 +111,7 @@ impl DemoWorker {
             endpoint: self.endpoint,
             is_child: self.child,
             supervisor,
-            history: self.kept.history(None)?.map(|history| history.recorder),
+            history: self.kept.history(None, None)?.map(|history| history.recorder),
         };
         block_on(member.run())
     }

@@ -1,12 +1,12 @@
 //! `elasticjob history`
 
-use std::{fmt::Write as _, num::NonZeroU32, time::Duration};
+use std::{fmt::Write as _, num::NonZeroU32, path::Path, time::Duration};
 
 use clap::Subcommand;
 use elasticjob::{
     history::{
         Cursor, Execution, ExecutionFilter, HistoryUrl, OutputLine, OutputPosition, Retention,
-        RunDetails, RunFilter, RunState, Span, Store, default_path,
+        RunDetails, RunFilter, RunState, Span, Store,
     },
     runtime::{Clock, SystemClock},
 };
@@ -16,6 +16,7 @@ use super::{
     Global,
     run::span,
     site::{asynchronously, instant, or_dash, value},
+    usual,
 };
 use crate::{
     error::{Code, Error},
@@ -47,25 +48,43 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What was said, else the usual file.
-    pub(crate) fn url(&self) -> Result<HistoryUrl, Error> {
+    /// What was said, else the usual file of the registry.
+    pub(crate) fn url(&self, global: &Global) -> Result<HistoryUrl, Error> {
         match self.history.as_deref().filter(|url| !url.is_empty()) {
             Some(url) => Ok(url.parse()?),
-            None => default_path().map(HistoryUrl::sqlite).ok_or_else(|| {
+            None => usual::file(global.said_registry()).map(HistoryUrl::sqlite).ok_or_else(|| {
                 Error::bad_input("there is no home to find history in; hint: say --history URL")
             }),
         }
     }
 
     /// Asks what is there. A file that is not there is not made.
-    async fn open(&self) -> Result<Store, Error> {
-        let url = self.url()?;
-        if url.file().is_some_and(|file| !file.exists()) {
-            let hint = "`elasticjob run` and `elasticjob dev` write it; another place is said with --history URL";
+    async fn open(&self, global: &Global) -> Result<Store, Error> {
+        let url = self.url(global)?;
+        if let Some(file) = url.file().filter(|file| !file.exists()) {
+            let mut hint = "`elasticjob run` and `elasticjob dev` write it; another place is said with --history URL".to_owned();
+            let others = others(file);
+            if self.history.is_none() && !others.is_empty() {
+                let _ = write!(
+                    hint,
+                    ", or with the --registry of the worker; beside it there are {}",
+                    others.join(", ")
+                );
+            }
             return Err(Error::new(Code::NotFound, format!("there is no {url}; hint: {hint}")));
         }
         Ok(Store::open(&url).await?)
     }
+}
+
+/// Files of history beside this one.
+fn others(file: &Path) -> Vec<String> {
+    let entries = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter(|name| name.starts_with("history") && name.ends_with(".db")).collect();
+    names.sort();
+    names
 }
 
 #[derive(Debug, clap::Args)]
@@ -168,7 +187,7 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open().await?.runs(&filter).await?;
+        let page = self.place.open(global).await?.runs(&filter).await?;
         let mut table = Table::new([
             "RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "ATTEMPTS", "FAILURE",
         ]);
@@ -210,7 +229,7 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open().await?.executions(&filter).await?;
+        let page = self.place.open(global).await?.executions(&filter).await?;
         let mut table = Table::new([
             "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
         ]);
@@ -243,7 +262,7 @@ impl List {
 
 impl Show {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open().await?;
+        let store = self.place.open(global).await?;
         let details = found(&store, &self.run).await?;
         let mut about = Table::new(["FACT", "VALUE"]);
         for (what, text) in facts(&details) {
@@ -270,7 +289,7 @@ impl Show {
 
 impl Logs {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open().await?;
+        let store = self.place.open(global).await?;
         let mut position = OutputPosition::default();
         let mut all = Vec::new();
         loop {
@@ -307,7 +326,7 @@ impl Prune {
         retention.failures_age = self.failures_age;
         retention.runs_per_job = self.runs;
         retention.foreign = self.foreign;
-        let pruned = self.place.open().await?.prune(&retention, SystemClock.now()).await?;
+        let pruned = self.place.open(global).await?.prune(&retention, SystemClock.now()).await?;
         let mut sentence =
             format!("{} runs and {} missed fires are forgotten", pruned.runs, pruned.missed);
         if self.foreign {

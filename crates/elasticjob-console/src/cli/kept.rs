@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use elasticjob::history::{HistoryUrl, Recorder, Retention, default_path};
 
-use super::history::age;
+use super::{history::age, usual};
 use crate::error::Error;
 
 const HISTORY: &str = "Where history is kept: sqlite:FILE, postgres://…, mysql://…, or none [default: what the files say, else a file of this user's]";
@@ -39,19 +39,23 @@ pub(super) struct History {
 }
 
 impl Kept {
-    /// What was said, else what a file says, else the usual place; nothing if nothing is wanted, or there is no such place.
-    pub(super) fn url(&self, filed: Option<&str>) -> Option<String> {
+    /// What was said, else what a file says, else the usual place of this registry; nothing if nothing is wanted, or there is no such place.
+    pub(super) fn url(&self, filed: Option<&str>, registry: Option<&str>) -> Option<String> {
         let given = self.history.as_deref().filter(|url| !url.is_empty());
         match given.or(filed) {
             Some("none") => None,
             Some(url) => Some(url.to_owned()),
-            None => default_path().map(|path| format!("sqlite:{}", path.display())),
+            None => usual::file(registry).map(|path| format!("sqlite:{}", path.display())),
         }
     }
 
     /// How it is recorded.
-    pub(super) fn history(&self, filed: Option<&str>) -> Result<Option<History>, Error> {
-        let Some(url) = self.url(filed) else { return Ok(None) };
+    pub(super) fn history(
+        &self,
+        filed: Option<&str>,
+        registry: Option<&str>,
+    ) -> Result<Option<History>, Error> {
+        let Some(url) = self.url(filed, registry) else { return Ok(None) };
         let url: HistoryUrl =
             url.parse().map_err(|error| Error::bad_input(format!("--history: {error}")))?;
         let place = url.to_string();
@@ -142,16 +146,18 @@ mod tests {
     fn what_is_said_counts_before_what_a_file_says() {
         let (said_so, filed) = ("sqlite:/tmp/a.db", "mysql://db/jobs");
 
-        assert_eq!(said(Some(said_so)).url(Some(filed)).as_deref(), Some(said_so));
-        assert_eq!(said(None).url(Some(filed)).as_deref(), Some(filed));
-        assert_eq!(said(Some("")).url(Some(filed)).as_deref(), Some(filed));
-        assert_eq!(said(Some("none")).url(Some(filed)), None);
-        assert!(said(None).url(None).is_none_or(|url| url.ends_with("/elasticjob/history.db")));
+        assert_eq!(said(Some(said_so)).url(Some(filed), None).as_deref(), Some(said_so));
+        assert_eq!(said(None).url(Some(filed), None).as_deref(), Some(filed));
+        assert_eq!(said(Some("")).url(Some(filed), None).as_deref(), Some(filed));
+        assert_eq!(said(Some("none")).url(Some(filed), None), None);
+        assert!(
+            said(None).url(None, None).is_none_or(|url| url.ends_with("/elasticjob/history.db"))
+        );
     }
 
     #[test]
     fn a_wrong_url_is_told_without_its_password() {
-        let error = said(Some("oracle://jane:hunter2@db/x")).history(None).err().unwrap();
+        let error = said(Some("oracle://jane:hunter2@db/x")).history(None, None).err().unwrap();
 
         let told = format!("{error:?}");
         assert!(told.contains("--history") && !told.contains("hunter2"), "{told}");

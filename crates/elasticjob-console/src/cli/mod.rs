@@ -13,6 +13,7 @@ mod run;
 mod server;
 mod shard;
 mod site;
+mod usual;
 
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
@@ -65,8 +66,12 @@ pub(crate) struct Global {
 impl Global {
     /// Which registry is meant: what was said, else what a file says, else the usual one.
     fn registry(&self, filed: Option<&str>) -> String {
-        let given = self.registry.as_deref().filter(|url| !url.is_empty());
-        given.or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
+        self.said_registry().or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
+    }
+
+    /// Which registry was said, if one was.
+    fn said_registry(&self) -> Option<&str> {
+        self.registry.as_deref().filter(|url| !url.is_empty())
     }
 }
 

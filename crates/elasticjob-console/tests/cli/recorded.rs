@@ -1,5 +1,7 @@
 //! `run` remembers what happened.
 
+use std::path::{Path, PathBuf};
+
 use elasticjob::history::{HistoryUrl, RunFilter, Store};
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use testbed::Postgres;
@@ -49,10 +51,15 @@ async fn a_database_that_is_not_there_stops_no_job() {
     process.logged("shard ended");
 
     assert!(told.contains("127.0.0.1:1") && !process.log().contains("hunter2"), "{told}");
-    let folder = std::fs::read_dir(&spill).unwrap().next().unwrap().unwrap().path();
-    assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("history-"));
-    let waits = std::fs::read_dir(folder.join("0")).unwrap().count();
+    let waits = std::fs::read_dir(folder_of(&spill).join("0")).unwrap().count();
     assert!(waits > 1, "the lock, and what waits");
+}
+
+/// Where events wait for the one database there is.
+fn folder_of(spill: &Path) -> PathBuf {
+    let folder = std::fs::read_dir(spill).unwrap().next().unwrap().unwrap();
+    assert!(folder.file_name().to_str().unwrap().starts_with("history-"), "{folder:?}");
+    folder.path()
 }
 
 /// Jobs go on; that history is refused was said in one line, which names the database, says what is wrong and a way out, and hides the password.
@@ -80,7 +87,7 @@ async fn a_table_of_somebody_elses_stops_no_job() {
     let mut process = scene.run(&["--history", &url]);
 
     goes_on_without(&mut process, &url, "JOB_EXECUTION_LOG without the column job_name");
-    let waits = folder.path().join("history.db.waiting/history/0/00000001.events");
+    let waits = folder_of(&folder.path().join("history.db.waiting")).join("0/00000001.events");
     assert!(waits.metadata().unwrap().len() > 0);
 }
 
