@@ -26,7 +26,6 @@ use super::{
     sink::{Sink, SinkError},
     trace,
 };
-use crate::job::Reason;
 
 /// How long a collector may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -203,7 +202,7 @@ fn attempt(ended: &Ended) -> Value {
         number_of("elasticjob.shard", started.item.into()),
         number_of("elasticjob.attempt", number.into()),
         number_of("elasticjob.token", started.token.get()),
-        text("elasticjob.reason", reason(started.attempt.reason)),
+        text("elasticjob.reason", started.attempt.reason.as_str()),
         text("elasticjob.outcome", ended.ending.as_str()),
         text("host.name", &started.host),
     ];
@@ -225,16 +224,6 @@ fn attempt(ended: &Ended) -> Value {
 
 fn how(is_good: bool, message: &str) -> Value {
     if is_good { json!({ "code": 1 }) } else { json!({ "code": 2, "message": message }) }
-}
-
-fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Due => "due",
-        Reason::Misfire => "misfire",
-        Reason::Failover => "failover",
-        Reason::Retry => "retry",
-        Reason::CatchUp => "catch_up",
-    }
 }
 
 fn text(key: &str, value: &str) -> Value {

@@ -169,6 +169,19 @@ pub enum Reason {
     CatchUp,
 }
 
+impl Reason {
+    /// `due`, `misfire`, `failover`, `retry` or `catch_up`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Due => "due",
+            Self::Misfire => "misfire",
+            Self::Failover => "failover",
+            Self::Retry => "retry",
+            Self::CatchUp => "catch_up",
+        }
+    }
+}
+
 /// Grows with every claim of a shard, whoever makes it. Whoever stores something for a shard stores this with it and refuses smaller
 /// ones; then a run that has lost its lease cannot undo what its successor did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -118,7 +118,7 @@ impl From<&Started> for Begin {
             item: started.item,
             total: started.total.get(),
             attempt: started.attempt.number.get(),
-            reason: word(started.attempt.reason).to_owned(),
+            reason: started.attempt.reason.as_str().to_owned(),
             token: started.token.get(),
             task: started.task.to_string(),
             host: started.host.to_string(),
@@ -130,7 +130,7 @@ impl From<&Started> for Begin {
 
 impl Begin {
     fn started(self) -> Option<Arc<Started>> {
-        let reason = REASONS.into_iter().find(|reason| word(*reason) == self.reason)?;
+        let reason = REASONS.into_iter().find(|reason| reason.as_str() == self.reason)?;
         Some(Arc::new(Started {
             id: self.id.parse().ok()?,
             job: self.job.parse().ok()?,
@@ -279,16 +279,6 @@ const STATES: [StatusState; 6] = [
 
 const REASONS: [Reason; 5] =
     [Reason::Due, Reason::Misfire, Reason::Failover, Reason::Retry, Reason::CatchUp];
-
-fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Due => "due",
-        Reason::Misfire => "misfire",
-        Reason::Failover => "failover",
-        Reason::Retry => "retry",
-        Reason::CatchUp => "catch_up",
-    }
-}
 
 #[cfg(test)]
 mod tests {

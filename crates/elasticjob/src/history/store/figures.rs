@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     Store,
-    asked::{bound, millis},
+    ask::{bound, millis},
     error::StoreError,
     page::Span,
     rows::{group, named},

@@ -5,11 +5,14 @@ use serde::Serialize;
 
 use super::{
     Store,
-    asked::{Execution, ExecutionFilter, RUN, Run, TraceFilter, bound, execution, own_run},
+    ask::bound,
     error::StoreError,
+    executions::{Execution, ExecutionFilter, execution},
     page::Span,
     rows::named,
+    runs::{RUN, Run, own_run},
     select::Select,
+    traces::TraceFilter,
 };
 
 /// How many rows names are looked for in.
@@ -135,21 +138,23 @@ impl Store {
         Ok(self.ask(&select, |row| row.number(0)).await?.pop().unwrap_or_default())
     }
 
-    /// Names that begin so, among what was written last; for somebody who types one.
+    /// Names that begin so, among the 10,000 rows that were written last; for somebody who types one.
     pub async fn names(&self, named: Named, prefix: &str) -> Result<Vec<String>, StoreError> {
         let (column, table, time) = match named {
             Named::ExecutedJob => ("job_name", "JOB_EXECUTION_LOG", "start_time"),
             Named::Ip => ("ip", "JOB_EXECUTION_LOG", "start_time"),
             Named::TracedJob => ("job_name", "JOB_STATUS_TRACE_LOG", "creation_time"),
         };
-        let mut select = Select::new(
-            self.dialect(),
-            format!("SELECT DISTINCT name FROM (SELECT {column} AS name FROM {table}"),
+        // The rows first and then their names: a name that is rare would be looked for in all there are.
+        let looked = format!(
+            "SELECT DISTINCT name FROM (SELECT {column} AS name FROM {table} \
+             WHERE {time} IS NOT NULL ORDER BY {time} DESC LIMIT ?) AS looked"
         );
         let escaped = prefix.replace('!', "!!").replace('%', "!%").replace('_', "!_");
         let pattern = format!("{escaped}%");
-        select.filter(&format!("{column} LIKE ? ESCAPE '!'"), [pattern.as_str().into()]);
-        select.with(&format!(" ORDER BY {time} DESC LIMIT ?) AS looked"), [bound(LOOKED_AT)]);
+        let mut select = Select::new(self.dialect(), "");
+        select.with(&looked, [bound(LOOKED_AT)]);
+        select.filter("name LIKE ? ESCAPE '!'", [pattern.as_str().into()]);
         select.with(" ORDER BY 1 LIMIT ?", [bound(NAMES)]);
         self.ask(&select, |row| row.word(0)).await
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{
     Store,
-    asked::bound,
+    ask::bound,
     error::StoreError,
     rows::{Rows, group},
     select::Select,

@@ -15,10 +15,11 @@
 //!
 //! What the dialects do differently stands in `sql/`, one file for each, and in `dialect.rs`.
 
-mod asked;
+mod ask;
 mod database;
 mod dialect;
 mod error;
+mod executions;
 mod figures;
 mod glance;
 mod keep;
@@ -27,24 +28,28 @@ mod output;
 mod page;
 mod retention;
 mod rows;
+mod runs;
 mod schema;
 mod select;
+mod traces;
 mod url;
 mod write;
 
 use std::sync::Arc;
 
+use self::{database::Database, dialect::Dialect};
 pub use self::{
-    asked::{Execution, ExecutionFilter, Run, RunDetails, RunFilter, RunState, Trace, TraceFilter},
     error::StoreError,
+    executions::{Execution, ExecutionFilter},
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
     glance::{Named, Tally},
     output::{Output, OutputLine, OutputPosition},
     page::{Cursor, Page, Span},
     retention::{Pruned, Retention},
+    runs::{Run, RunDetails, RunFilter, RunState},
+    traces::{Trace, TraceFilter},
     url::{HistoryUrl, default_path},
 };
-use self::{database::Database, dialect::Dialect};
 
 /// A database that history is kept in. Cheap to clone.
 ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     Store,
-    asked::{bound, millis},
+    ask::{bound, millis},
     error::StoreError,
     rows::named,
     select::Select,

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Store, asked::bound, error::StoreError, select::Select, write::Write};
+use super::{Store, ask::bound, error::StoreError, select::Select, write::Write};
 
 /// How many runs one transaction forgets: few enough that nobody waits for it.
 const STEP: usize = 200;

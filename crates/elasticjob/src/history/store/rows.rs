@@ -273,7 +273,7 @@ fn attempt(started: &Started) -> AttemptRow {
         run_id: named(&started.run.to_string(), 150),
         due_ms,
         attempt: started.attempt.number.get(),
-        reason: reason(started.attempt.reason),
+        reason: started.attempt.reason.as_str(),
         token: started.token.get(),
         source: source(&started.source),
         triggered_by: by(&started.source),
@@ -297,16 +297,6 @@ fn execution_source(reason: Reason) -> &'static str {
         Reason::Failover => "FAILOVER",
         Reason::Retry => "RETRY",
         Reason::CatchUp => "CATCH_UP",
-    }
-}
-
-fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Due => "due",
-        Reason::Misfire => "misfire",
-        Reason::Failover => "failover",
-        Reason::Retry => "retry",
-        Reason::CatchUp => "catch_up",
     }
 }
 

@@ -1,23 +1,21 @@
-//! Runs, their attempts and traces: what was, looked up.
+//! Runs: one by its name, many by what they are.
 
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::{
     Store,
+    ask::{bound, millis, page_size},
     database::Columns,
     error::StoreError,
+    executions::{Execution, STARTED, execution},
     page::{Cursor, Page, Span},
     rows::named,
     select::Select,
+    traces::Trace,
 };
-
-/// How many rows a page has if nobody says anything.
-const LIMIT: usize = 50;
-/// How many rows a page has at most.
-const MOST: usize = 10_000;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -135,130 +133,13 @@ pub struct RunDetails {
     pub traces: Vec<Trace>,
 }
 
-/// Which executions. What is not said does not matter.
-#[derive(Debug, Clone, Default)]
-pub struct ExecutionFilter {
-    /// Of this job.
-    pub job: Option<String>,
-    /// On this server.
-    pub ip: Option<String>,
-    /// That succeeded, or did not.
-    pub success: Option<bool>,
-    /// That began then.
-    pub span: Span,
-    /// After this place.
-    pub after: Option<Cursor>,
-    /// At most so many; 50 if it is not said.
-    pub limit: Option<usize>,
-}
-
-/// An attempt of a shard: a row of `JOB_EXECUTION_LOG`. What may be missing is missing where the ancestor wrote.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Execution {
-    /// The attempt's id.
-    pub id: String,
-    /// The job.
-    pub job_name: String,
-    /// The run.
-    pub run_id: Option<String>,
-    /// The shards of the run on this instance.
-    pub task_id: String,
-    /// The machine's name.
-    pub hostname: String,
-    /// The machine's address.
-    pub ip: String,
-    /// Which shard.
-    pub sharding_item: i64,
-    /// `NORMAL_TRIGGER`, `MISFIRE`, `FAILOVER`, `RETRY`, `CATCH_UP`.
-    pub execution_source: String,
-    /// Whether it did what it had to do.
-    pub success: bool,
-    /// `done`, `failed`, `timed_out`, `cancelled`, `fenced`, `lost`; nothing while it runs.
-    pub outcome: Option<String>,
-    /// Why it did not.
-    pub failure_cause: Option<String>,
-    /// When it began.
-    pub start_time: Option<Timestamp>,
-    /// When it ended.
-    pub complete_time: Option<Timestamp>,
-    /// How long it took.
-    pub duration_ms: Option<i64>,
-    /// How late it began.
-    pub lateness_ms: Option<i64>,
-    /// The how-manieth attempt.
-    pub attempt: Option<i64>,
-    /// `due`, `misfire`, `failover`, `retry`, `catch_up`.
-    pub reason: Option<String>,
-    /// The fencing token. It is text in JSON: many a reader's numbers are not exact that far up.
-    #[serde(serialize_with = "as_text")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub token: Option<i64>,
-    /// The instance.
-    pub instance: Option<String>,
-    /// The trace it is part of.
-    pub trace_id: Option<String>,
-}
-
-/// Which traces. What is not said does not matter.
-#[derive(Debug, Clone, Default)]
-pub struct TraceFilter {
-    /// Of this job.
-    pub job: Option<String>,
-    /// `TASK_RUNNING` and so on.
-    pub state: Option<String>,
-    /// Of then.
-    pub span: Span,
-    /// After this place.
-    pub after: Option<Cursor>,
-    /// At most so many; 50 if it is not said.
-    pub limit: Option<usize>,
-}
-
-/// An instance's part of a run changed its state: a row of `JOB_STATUS_TRACE_LOG`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Trace {
-    /// The row's id.
-    pub id: String,
-    /// The job.
-    pub job_name: String,
-    /// The run; nothing where the ancestor wrote.
-    pub run_id: Option<String>,
-    /// The ancestor leaves it empty.
-    pub original_task_id: String,
-    /// The shards of the run on this instance.
-    pub task_id: String,
-    /// The machine's address.
-    pub slave_id: String,
-    /// `READY`.
-    pub execution_type: String,
-    /// `[0, 1, 2]`.
-    pub sharding_items: String,
-    /// `TASK_RUNNING` and so on.
-    pub state: String,
-    /// What is said with it.
-    pub message: String,
-    /// When.
-    pub creation_time: Option<Timestamp>,
-}
-
-#[expect(clippy::ref_option, reason = "serde gives a field as it is")]
-fn as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
-    number.map(|number| number.to_string()).serialize(serializer)
-}
-
 pub(super) const RUN: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
      total, shards, done, failed, attempts, failure, trace_id";
 
 impl Store {
     /// Runs, newest first.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Page<Run>, StoreError> {
-        let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
+        let limit = page_size(filter.limit);
         let mut rows = self.own_runs(filter, limit + 1).await?;
         // Nobody can tell these two of what the ancestor wrote.
         if filter.source.is_none() && filter.instance.is_none() {
@@ -361,10 +242,7 @@ impl Store {
             select.filter("run_id = ?", [id.as_str().into()]);
             select.push(" ORDER BY sharding_item, token, attempt");
             let executions = self.ask(&select, execution).await?;
-            let mut select = self.traces_where();
-            select.filter("run_id = ?", [id.as_str().into()]);
-            let mut traces = self.ask(&select, trace).await?;
-            traces.sort_by_key(|trace| (trace.creation_time, rank(&trace.state)));
+            let traces = self.traces_of(&id).await?;
             return Ok(Some(RunDetails { run, executions, traces }));
         }
         let mut select = self.executions_where("run_id IS NULL");
@@ -376,103 +254,6 @@ impl Store {
             traces: Vec::new(),
         }))
     }
-
-    /// Executions of shards, newest first, whoever wrote them.
-    pub async fn executions(
-        &self,
-        filter: &ExecutionFilter,
-    ) -> Result<Page<Execution>, StoreError> {
-        let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
-        let moment = self.dialect().moment("?");
-        let mut select = self.executions_where("start_time IS NOT NULL");
-        self.of_executions(&mut select, filter);
-        if let Some(after) = &filter.after {
-            after.filter(&mut select, ("start_time", "id"), &moment, after.micros);
-        }
-        select.with(" ORDER BY start_time DESC, id DESC LIMIT ?", [bound(limit + 1)]);
-        let rows = self.ask(&select, |row| {
-            let micros = row.number(STARTED)?;
-            let execution = execution(row)?;
-            Ok((Cursor { micros, is_foreign: true, id: execution.id.clone() }, execution))
-        });
-        Ok(Page::of(rows.await?, limit))
-    }
-
-    /// Traces, newest first, whoever wrote them.
-    pub async fn traces(&self, filter: &TraceFilter) -> Result<Page<Trace>, StoreError> {
-        let limit = filter.limit.unwrap_or(LIMIT).min(MOST);
-        let moment = self.dialect().moment("?");
-        let mut select = self.traces_where();
-        self.of_traces(&mut select, filter);
-        if let Some(after) = &filter.after {
-            after.filter(&mut select, ("creation_time", "id"), &moment, after.micros);
-        }
-        select.with(" ORDER BY creation_time DESC, id DESC LIMIT ?", [bound(limit + 1)]);
-        let rows = self.ask(&select, |row| {
-            let trace = trace(row)?;
-            Ok((Cursor { micros: row.number(10)?, is_foreign: true, id: trace.id.clone() }, trace))
-        });
-        Ok(Page::of(rows.await?, limit))
-    }
-
-    /// Which executions, wherever in the list.
-    pub(super) fn of_executions(&self, select: &mut Select, filter: &ExecutionFilter) {
-        let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
-        select.filter_if("job_name = ?", job);
-        select.filter_if("ip = ?", filter.ip.as_deref().map(Into::into));
-        if let Some(success) = filter.success {
-            select.filter(self.dialect().is_success(success), []);
-        }
-        filter.span.of_moments(select, "start_time", &self.dialect().moment("?"));
-    }
-
-    /// Which traces, wherever in the list.
-    pub(super) fn of_traces(&self, select: &mut Select, filter: &TraceFilter) {
-        select.filter("creation_time IS NOT NULL", []);
-        let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
-        select.filter_if("job_name = ?", job);
-        select.filter_if("state = ?", filter.state.as_deref().map(Into::into));
-        filter.span.of_moments(select, "creation_time", &self.dialect().moment("?"));
-    }
-
-    pub(super) fn executions_where(&self, condition: &str) -> Select {
-        let (started, ended) =
-            (self.dialect().micros("start_time"), self.dialect().micros("complete_time"));
-        let mut select = Select::new(
-            self.dialect(),
-            format!(
-                "SELECT id, job_name, run_id, task_id, hostname, ip, sharding_item, execution_source, is_success, outcome, \
-                 failure_cause, {started}, {ended}, started_ms, ended_ms, duration_ms, lateness_ms, attempt, reason, token, \
-                 instance, trace_id FROM JOB_EXECUTION_LOG"
-            ),
-        );
-        select.filter(condition, []);
-        select
-    }
-
-    fn traces_where(&self) -> Select {
-        let created = self.dialect().micros("creation_time");
-        Select::new(
-            self.dialect(),
-            format!(
-                "SELECT id, job_name, run_id, original_task_id, task_id, slave_id, execution_type, sharding_item, state, \
-                 message, {created} FROM JOB_STATUS_TRACE_LOG"
-            ),
-        )
-    }
-
-    /// What the database answers.
-    pub(super) async fn ask<T>(
-        &self,
-        select: &Select,
-        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
-    ) -> Result<Vec<T>, StoreError> {
-        self.database.fetch(select, read).await.map_err(|error| self.database.told(&error))
-    }
-}
-
-pub(super) fn bound(limit: usize) -> super::select::Value {
-    i64::try_from(limit).unwrap_or(i64::MAX).into()
 }
 
 pub(super) fn own_run(row: &dyn Columns) -> Result<Run, sqlx::Error> {
@@ -524,67 +305,4 @@ fn foreign_run(execution: Execution) -> Run {
         failure: execution.failure_cause,
         trace_id: None,
     }
-}
-
-/// Where `start_time` is in a row of executions.
-const STARTED: usize = 11;
-
-pub(super) fn execution(row: &dyn Columns) -> Result<Execution, sqlx::Error> {
-    let micros =
-        |index: usize| Ok::<_, sqlx::Error>(row.int(index)?.map(|micros| micros.div_euclid(1000)));
-    // Ours are exact; the ancestor's columns may have whole seconds only.
-    let started = row.int(13)?.or(micros(STARTED)?);
-    let ended = row.int(14)?.or(micros(12)?);
-    let took = started.zip(ended).map(|(started, ended)| ended - started);
-    Ok(Execution {
-        id: row.word(0)?,
-        job_name: row.word(1)?,
-        run_id: row.text(2)?,
-        task_id: row.word(3)?,
-        hostname: row.word(4)?,
-        ip: row.word(5)?,
-        sharding_item: row.number(6)?,
-        execution_source: row.word(7)?,
-        success: row.number(8)? != 0,
-        outcome: row.text(9)?,
-        failure_cause: row.text(10)?,
-        start_time: millis(started),
-        complete_time: millis(ended),
-        duration_ms: row.int(15)?.or(took),
-        lateness_ms: row.int(16)?,
-        attempt: row.int(17)?,
-        reason: row.text(18)?,
-        token: row.int(19)?,
-        instance: row.text(20)?,
-        trace_id: row.text(21)?,
-    })
-}
-
-fn trace(row: &dyn Columns) -> Result<Trace, sqlx::Error> {
-    Ok(Trace {
-        id: row.word(0)?,
-        job_name: row.word(1)?,
-        run_id: row.text(2)?,
-        original_task_id: row.word(3)?,
-        task_id: row.word(4)?,
-        slave_id: row.word(5)?,
-        execution_type: row.word(6)?,
-        sharding_items: row.word(7)?,
-        state: row.word(8)?,
-        message: row.word(9)?,
-        creation_time: millis(row.int(10)?.map(|micros| micros.div_euclid(1000))),
-    })
-}
-
-/// Which of two traces of one moment came first.
-fn rank(state: &str) -> u8 {
-    match state {
-        "TASK_STAGING" => 0,
-        "TASK_RUNNING" => 1,
-        _ => 2,
-    }
-}
-
-pub(super) fn millis(millis: Option<i64>) -> Option<Timestamp> {
-    millis.and_then(|millis| Timestamp::from_millisecond(millis).ok())
 }
