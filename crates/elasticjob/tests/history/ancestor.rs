@@ -162,7 +162,7 @@ pub(crate) async fn numbers_that_are_used_up(ground: &Ground) {
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG"] {
         ground.say(&format!("ALTER TABLE {table} AUTO_INCREMENT = 2147483647")).await;
     }
-    ground.say(&rows(ground.kind, false).split(';').next().unwrap().to_owned()).await;
+    ground.say(rows(ground.kind, false).split(';').next().unwrap()).await;
     let store = ground.open().await;
 
     let mut events = done("settle", 0, 5);

@@ -21,6 +21,13 @@ pub(crate) enum Kind {
     MariaDb,
 }
 
+/// Who keeps a table.
+#[expect(dead_code, reason = "it is there to be dropped")]
+pub(crate) enum Held {
+    Postgres(PgConnection),
+    MariaDb(MySqlConnection),
+}
+
 /// A database that nobody else uses.
 pub(crate) struct Ground {
     pub(crate) kind: Kind,
@@ -124,6 +131,41 @@ impl Ground {
     pub(crate) async fn drop_index(&self, table: &str, index: &str) {
         let on = if self.kind == Kind::MariaDb { format!(" ON {table}") } else { String::new() };
         self.say(&format!("DROP INDEX {index}{on}")).await;
+    }
+
+    /// Keeps others from changing this table, until it is dropped; nothing where that cannot be.
+    pub(crate) async fn hold(&self, table: &str) -> Option<Held> {
+        match self.kind {
+            Kind::Sqlite => None,
+            Kind::Postgres => {
+                let mut connection = PgConnection::connect(&self.url).await.unwrap();
+                let sql = format!("BEGIN; LOCK TABLE {table} IN ROW EXCLUSIVE MODE");
+                connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.unwrap();
+                Some(Held::Postgres(connection))
+            }
+            Kind::MariaDb => {
+                let mut connection = MySqlConnection::connect(&self.url).await.unwrap();
+                let sql = format!("START TRANSACTION; SELECT COUNT(*) FROM {table}");
+                connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.unwrap();
+                Some(Held::MariaDb(connection))
+            }
+        }
+    }
+
+    /// How many wait for a table that is held.
+    pub(crate) async fn waiting(&self) -> i64 {
+        let sql = match self.kind {
+            Kind::Sqlite => "SELECT 0",
+            Kind::Postgres => {
+                "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+                 WHERE NOT l.granted AND l.locktype = 'relation' AND d.datname = current_database()"
+            }
+            Kind::MariaDb => {
+                "SELECT COUNT(*) FROM information_schema.processlist \
+                 WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'"
+            }
+        };
+        self.number(sql).await
     }
 
     /// Asks for one number.

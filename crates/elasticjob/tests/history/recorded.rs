@@ -73,9 +73,11 @@ pub(crate) async fn tables_that_somebody_takes_away_are_made_again(ground: &Grou
     let recorder = Recorder::new().database(ground.url(), Retention::default());
     let recorder = recorder.batch(10, Duration::from_millis(10));
     let recording = start(recorder, &mut tasks);
-    let recorded = async |events: Vec<Event>| {
+    let kept = async |events: Vec<Event>| {
         let until = recording.counts()[0].1.recorded + events.len() as u64;
-        events.into_iter().for_each(|event| recording.record(event));
+        for event in events {
+            recording.record(event);
+        }
         let all = async {
             while recording.counts()[0].1.recorded < until {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -84,11 +86,11 @@ pub(crate) async fn tables_that_somebody_takes_away_are_made_again(ground: &Grou
         tokio::time::timeout(Duration::from_secs(30), all).await.expect("they are kept");
     };
 
-    recorded(done("before", 0, 5)).await;
+    kept(done("before", 0, 5)).await;
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG", "ELASTICJOB_RUN"] {
         ground.say(&format!("DROP TABLE {table}")).await;
     }
-    recorded(done("after", 0, 5)).await;
+    kept(done("after", 0, 5)).await;
 
     let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["after"]);

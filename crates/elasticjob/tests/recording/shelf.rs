@@ -97,13 +97,12 @@ impl Sink for Shelf {
         *self.asked.lock().unwrap() += 1;
         let mood = self.mood.lock().unwrap().clone();
         match mood {
-            Mood::Good => {}
             Mood::Down => return Err(SinkError::Later("the database is down".into())),
             Mood::Refuses(why) => return Err(SinkError::Refused(why.into())),
             Mood::Chokes(on) if batch.iter().any(on) => {
                 return Err(SinkError::Unfit("there is no room for this".into()));
             }
-            Mood::Chokes(_) => {}
+            Mood::Good | Mood::Chokes(_) => {}
             Mood::Mad => panic!("what is this"),
             Mood::Silent => std::future::pending().await,
             Mood::Slow(span) => tokio::time::sleep(span).await,

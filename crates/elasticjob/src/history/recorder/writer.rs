@@ -267,14 +267,14 @@ impl Writer {
     /// Whatever goes wrong otherwise goes wrong with all of them: some are given twice then, which a sink can take.
     async fn keep_what_can_be(&self, events: &[Event]) -> Result<Vec<(usize, String)>, SinkError> {
         let mut unfit = Vec::new();
-        let mut left = vec![0..events.len()];
-        while let Some(range) = left.pop() {
-            match self.keep(&events[range.clone()]).await {
+        let mut left = vec![(0, events.len())];
+        while let Some((from, to)) = left.pop() {
+            match self.keep(&events[from..to]).await {
                 Ok(()) => {}
-                Err(SinkError::Unfit(why)) if range.len() == 1 => unfit.push((range.start, why)),
+                Err(SinkError::Unfit(why)) if to - from == 1 => unfit.push((from, why)),
                 Err(SinkError::Unfit(_)) => {
-                    let middle = range.start + range.len() / 2;
-                    left.extend([middle..range.end, range.start..middle]);
+                    let middle = from.midpoint(to);
+                    left.extend([(middle, to), (from, middle)]);
                 }
                 Err(error) => return Err(error),
             }

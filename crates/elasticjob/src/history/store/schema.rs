@@ -87,7 +87,7 @@ pub(super) async fn prepare(database: &Database) -> Result<(), StoreError> {
             Ok(()) => return Ok(()),
             // Whoever may only look is told what there is; it just takes longer.
             Err(StoreError::NotAuthorised { problem, hint, .. })
-                if missing.iter().all(|section| section.is_for_speed()) =>
+                if missing.iter().all(Section::is_for_speed) =>
             {
                 tracing::info!(
                     database = shown,
