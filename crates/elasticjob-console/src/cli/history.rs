@@ -80,9 +80,10 @@ impl Place {
 /// Files of history beside this one.
 fn others(file: &Path) -> Vec<String> {
     let entries = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> =
-        names.filter(|name| name.starts_with("history") && name.ends_with(".db")).collect();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let paths = paths.filter(|path| path.extension() == file.extension());
+    let names = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("history")).collect();
     names.sort();
     names
 }

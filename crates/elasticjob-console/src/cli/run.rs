@@ -79,8 +79,8 @@ impl Run {
         };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
-        let filed = jobs.history.as_ref().map(|(_, url)| url.as_str());
-        let history = self.kept.history(filed, Some(&registry))?;
+        let traced = jobs.history.as_ref().map(|(_, url)| url.as_str());
+        let history = self.kept.history(traced, Some(&registry))?;
         let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
         labels(self.labels.as_deref())?;
         if !self.check {

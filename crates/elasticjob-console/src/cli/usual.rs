@@ -34,8 +34,9 @@ pub(super) fn file(registry: Option<&str>) -> Option<PathBuf> {
         .take(60)
         .collect();
     let hash = digest(&SHA256, format!("{servers}/{namespace}").as_bytes());
-    let hash: String = hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(path.with_file_name(format!("history-{plain}-{hash}.db")))
+    let mut start = [0; 4];
+    start.copy_from_slice(&hash.as_ref()[..4]);
+    Some(path.with_file_name(format!("history-{plain}-{:08x}.db", u32::from_be_bytes(start))))
 }
 
 #[cfg(test)]
