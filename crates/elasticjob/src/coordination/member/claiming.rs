@@ -11,13 +11,13 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
-    duties::is_enabled,
+    duties::{has_ghosts, is_enabled},
     handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
     hold::Hold,
 };
 use crate::{
     coordination::{
-        claim::{Claimant, Refusal, Stake, Steps},
+        claim::{Claimant, Cleared, Refusal, Return, Stake, Steps},
         flaw::Flaw,
         ledger::{Page, Seen, State},
         tree::Part,
@@ -91,17 +91,31 @@ impl Actor {
         if !self.is_settled() || !self.uncertain.is_empty() {
             return Ok(Attempt::Wait);
         }
+        // Nothing makes up for a trigger: what still belongs to somebody who is gone may be ours in a moment.
+        if matches!(request.why, Why::Asked(_)) && has_ghosts(&self.view, &self.job) {
+            return Ok(Attempt::Wait);
+        }
         let fire = &request.fire;
         // By our clock it is due now; by that of whoever came a moment ago, and got the shard we had, it was before their time.
         if matches!(request.why, Why::Late { .. } | Why::Due) {
             self.mark_for_newcomers(fire).await?;
         }
         let mut stakes = Vec::new();
-        let mut waits = false;
         let mine = self.mine();
+        // What is ours and cannot be claimed now. A fire that is due is marked as missed there; a trigger is for them, too.
+        let mut left = self.not_free(&mine);
+        if request.why == Why::Due {
+            self.mark_what_others_took(fire, &left).await?;
+        }
+        left.retain(|shard| request.why.is_asked_of(*shard));
+        let (mut waits, mut is_busy) = (!left.is_empty(), false);
         self.fetch_pages(&mine).await?;
         for shard in mine {
             if request.busy.contains(&shard) {
+                if request.why.is_asked_of(shard) {
+                    left.insert(shard);
+                    is_busy = true;
+                }
                 continue;
             }
             let stake = self.stake(shard).await?;
@@ -110,17 +124,19 @@ impl Actor {
             }
             if self.is_in_other_hands(&stake).await? {
                 self.pages.remove(&shard);
+                left.insert(shard);
                 waits = true;
             } else {
                 stakes.push(stake);
             }
         }
-        if stakes.is_empty() && waits {
-            return Ok(Attempt::Wait);
-        }
         let (steps, committed) = loop {
             if stakes.is_empty() {
-                return Ok(Attempt::Settled(Err(Refused::Nothing)));
+                return Ok(match (is_busy, waits) {
+                    (true, _) => Attempt::Settled(Err(Refused::Busy)),
+                    (false, true) => Attempt::Wait,
+                    (false, false) => Attempt::Settled(Err(Refused::Nothing)),
+                });
             }
             let Some(claimant) = self.claimant() else { return Ok(Attempt::Wait) };
             let steps = claimant.claim(fire, &stakes);
@@ -138,13 +154,19 @@ impl Actor {
                     return Ok(Attempt::Wait);
                 }
                 // Nothing makes up for a trigger: it waits until the shard is free.
-                Some(Refusal::Running(_)) if matches!(request.why, Why::Asked(_)) => {
+                Some(Refusal::Running(shard)) if matches!(request.why, Why::Asked(_)) => {
                     self.catch_up().await?;
-                    return Ok(Attempt::Wait);
+                    stakes.retain(|stake| stake.shard != shard);
+                    left.insert(shard);
+                    waits = true;
                 }
                 Some(Refusal::Running(shard)) => {
-                    self.mark_missed(shard).await?;
-                    stakes.retain(|stake| stake.shard != shard);
+                    // If that run is over by now the shard is free.
+                    if self.mark_missed(shard, Part::Running).await? {
+                        stakes.retain(|stake| stake.shard != shard);
+                    } else {
+                        self.catch_up().await?;
+                    }
                 }
                 Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
                     self.pages.remove(&shard);
@@ -163,7 +185,36 @@ impl Actor {
         };
         let shards = self.hold(fire, &stakes, &steps, &committed, &request.cancel);
         let token = FencingToken::new(committed.zxid.0);
-        self.keep_what_is_ours(Claimed { fire: fire.clone(), shards, token }).await
+        let left = if matches!(request.why, Why::Asked(_)) { left } else { BTreeSet::new() };
+        self.keep_what_is_ours(Claimed { fire: fire.clone(), shards, token, left }).await
+    }
+
+    /// Shards that were dealt to us, may run, and are in somebody's hands: those who took them over, or our own.
+    fn not_free(&self, mine: &[u32]) -> BTreeSet<u32> {
+        let mut dealt = self.dealt_to_me();
+        dealt.retain(|shard| {
+            !mine.contains(shard)
+                && self.view.shards.get(shard).is_some_and(|view| !view.disabled)
+                && is_enabled(&self.view, &self.me, &self.job) == Some(true)
+        });
+        dealt
+    }
+
+    /// Whoever takes a shard of ours over keeps us from running it when it is due: we make up for that when they are done.
+    async fn mark_what_others_took(
+        &mut self,
+        fire: &Fire,
+        shards: &BTreeSet<u32>,
+    ) -> Result<(), Error> {
+        for shard in shards {
+            let is_taken = self.view.shards.get(shard).is_some_and(|view| {
+                view.failover.is_some() && !view.misfire && !self.held.contains_key(shard)
+            });
+            if is_taken && !self.page(*shard).await?.page.has_started(fire) {
+                self.mark_missed(*shard, Part::Failover).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether this request is for this shard, by its page and its marks.
@@ -294,7 +345,8 @@ impl Actor {
             hold: Arc::new(Hold::new(request.cancel.child())),
         });
         let token = FencingToken::new(self.clock.now().as_millisecond());
-        Claimed { fire: request.fire.clone(), shards: shards.collect(), token }
+        let (fire, left) = (request.fire.clone(), BTreeSet::new());
+        Claimed { fire, shards: shards.collect(), token, left }
     }
 
     /// The claim's answer was a sync: whatever moved before it is seen now, and what is not ours any more is given back.
@@ -375,8 +427,11 @@ impl Actor {
                 continue;
             };
             let view = self.view.shards.get(&shard);
-            let steps =
-                claimant.release([(shard, &held.page, held.version, view, held.claimed_in)], false);
+            let put_back = Cleared::default();
+            let Held { page, version, claimed_in, .. } = &**held;
+            let (version, claimed_in) = (*version, *claimed_in);
+            let still = Return { shard, page, version, view, claimed_in, put_back };
+            let steps = claimant.release([still], false);
             match self.registry.multi(steps.ops()).await {
                 Ok(committed) => {
                     let version = steps.pages(&committed).first().map(|(_, version)| *version);
@@ -470,21 +525,28 @@ impl Actor {
     async fn release_together(&mut self, ended: &[(u32, Ended)]) -> Result<(), Error> {
         // What was claimed is given back on any ground: a job that was removed meanwhile has no configuration.
         let claimant = self.claimant_on(Version::default());
-        let pages: Vec<(u32, Page)> = ended
+        let pages: Vec<(u32, Ended, Page)> = ended
             .iter()
-            .filter_map(|(shard, how)| Some((*shard, page_after(self.held.get(shard)?, *how))))
+            .filter_map(|(shard, how)| {
+                Some((*shard, *how, page_after(self.held.get(shard)?, *how)))
+            })
             .collect();
-        let parts = pages.iter().filter_map(|(shard, page)| {
-            let held = self.held.get(shard)?;
+        let parts = pages.iter().filter_map(|(shard, how, page)| {
+            let Held { version, claimed_in, stake, .. } = &**self.held.get(shard)?;
+            let put_back = match how {
+                Ended::Withdrawn => self.to_put_back(stake),
+                Ended::Done | Ended::Failed | Ended::Fenced => Cleared::default(),
+            };
+            let (version, claimed_in) = (*version, *claimed_in);
             let view = self.view.shards.get(shard);
-            Some((*shard, page, held.version, view, held.claimed_in))
+            Some(Return { shard: *shard, page, version, view, claimed_in, put_back })
         });
         let is_fenced = ended.iter().any(|(_, how)| *how == Ended::Fenced);
         let steps = claimant.release(parts, is_fenced);
         let committed = self.registry.multi(steps.ops()).await?;
         for (shard, version) in steps.pages(&committed) {
-            let page = pages.iter().find(|(written, _)| *written == shard).map(|(_, page)| page);
-            let page = page.cloned().unwrap_or_default();
+            let page = pages.iter().find(|(written, ..)| *written == shard);
+            let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
             if let Some(held) = self.held.remove(&shard)
                 && held.is_monitored
                 && !held.hold.is_lost()
@@ -494,6 +556,13 @@ impl Actor {
             self.pages.insert(shard, Box::new(Seen { page, version: Some(version) }));
         }
         Ok(())
+    }
+
+    /// What a claim of this took away and nobody has put there since.
+    fn to_put_back(&self, stake: &Stake) -> Cleared {
+        let is_flagged = self.view.failover_items.contains(&stake.shard);
+        let is_marked = self.view.shards.get(&stake.shard).is_some_and(|view| view.misfire);
+        stake.cleared().unless_there(is_flagged, is_marked)
     }
 
     async fn release_alone(&mut self, (shard, how): (u32, Ended)) -> Result<(), Error> {
@@ -549,7 +618,9 @@ impl Actor {
                 self.read(&paths).await?;
                 let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
                 let claimant = self.claimant_on(Version::default());
-                match self.registry.multi(claimant.undo(&stake, version, &view).ops()).await {
+                let put_back = self.to_put_back(&stake);
+                let steps = claimant.undo(&stake, version, &view, put_back);
+                match self.registry.multi(steps.ops()).await {
                     Ok(_) => {}
                     Err(Error::Member { .. }) => continue,
                     Err(error) => return Err(error),
@@ -562,18 +633,22 @@ impl Actor {
         Ok(())
     }
 
-    /// Somebody runs it who should be done by now: whoever owns it makes up for this fire when that is over.
-    async fn mark_missed(&mut self, shard: u32) -> Result<(), Error> {
+    /// Somebody has it in hand who should be done by now: whoever owns it makes up for this fire when that is over. Says whether they still
+    /// have.
+    async fn mark_missed(&mut self, shard: u32, while_there: Part) -> Result<bool, Error> {
         if self.job.misfire == Misfire::Skip {
-            return Ok(());
+            return Ok(true);
         }
         let ops = vec![
-            Op::Check { path: self.tree.shard(shard, Part::Running), expected: Expected::Any },
+            Op::Check { path: self.tree.shard(shard, while_there), expected: Expected::Any },
             Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
         ];
         match self.registry.multi(ops).await {
-            // It is marked already, or the run is over: then there is nothing to mark.
-            Ok(_) | Err(Error::Member { .. }) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(Error::Member { index, .. }) => {
+                let is_marked = index > 0;
+                Ok(is_marked)
+            }
             Err(error) => Err(error),
         }
     }

@@ -18,6 +18,7 @@
 //! The handle is [`Member`]; what happens is told through [`News`].
 
 mod actor;
+mod blink;
 mod claiming;
 mod dealing;
 mod duties;
