@@ -17,14 +17,16 @@ use tokio::{
 };
 
 use super::{
-    claiming::{Held, Parked, Releasing},
+    claiming::Parked,
     duties::{Duty, Memory, duties, has_ghosts},
     failover::Taking,
     handle::{Command, Ground, News, Refused},
+    holding::Held,
     join::{
         Author, IfAbsent, JoinError, Joining, entry, settle_configuration, stored_configuration,
     },
     presence::Presence,
+    releasing::Releasing,
 };
 use crate::{
     coordination::{

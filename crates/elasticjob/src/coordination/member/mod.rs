@@ -21,14 +21,19 @@ mod actor;
 mod blink;
 mod claiming;
 mod dealing;
+mod doubt;
 mod duties;
 mod failover;
 mod handle;
 mod hold;
+mod holding;
 mod janitor;
 mod join;
+mod missing;
 mod ownership;
+mod pages;
 mod presence;
+mod releasing;
 
 pub use self::{
     handle::{
