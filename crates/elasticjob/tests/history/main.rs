@@ -2,6 +2,7 @@
 
 mod ancestor;
 mod asking;
+mod explaining;
 mod forgetting;
 mod ground;
 mod keeping;
@@ -82,6 +83,7 @@ on_every_database! {
     asking::a_chart_gets_its_counts,
     asking::fires_that_did_not_run_are_listed,
     asking::a_gap_that_several_instances_tell_of_is_one,
+    explaining::a_fire_of_long_ago_is_explained,
     forgetting::old_runs_go_with_all_that_is_theirs_and_failures_stay_longer,
     forgetting::what_belongs_to_no_run_goes_by_its_age,
     forgetting::more_orphans_than_one_step_takes_all_go,
