@@ -181,7 +181,7 @@ async fn old_runs_are_forgotten_when_asked_to() {
 
     assert_eq!((told.code, &*told.stdout), (Some(0), ""));
     assert_eq!(told.stderr, "1 runs and 0 missed fires are forgotten\n");
-    assert_eq!(again, json!({ "runs": 0, "foreign": 0, "missed": 0 }));
+    assert_eq!(again, json!({ "runs": 0, "foreign": 0, "missed": 0, "orphans": 0 }));
     assert_eq!(book.data(&["list"]).as_array().unwrap().len(), 1);
 }
 
