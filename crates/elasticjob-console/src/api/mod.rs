@@ -7,7 +7,8 @@
 //!                                                                             lists, events ◀──┘
 //! ```
 //!
-//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`state`] — what all requests share.
+//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`guard`] — what every request is held to; [`passage`] — answered in time, and brought
+//!   to its end; [`state`] — what all requests share.
 //! * [`shelf`] — what is named or added; [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
 //! * [`jobs`], [`overview`], [`search`], [`bulk`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
 //! * [`history`] — what was: runs, what they printed, figures.
@@ -31,6 +32,7 @@ mod mirror;
 mod openapi;
 mod overview;
 mod pages;
+mod passage;
 mod places;
 mod problem;
 mod registries;

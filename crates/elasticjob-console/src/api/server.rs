@@ -5,9 +5,9 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    extract::{ConnectInfo, DefaultBodyLimit, Request, State},
+    extract::{ConnectInfo, DefaultBodyLimit},
     http::Uri,
-    middleware::{Next, from_fn_with_state},
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     serve::Listener,
 };
@@ -39,6 +39,7 @@ use super::{
     history::books::Books,
     openapi,
     pages::{nothing, pages},
+    passage::{Errands, pass},
     problem::{Code as ProblemCode, Problem},
     registries::Registries,
     shelf::Adding,
@@ -52,8 +53,6 @@ const LARGEST_BODY: usize = 256 * 1024;
 
 /// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// How long a request may take, until an answer begins.
-const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 /// How many may be connected at once; others wait to be let in.
 const MOST_CONNECTIONS: usize = 4_096;
 
@@ -111,6 +110,8 @@ pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
     /// The password that was made up, to be told once.
     pub(crate) password: Option<String>,
+    /// Changes that are under way: whoever stops the console waits for them.
+    pub(crate) errands: Errands,
 }
 
 impl Console {
@@ -190,12 +191,13 @@ impl Console {
             self.oidc.map(|settings| Oidc::new(settings, &home)).transpose().map_err(told)?;
         let shared =
             Shared::new(clock, (registries, books), (accounts, oidc), audit, self.idle, is_secure);
+        let errands = shared.errands.clone();
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {
             Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
             None => Entrance::Plain(listener),
         };
-        Ok(Listening { door, router, address, password })
+        Ok(Listening { door, router, address, password, errands })
     }
 }
 
@@ -250,18 +252,6 @@ where
     }
 }
 
-/// An answer in time, or that there is none.
-async fn timely(State(clock): State<Arc<dyn Clock>>, request: Request, next: Next) -> Response {
-    tokio::select! {
-        response = next.run(request) => response,
-        () = clock.sleep_until(clock.monotonic() + ANSWERED_WITHIN) => Problem::new(
-            ProblemCode::TimedOut,
-            "that took too long; hint: what was begun may be done all the same: look before you ask again",
-        )
-        .into_response(),
-    }
-}
-
 fn router(shared: Shared, hosts: Hosts) -> Router {
     Router::new()
         .merge(openapi::router())
@@ -269,7 +259,7 @@ fn router(shared: Shared, hosts: Hosts) -> Router {
         .fallback(pages)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(Arc::clone(&shared.clock), timely))
+        .layer(from_fn_with_state(shared.clone(), pass))
         .layer(from_fn_with_state(hosts, guard))
         .with_state(shared)
 }

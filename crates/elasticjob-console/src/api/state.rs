@@ -10,6 +10,7 @@ use super::{
         accounts::Accounts, oidc::Oidc, routes::seconds, sessions::Sessions, throttle::Throttle,
     },
     history::books::Books,
+    passage::Errands,
     problem::{Code, Problem},
     registries::Registries,
     trigger::Keys,
@@ -30,6 +31,8 @@ pub(crate) struct Inner {
     /// Where else somebody may log in.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: Audit,
+    /// Changes that are under way.
+    pub(crate) errands: Errands,
     /// Triggers that were asked for with a key.
     pub(crate) keys: Keys,
     /// Which registry a user of the ancestor's paths has chosen.
@@ -56,6 +59,7 @@ impl Shared {
             throttle: Throttle::default(),
             oidc,
             audit,
+            errands: Errands::default(),
             keys: Keys::default(),
             choices: super::ancestor::Choices::default(),
             is_secure,

@@ -1,7 +1,8 @@
 //! "Run now", and "stop that".
 //!
-//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer. Keys are
-//! remembered for a day, and forgotten when the console restarts.
+//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer, and waits for
+//! it if the first is still under way. Keys are remembered for a day, and forgotten when the console restarts; but a run is called after its key, so
+//! that one who asks again even then asks for the same run, and instances run it once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,8 +14,10 @@ use axum::{Json, http::HeaderMap};
 use elasticjob::{
     admin::{Asked, Cancelled},
     coordination::trigger::Ask,
+    job::RunId,
     runtime::Monotonic,
 };
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
@@ -69,20 +72,29 @@ async fn trigger(
         ));
     }
     let by = Some(door.who.username.clone());
-    let ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
+    let mut ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
     let fingerprint = said.to_string();
+    let key = text(&headers, "idempotency-key");
+    if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
+        return Err(Problem::invalid("Idempotency-Key", "a key has 1 to 255 characters"));
+    }
+    let key = key.map(|key| [&door.who.username, &door.place.name, job.as_str(), key].join("\n"));
+    ask.run = key.as_ref().map(|key| called_after(key, &fingerprint));
     let work = async {
         door.change("job.trigger", job.as_str(), said, async |admin| admin.trigger(&job, ask).await)
             .await
     };
-    let Some(key) = text(&headers, "idempotency-key") else { return Ok(Json(work.await?)) };
-    if key.is_empty() || key.len() > 255 {
-        return Err(Problem::invalid("Idempotency-Key", "a key has 1 to 255 characters"));
-    }
-    let key = [&door.who.username, &door.place.name, job.as_str(), key].join("\n");
+    let Some(key) = key else { return Ok(Json(work.await?)) };
     let once = door.shared.keys.of(key, &fingerprint, door.shared.clock.monotonic())?;
     // What came to nothing may be tried again.
     Ok(Json(once.get_or_try_init(|| work).await?.clone()))
+}
+
+/// The run that a key asks for: always the same, whoever remembers.
+fn called_after(key: &str, fingerprint: &str) -> RunId {
+    let digest = digest(&SHA256, format!("{key}\n{fingerprint}").as_bytes());
+    let bits = digest.as_ref().iter().take(16);
+    RunId::triggered(bits.fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
 }
 
 /// What is to stop.

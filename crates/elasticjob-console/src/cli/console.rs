@@ -19,6 +19,8 @@ use crate::{
 const LISTEN: &str = "127.0.0.1:8899";
 /// After how long a session that is not used is over.
 const IDLE: Duration = Duration::from_hours(1);
+/// How long changes that are under way may take when it is to stop.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Console {
@@ -181,10 +183,12 @@ async fn serve(console: api::Console) -> Result<(), Error> {
         );
     }
     output::say(&format!("console   {}", listening.url()));
+    let errands = listening.errands.clone();
     tokio::select! {
         () = listening.serve() => {}
         () = stop.asked() => output::say("stopping"),
     }
+    errands.finish(ENDED_WITHIN).await;
     Ok(())
 }
 

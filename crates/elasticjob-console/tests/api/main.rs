@@ -4,6 +4,7 @@ mod ancestor;
 mod bulk;
 mod config;
 mod console;
+mod dropped;
 mod fuzz;
 mod history;
 mod http;
