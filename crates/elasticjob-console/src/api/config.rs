@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::who::{Door, Looks, Rules, text},
+    auth::who::{About, Door, Looks, Rules, text},
     extract::{Body, Named, Query},
     problem::{Code, Problem},
     state::Shared,
@@ -486,7 +486,7 @@ pub(crate) async fn keep(
     let asked = json!({ "change": planned.change, "differences": planned.differences });
     let registry = door.shared.registries.registry(&door.place).await?;
     let applied = door
-        .change("job.config", name.as_str(), asked, async |admin| {
+        .change("job.config", About::Job(name), asked, async |admin| {
             // The first job of a namespace finds none.
             plant(&*registry, registry.namespace().path()).await?;
             admin.apply(&plan).await

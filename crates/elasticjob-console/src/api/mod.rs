@@ -11,6 +11,7 @@
 //!   to its end; [`state`] — what all requests share.
 //! * [`shelf`] — what is named or added; [`registries`], [`mirror`] — the line to each registry, and all of its jobs kept up to date; [`live`] — telling what happens.
 //! * [`jobs`], [`overview`], [`search`], [`bulk`], [`config`], [`trigger`], [`shards`], [`servers`], [`places`], [`tools`] — what can be asked and done, at `/api/v1`.
+//! * [`verbs`] — what is done to jobs, shards and servers, once for all who offer it; [`lists`] — what lists have in common.
 //! * [`history`] — what was: runs, what they printed, figures.
 //! * [`ancestor`] — the same under the ancestor's paths and shapes, at `/api`.
 //! * [`auth`] — who asks, and what they may; [`audit`] — who changed what; [`files`] — what is kept on disk.
@@ -27,6 +28,7 @@ mod files;
 mod guard;
 mod history;
 mod jobs;
+mod lists;
 mod live;
 mod mirror;
 mod openapi;
@@ -46,6 +48,7 @@ mod tls;
 mod tools;
 mod trigger;
 mod usual;
+mod verbs;
 
 pub(crate) use self::{
     auth::oidc::{OidcFile, Settings as OidcSettings},

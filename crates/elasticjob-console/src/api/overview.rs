@@ -17,7 +17,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks},
     extract::Query,
-    jobs::{Glance, Statuses, ready},
+    jobs::{Glance, Statuses},
+    lists::ready,
     mirror::Seen,
     problem::{Code, Problem},
     state::Shared,

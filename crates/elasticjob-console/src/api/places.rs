@@ -24,7 +24,7 @@ use super::{
         who::{Door, Steers, Who},
     },
     extract::{Body, Path, Query},
-    jobs::page,
+    lists::page,
     problem::{Code, Problem},
     registries::{LineState, Place},
     state::Shared,

@@ -6,17 +6,17 @@ use axum::Json;
 use elasticjob::admin::{Instance, Language, ServerDetails, ServerStatus, ServerSummary};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
     extract::{Address, Query},
-    jobs::{page, ready},
+    lists::{page, ready},
     mirror::Seen,
     problem::Problem,
     state::Shared,
+    verbs::{self, ServerShutDown, ServerSwitched},
 };
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
@@ -138,14 +138,6 @@ impl InJob {
     }
 }
 
-/// Where a server was switched, or forgotten.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ServerSwitched {
-    /// In these jobs it was otherwise before.
-    job_names: Vec<String>,
-}
-
 /// Lets a server take part again, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
@@ -154,12 +146,7 @@ async fn enable(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let switched =
-        door.change("server.enable", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.enable_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::enable_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Lets a server take part no longer, in one job or in all.
@@ -170,12 +157,7 @@ async fn disable(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let switched =
-        door.change("server.disable", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.disable_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::disable_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Forgets a server that has no instance, in one job or in all. Takes an admin.
@@ -186,20 +168,7 @@ async fn remove(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let removed =
-        door.change("server.remove", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.remove_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(removed.await?))
-}
-
-/// Who was told to leave.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ServerShutDown {
-    /// By job, by id.
-    instances: BTreeMap<String, Vec<String>>,
+    Ok(Json(verbs::remove_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
@@ -210,12 +179,7 @@ async fn shutdown(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerShutDown>, Problem> {
-    let job = place.name()?;
-    let ended =
-        door.change("server.shutdown", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerShutDown { instances: admin.shutdown_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(ended.await?))
+    Ok(Json(verbs::shutdown_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// An instance across jobs.

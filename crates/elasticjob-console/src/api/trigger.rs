@@ -24,10 +24,11 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::who::{Door, Steers, text},
+    auth::who::{About, Door, Steers, text},
     extract::{MaybeBody, Named, instant},
     problem::{Code, Problem},
     state::Shared,
+    verbs,
 };
 
 const REMEMBERED: Duration = Duration::from_hours(24);
@@ -71,8 +72,7 @@ async fn trigger(
             format!("a parameter has at most {LONGEST_PARAMETER} bytes"),
         ));
     }
-    let by = Some(door.who.username.clone());
-    let mut ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
+    let mut ask = Ask { at, shards: asked.shards, parameter: asked.parameter, ..Ask::default() };
     let fingerprint = said.to_string();
     let key = text(&headers, "idempotency-key");
     if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
@@ -80,10 +80,7 @@ async fn trigger(
     }
     let key = key.map(|key| [&door.who.username, &door.place.name, job.as_str(), key].join("\n"));
     ask.run = key.as_ref().map(|key| called_after(key, &fingerprint));
-    let work = async {
-        door.change("job.trigger", job.as_str(), said, async |admin| admin.trigger(&job, ask).await)
-            .await
-    };
+    let work = verbs::trigger(&door, &job, ask, said);
     let Some(key) = key else { return Ok(Json(work.await?)) };
     let once = door.shared.keys.of(key, &fingerprint, door.shared.clock.monotonic())?;
     // What came to nothing may be tried again.
@@ -116,7 +113,7 @@ async fn cancel(
 ) -> Result<Json<Cancelled>, Problem> {
     let said = serde_json::to_value(&asked).unwrap_or_default();
     let cancelled = door
-        .change("job.cancel", job.as_str(), said, async |admin| {
+        .change("job.cancel", About::Job(&job), said, async |admin| {
             admin.cancel(&job, &asked.shards).await
         })
         .await?;

@@ -129,6 +129,21 @@ async fn what_runs_is_shown_and_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_a_hash_in_its_name_is_looked_at_after_a_change() {
+    let scene = Scene::with("").await;
+    store(&scene, &Job::named("a#b").unwrap()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    assert_eq!(admin.data(&format!("{R}/jobs"))["items"][0]["disabled"], false);
+
+    assert_eq!(admin.post(&format!("{R}/jobs/a%23b/disable")).status, 200);
+
+    assert_eq!(admin.data(&format!("{R}/jobs"))["items"][0]["disabled"], true);
+    let audit = admin.data("/api/v1/audit?action=job.disable");
+    assert_eq!(audit["items"][0]["target"], "a#b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_and_instances_are_shown_and_steered() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;

@@ -1,6 +1,6 @@
 //! The one who asks.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -8,9 +8,11 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use elasticjob::{
-    admin::{Admin, AdminError},
+    admin::{Admin, AdminError, Outline},
     history::Store,
+    job::JobName,
 };
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,6 +20,7 @@ use super::accounts::{EVERYWHERE, Role, Roles, TOKEN};
 use crate::api::{
     audit::Entry,
     extract::part,
+    mirror::Mirror,
     problem::{Code, Problem},
     registries::{Place, unknown},
     server::Peer,
@@ -304,32 +307,31 @@ impl<R> Door<R> {
         self.shared.books.of(&self.place.name).await
     }
 
-    /// Makes a change, writes down that it was made or not, and has the mirror look at the job it was about.
+    /// Makes a change, writes down that it was made or not, and has the mirror look at what it was about.
     pub(crate) async fn change<T: Serialize>(
         &self,
         action: &str,
-        target: &str,
+        about: About<'_>,
         asked: Value,
         work: impl AsyncFnOnce(&Admin) -> Result<T, AdminError>,
     ) -> Result<T, Problem> {
         let result = match self.admin().await {
             Ok(admin) => {
                 let result = work(&admin).await.map_err(Problem::from);
-                if action.starts_with("job.") || action.starts_with("shard.") {
+                let mirror = &self.place.mirror;
+                let looks = about.jobs(mirror).into_iter().map(|job| {
+                    let admin = &admin;
                     // The watch comes round to it anyway; this is only sooner.
-                    let _ = self
-                        .place
-                        .mirror
-                        .look(&admin, target.split('#').next().unwrap_or(target))
-                        .await;
-                }
+                    async move { drop(mirror.look(admin, &job).await) }
+                });
+                join_all(looks).await;
                 result
             }
             Err(problem) => Err(problem),
         };
         let mut entry = self.who.entry(&self.shared, action);
         entry.registry = Some(self.place.name.clone());
-        entry.target = Some(target.to_owned());
+        entry.target = Some(about.to_string());
         entry.asked = asked;
         match &result {
             Ok(result) => entry.result = serde_json::to_value(result).unwrap_or_default(),
@@ -337,5 +339,47 @@ impl<R> Door<R> {
         }
         self.shared.audit.add(entry);
         result
+    }
+}
+
+/// How many jobs are looked at at once after a change that is about many; the watch comes round to the others.
+const MOST_LOOKED_AT: usize = 128;
+
+/// What a change is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum About<'a> {
+    Job(&'a JobName),
+    Shard(&'a JobName, u32),
+    /// A server in one job, or in all.
+    Server(&'a str, Option<&'a JobName>),
+}
+
+impl About<'_> {
+    /// The jobs that look otherwise afterwards.
+    fn jobs(&self, mirror: &Mirror) -> Vec<String> {
+        let having = |is_there: &dyn Fn(&Outline) -> bool| {
+            mirror.seen(|seen| {
+                let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
+                jobs.map(|(job, _)| job.clone()).take(MOST_LOOKED_AT).collect()
+            })
+        };
+        match self {
+            Self::Job(job) | Self::Shard(job, _) | Self::Server(_, Some(job)) => {
+                vec![job.to_string()]
+            }
+            Self::Server(address, None) => {
+                having(&|outline: &Outline| outline.servers.contains_key(*address))
+            }
+        }
+    }
+}
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(f, "{job}"),
+            Self::Shard(job, item) => write!(f, "{job}#{item}"),
+            Self::Server(name, _) => f.write_str(name),
+        }
     }
 }
