@@ -1,7 +1,7 @@
 //! What every request goes through on its way to whoever answers it: it is answered in time, and a change that was begun is brought to its end.
 //!
 //! A client may hang up, and after a minute it is told that it took too long; neither stops a change half way. It is carried out by a task of its own
-//! ([`Errands`]), which shutdown waits for.
+//! ([`Errands`]), which shutdown waits for, together with what the audit says of it.
 
 use std::{
     future::Future,
@@ -71,7 +71,14 @@ impl Errands {
 pub(crate) async fn pass(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let changes = changes(&request);
     let (clock, errands) = (Arc::clone(&shared.clock), shared.errands.clone());
-    let work = next.run(request);
+    let work = async move {
+        let answer = next.run(request).await;
+        // What was changed is told once it is written down.
+        if changes || shared.audit.is_behind() {
+            shared.audit.keep().await;
+        }
+        answer
+    };
     let answer = async {
         if !changes {
             return work.await;

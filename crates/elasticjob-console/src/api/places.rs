@@ -1,4 +1,4 @@
-//! Registries as clients see them: listed, tried, added, taken away, examined; and the audit.
+//! Registries as clients see them: listed, tried, added, taken away, examined.
 
 use std::sync::Arc;
 
@@ -14,17 +14,15 @@ use elasticjob::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    audit::Entry,
     auth::{
         accounts::Role,
         who::{Door, Steers, Who},
     },
-    extract::{Body, Path, Query},
-    lists::page,
+    extract::{Body, Path},
     problem::{Code, Problem},
     registries::{LineState, Place},
     state::Shared,
@@ -40,7 +38,6 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(test))
         .routes(routes!(remove))
         .routes(routes!(examine))
-        .routes(routes!(audit))
 }
 
 /// A registry.
@@ -223,66 +220,4 @@ async fn examine(door: Door<Steers>) -> Result<Json<Vec<Finding>>, Problem> {
         ));
     };
     Ok(Json(doctor::examine(settings).await?))
-}
-
-/// What the audit is asked for.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct AuditAsked {
-    registry: Option<String>,
-    username: Option<String>,
-    /// What the action begins with: `job.`, `job.trigger`.
-    action: Option<String>,
-    target: Option<String>,
-    /// Which page, from 1.
-    #[param(minimum = 1)]
-    page: usize,
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for AuditAsked {
-    fn default() -> Self {
-        Self { registry: None, username: None, action: None, target: None, page: 1, page_size: 50 }
-    }
-}
-
-/// A page of the audit.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AuditPage {
-    total: usize,
-    page: usize,
-    page_size: usize,
-    items: Vec<Entry>,
-}
-
-/// Who changed what, the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
-async fn audit(
-    State(shared): State<Shared>,
-    who: Who,
-    Query(asked): Query<AuditAsked>,
-) -> Result<Json<AuditPage>, Problem> {
-    if who.roles().values().all(|role| *role < Role::Admin) {
-        who.needs(Role::Admin)?;
-    }
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let fits = |wanted: &Option<String>, given: Option<&str>| {
-        wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
-    };
-    let (total, items) =
-        shared.audit.page((page - 1).saturating_mul(page_size), page_size, |entry| {
-            let is_allowed = match &entry.registry {
-                Some(registry) => who.role(registry) == Some(Role::Admin),
-                None => who.needs(Role::Admin).is_ok(),
-            };
-            is_allowed
-                && fits(&asked.registry, entry.registry.as_deref())
-                && fits(&asked.username, Some(&entry.username))
-                && fits(&asked.target, entry.target.as_deref())
-                && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
-        });
-    Ok(Json(AuditPage { total, page, page_size, items }))
 }

@@ -1,0 +1,77 @@
+//! Who changed what, and what was refused: written down whatever happens.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    console::{Console, Visitor},
+    http::request,
+    scene::{Scene, settle},
+};
+
+const R: &str = "/api/v1/r/shop";
+
+fn nowhere() -> Console {
+    Console::start(&["shop=zookeeper://127.0.0.1:1/shop"])
+}
+
+fn entries(admin: &Visitor<'_>, query: &str) -> Vec<Value> {
+    admin.data(&format!("/api/v1/audit?{query}"))["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_for_is_cut_so_that_nobody_pushes_others_out() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let long = json!({ "parameter": "x".repeat(60_000), "shards": [1] });
+    assert_eq!(
+        admin.send(request("POST", &format!("{R}/jobs/settle/trigger")).json(&long)).status,
+        200
+    );
+
+    let told = entries(&admin, "action=job.trigger")[0]["asked"]["parameter"].to_string();
+
+    assert!(told.contains("60000 bytes, SHA-256 ") && told.len() < 500, "{told}");
+    let file = fs::metadata(console.folder.path().join("data/audit.jsonl")).unwrap();
+    assert!(file.len() < 4_000, "{}", file.len());
+}
+
+#[test]
+fn a_line_that_was_half_written_keeps_nobody_from_starting() {
+    let console = nowhere();
+    let path = console.folder.path().join("data/audit.jsonl");
+    console.somebody("ann", &json!({ "*": "viewer" }));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend(&"{\"id\":99,\"username\":\"\u{4f60}".as_bytes()[..23]);
+    fs::write(&path, bytes).unwrap();
+
+    let console = console.again(&["shop=zookeeper://127.0.0.1:1/shop"]);
+    console.somebody("bob", &json!({ "*": "viewer" }));
+    let console = console.again(&["shop=zookeeper://127.0.0.1:1/shop"]);
+
+    let made = entries(&console.admin(), "action=account.put&order=asc");
+    let names: Vec<_> = made.iter().map(|entry| entry["target"].clone()).collect();
+    assert_eq!(names, ["ann", "bob"]);
+}
+
+#[test]
+fn entries_are_found_by_their_time_and_in_both_orders() {
+    let console = nowhere();
+    let admin = console.admin();
+    for name in ["ann", "bob"] {
+        console.somebody(name, &json!({ "*": "viewer" }));
+    }
+    let made = entries(&admin, "action=account.put&order=asc");
+    let names: Vec<_> = made.iter().map(|entry| entry["target"].clone()).collect();
+    assert_eq!(names, ["ann", "bob"]);
+
+    let second = made[1]["at"].as_str().unwrap();
+    let before = entries(&admin, &format!("action=account.put&to={second}"));
+    let since = entries(&admin, &format!("action=account.put&from={second}"));
+
+    assert_eq!((&before[..], &since[..]), (&made[..1], &made[1..]));
+    assert_eq!(admin.get("/api/v1/audit?from=noon").json()["field"], "from");
+}
