@@ -11,7 +11,7 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    audited, auth, bulk, config, history, jobs, live, overview, places, servers, shards,
+    audited, auth, bulk, config, examined, history, jobs, live, overview, places, servers, shards,
     state::Shared, tools, trigger, usual,
 };
 
@@ -95,6 +95,7 @@ fn all() -> OpenApiRouter<Shared> {
         .merge(live::router())
         .merge(history::router())
         .merge(places::router())
+        .merge(examined::router())
         .merge(audited::router())
         .merge(tools::router())
 }

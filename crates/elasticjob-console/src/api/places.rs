@@ -1,4 +1,4 @@
-//! Registries as clients see them: listed, tried, added, taken away, examined.
+//! Registries as clients see them: listed, tried, added, taken away.
 
 use std::sync::Arc;
 
@@ -13,21 +13,17 @@ use elasticjob::{
     registry::{self, RegistryUrl},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::{
-        accounts::Role,
-        who::{Door, Steers, Who},
-    },
+    auth::{accounts::Role, who::Who},
     extract::{Body, Path},
     problem::{Code, Problem},
     registries::{LineState, Place},
     state::Shared,
 };
-use crate::doctor::{self, Finding};
 
 /// How long a registry may take to be tried.
 const TRIED: std::time::Duration = std::time::Duration::from_secs(10);
@@ -37,7 +33,6 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(registries, add))
         .routes(routes!(test))
         .routes(routes!(remove))
-        .routes(routes!(examine))
 }
 
 /// A registry.
@@ -111,26 +106,9 @@ pub(crate) fn add_registry(
 ) -> Result<Arc<Place>, Problem> {
     who.needs(Role::Admin)?;
     let added = shared.registries.add(name, url);
-    let shown = added.as_ref().map(|place| place.url.to_string());
-    note_added(shared, who, "registry.add", name, shown);
+    let told = added.as_ref().map(|place| json!({ "url": place.url.to_string() }));
+    who.note(shared, "registry.add", name, Value::Null, told);
     added
-}
-
-/// Writes down that a place was added, or why not.
-pub(crate) fn note_added(
-    shared: &Shared,
-    who: &Who,
-    action: &str,
-    name: &str,
-    url: Result<String, &Problem>,
-) {
-    let mut entry = who.entry(shared, action);
-    entry.target = Some(name.chars().take(64).collect());
-    match url {
-        Ok(url) => entry.result = json!({ "url": url }),
-        Err(problem) => entry.problem = Some(problem.detail.clone()),
-    }
-    shared.audit.add(entry);
 }
 
 /// A registry to be tried.
@@ -160,9 +138,7 @@ async fn test(
 ) -> Result<Json<RegistryTrial>, Problem> {
     who.needs(Role::Admin)?;
     let url = shared.registries.check(&asked.url)?;
-    let mut entry = who.entry(&shared, "registry.test");
-    entry.target = Some(url.to_string());
-    shared.audit.add(entry);
+    who.note(&shared, "registry.test", &url.to_string(), Value::Null, Ok(Value::Null));
     Ok(Json(try_out(&url, &shared).await))
 }
 
@@ -194,30 +170,15 @@ async fn remove(
     who: Who,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    remove_registry(&shared, &who, name)?;
+    remove_registry(&shared, &who, &name)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a registry away, and its history, and writes down that they were.
-pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: String) -> Result<(), Problem> {
+/// Takes a registry away, and its history, and writes down that they were or not.
+pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: &str) -> Result<(), Problem> {
     who.needs(Role::Admin)?;
-    shared.registries.remove(&name)?;
-    shared.books.forget(&name)?;
-    let mut entry = who.entry(shared, "registry.remove");
-    entry.target = Some(name);
-    shared.audit.add(entry);
-    Ok(())
-}
-
-/// What is wrong in a registry, and what to do about it. One node is written, by which the ancestor measures clocks: takes an operator.
-#[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
-    responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
-async fn examine(door: Door<Steers>) -> Result<Json<Vec<Finding>>, Problem> {
-    let RegistryUrl::ZooKeeper(settings) = &door.place.url else {
-        return Err(Problem::new(
-            Code::Refused,
-            "memory: is a tree of one process, which nobody else can look at",
-        ));
-    };
-    Ok(Json(doctor::examine(settings).await?))
+    let removed = shared.registries.remove(name).and_then(|()| shared.books.forget(name));
+    let told = removed.as_ref().map(|()| Value::Null);
+    who.note(shared, "registry.remove", name, Value::Null, told);
+    removed
 }

@@ -36,6 +36,7 @@ use super::{
         secret,
     },
     guard::{Hosts, guard},
+    health,
     history::books::Books,
     openapi,
     pages::{nothing, pages},
@@ -256,6 +257,7 @@ fn router(shared: Shared, hosts: Hosts) -> Router {
     Router::new()
         .merge(openapi::router())
         .merge(ancestor::router())
+        .merge(health::router())
         .fallback(pages)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))

@@ -58,6 +58,38 @@ fn a_line_that_was_half_written_keeps_nobody_from_starting() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_told_to_whoever_asks() {
+    let console = nowhere();
+    assert_eq!(console.send(&request("GET", "/readyz")).text, "ready\n");
+    let path = console.folder.path().join("data/audit.jsonl");
+    fs::create_dir(&path).unwrap();
+    let admin = console.admin();
+
+    assert_eq!(console.send(&request("GET", "/readyz")).status, 503);
+    assert_eq!(console.send(&request("GET", "/healthz")).status, 200, "it lives all the same");
+    let page = admin.data("/api/v1/audit?action=login");
+    assert!(page["problem"].is_string() && page["total"].as_u64() >= Some(1), "{page:#}");
+
+    fs::remove_dir(&path).unwrap();
+    assert_eq!(console.send(&request("GET", "/readyz")).status, 200);
+    assert!(fs::read_to_string(&path).unwrap().contains("\"login\""), "nothing is lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_examination_is_written_down_for_it_writes() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    admin.data(&format!("{R}/doctor"));
+
+    let entry = &entries(&admin, "action=registry.examine")[0];
+
+    assert_eq!((&entry["registry"], &entry["username"]), (&json!("shop"), &json!("admin")));
+    assert!(entry["result"]["findings"].as_u64() >= Some(1), "{entry:#}");
+}
+
+#[test]
 fn entries_are_found_by_their_time_and_in_both_orders() {
     let console = nowhere();
     let admin = console.admin();

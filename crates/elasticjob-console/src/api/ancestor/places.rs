@@ -171,7 +171,7 @@ pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> 
     asker
         .about(async |who, shared| {
             let Body(Named { name }) = body?;
-            remove_registry(&shared, &who, name)?;
+            remove_registry(&shared, &who, &name)?;
             Ok(true)
         })
         .await

@@ -10,7 +10,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -62,10 +62,15 @@ struct SessionShown {
     version: &'static str,
 }
 
-fn shown(who: &Who, csrf_token: Option<String>, shared: &Shared) -> SessionShown {
+fn shown(
+    username: String,
+    roles: Roles,
+    csrf_token: Option<String>,
+    shared: &Shared,
+) -> SessionShown {
     SessionShown {
-        username: who.username.clone(),
-        roles: who.roles().clone(),
+        username,
+        roles,
         csrf_token,
         can_add_registries: shared.registries.adding().is_on,
         can_add_histories: shared.books.adding().is_on,
@@ -88,14 +93,7 @@ async fn login(
     let (session, secret) =
         shared.sessions.begin(&username, true, None, shared.clock.monotonic())?;
     let roles = shared.accounts.roles(&username).unwrap_or_default();
-    let shown = SessionShown {
-        username,
-        roles,
-        csrf_token: Some(session.csrf),
-        can_add_registries: shared.registries.adding().is_on,
-        can_add_histories: shared.books.adding().is_on,
-        version: env!("CARGO_PKG_VERSION"),
-    };
+    let shown = shown(username, roles, Some(session.csrf), &shared);
     Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
 }
 
@@ -125,7 +123,8 @@ async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
         Via::Session(secret) => shared.sessions.find(secret, true, shared.clock.monotonic()),
         _ => None,
     };
-    Json(shown(&who, csrf.map(|session| session.csrf), &shared))
+    let roles = who.roles().clone();
+    Json(shown(who.username, roles, csrf.map(|session| session.csrf), &shared))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -158,15 +157,12 @@ async fn change_password(
         Code::NotAuthenticated => Problem::invalid("oldPassword", "that is not the password"),
         _ => problem,
     })?;
-    shared
-        .accounts
-        .put(&who.username, Some(change.new_password), None)
-        .await
-        .map_err(|problem| problem.of("newPassword"))?;
+    let put = shared.accounts.put(&who.username, Some(change.new_password), None).await;
+    let put = put.map_err(|problem| problem.of("newPassword"));
+    let told = put.as_ref().map(|_| Value::Null);
+    who.note(&shared, "password.change", &who.username, Value::Null, told);
+    put?;
     shared.sessions.end_all(&who.username, Some(secret));
-    let mut entry = who.entry(&shared, "password.change");
-    entry.target = Some(who.username.clone());
-    shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -216,7 +212,13 @@ async fn put_account(
     who.needs(Role::Admin)?;
     let has_password = password.is_some();
     let before = shared.accounts.roles(&username);
-    let is_new = shared.accounts.put(&username, password, roles).await?;
+    let put = shared.accounts.put(&username, password, roles).await;
+    let told = put.as_ref().map(|is_new| {
+        let after = shared.accounts.roles(&username);
+        json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": after })
+    });
+    who.note(&shared, "account.put", &username, Value::Null, told);
+    let is_new = put?;
     if has_password {
         let own = match &who.via {
             Via::Session(secret) if who.username == username => Some(secret.as_str()),
@@ -224,10 +226,6 @@ async fn put_account(
         };
         shared.sessions.end_all(&username, own);
     }
-    let mut entry = who.entry(&shared, "account.put");
-    entry.result = json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": shared.accounts.roles(&username) });
-    entry.target = Some(username);
-    shared.audit.add(entry);
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
@@ -240,11 +238,11 @@ async fn delete_account(
     Path(username): Path<String>,
 ) -> Result<StatusCode, Problem> {
     who.needs(Role::Admin)?;
-    shared.accounts.remove(&username)?;
+    let removed = shared.accounts.remove(&username);
+    let told = removed.as_ref().map(|()| Value::Null);
+    who.note(&shared, "account.remove", &username, Value::Null, told);
+    removed?;
     shared.sessions.end_all(&username, None);
-    let mut entry = who.entry(&shared, "account.remove");
-    entry.target = Some(username);
-    shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -316,12 +314,11 @@ async fn add_token(
     let expires_at =
         asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
     let now = shared.clock.now();
-    let (token, secret) =
-        shared.accounts.add_token(&who.username, asked.name, asked.role, now, expires_at)?;
-    let mut entry = who.entry(&shared, "token.add");
-    entry.target = Some(token.name.clone());
-    entry.asked = json!({ "role": token.role, "expiresAt": token.expires_at });
-    shared.audit.add(entry);
+    let (name, said) = (asked.name, json!({ "role": asked.role, "expiresAt": expires_at }));
+    let added = shared.accounts.add_token(&who.username, name.clone(), asked.role, now, expires_at);
+    let told = added.as_ref().map(|(token, _)| json!({ "id": token.id }));
+    who.note(&shared, "token.add", &name, said, told);
+    let (token, secret) = added?;
     let made = TokenMade { shown: token.into(), token: secret };
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
@@ -334,11 +331,20 @@ async fn delete_token(
     who: Who,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let name = shared.accounts.remove_token(&who.username, &id)?;
-    let mut entry = who.entry(&shared, "token.remove");
-    entry.target = Some(name);
-    shared.audit.add(entry);
-    Ok(StatusCode::NO_CONTENT)
+    remove_token(&shared, &who, &who.username, &id)
+}
+
+fn remove_token(
+    shared: &Shared,
+    who: &Who,
+    username: &str,
+    id: &str,
+) -> Result<StatusCode, Problem> {
+    let removed = shared.accounts.remove_token(username, id);
+    let told = removed.as_ref().map(|name| json!({ "username": username, "name": name }));
+    let target = removed.as_deref().unwrap_or(id);
+    who.note(shared, "token.remove", target, Value::Null, told);
+    removed.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// Whoever logged in at a provider has neither password nor tokens here.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::accounts::{EVERYWHERE, Role, Roles, TOKEN};
 use crate::api::{
-    audit::Entry,
+    audit::{Author, Entry},
     extract::part,
     mirror::Mirror,
     problem::{Code, Problem},
@@ -223,21 +223,40 @@ impl Who {
         Ok(place)
     }
 
-    /// An entry of the audit that is to be filled in.
-    pub(crate) fn entry(&self, shared: &Shared, action: &str) -> Entry {
-        Entry {
-            id: 0,
-            at: shared.clock.now(),
-            username: self.username.clone(),
-            via: self.via.word(),
-            address: self.address.clone(),
-            registry: None,
-            action: action.to_owned(),
-            target: None,
-            asked: Value::Null,
-            result: Value::Null,
-            problem: None,
+    fn author(&self) -> Author {
+        let (username, via) = (self.username.clone(), self.via.word());
+        Author { username, via, address: self.address.clone() }
+    }
+
+    /// Writes down what became of something they wanted to be done to the console itself.
+    pub(crate) fn note(
+        &self,
+        shared: &Shared,
+        action: &str,
+        target: &str,
+        asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        self.write_down(shared, None, (action, target), asked, result);
+    }
+
+    fn write_down(
+        &self,
+        shared: &Shared,
+        registry: Option<&str>,
+        (action, target): (&str, &str),
+        asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let mut entry = Entry::by(self.author(), shared.clock.now(), action);
+        entry.registry = registry.map(ToOwned::to_owned);
+        entry.target = Some(target.to_owned());
+        entry.asked = asked;
+        match result {
+            Ok(result) => entry.result = result,
+            Err(problem) => entry.problem = Some(problem.detail.clone()),
         }
+        shared.audit.add(entry);
     }
 }
 
@@ -307,6 +326,18 @@ impl<R> Door<R> {
         self.shared.books.of(&self.place.name).await
     }
 
+    /// Writes down what became of something that is about this registry.
+    pub(crate) fn note(
+        &self,
+        action: &str,
+        target: &str,
+        asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let registry = Some(self.place.name.as_str());
+        self.who.write_down(&self.shared, registry, (action, target), asked, result);
+    }
+
     /// Makes a change, writes down that it was made or not, and has the mirror look at what it was about.
     pub(crate) async fn change<T: Serialize>(
         &self,
@@ -315,29 +346,22 @@ impl<R> Door<R> {
         asked: Value,
         work: impl AsyncFnOnce(&Admin) -> Result<T, AdminError>,
     ) -> Result<T, Problem> {
-        let result = match self.admin().await {
-            Ok(admin) => {
-                let result = work(&admin).await.map_err(Problem::from);
-                let mirror = &self.place.mirror;
-                let looks = about.jobs(mirror).into_iter().map(|job| {
-                    let admin = &admin;
-                    // The watch comes round to it anyway; this is only sooner.
-                    async move { drop(mirror.look(admin, &job).await) }
-                });
-                join_all(looks).await;
-                result
-            }
-            Err(problem) => Err(problem),
+        let admin = self.admin().await;
+        let result = match &admin {
+            Ok(admin) => work(admin).await.map_err(Problem::from),
+            Err(problem) => Err(problem.clone()),
         };
-        let mut entry = self.who.entry(&self.shared, action);
-        entry.registry = Some(self.place.name.clone());
-        entry.target = Some(about.to_string());
-        entry.asked = asked;
-        match &result {
-            Ok(result) => entry.result = serde_json::to_value(result).unwrap_or_default(),
-            Err(problem) => entry.problem = Some(problem.detail.clone()),
+        let told = result.as_ref().map(|done| serde_json::to_value(done).unwrap_or_default());
+        self.note(action, &about.to_string(), asked, told);
+        if let Ok(admin) = admin {
+            let mirror = &self.place.mirror;
+            let looks = about.jobs(mirror).into_iter().map(|job| {
+                let admin = &admin;
+                // The watch comes round to it anyway; this is only sooner.
+                async move { drop(mirror.look(admin, &job).await) }
+            });
+            join_all(looks).await;
         }
-        self.shared.audit.add(entry);
         result
     }
 }
