@@ -10,7 +10,7 @@ use super::{
         accounts::Accounts, oidc::Oidc, routes::seconds, sessions::Sessions, throttle::Throttle,
     },
     history::books::Books,
-    passage::Errands,
+    passage::{Errands, Refusals},
     problem::{Code, Problem},
     registries::Registries,
     trigger::Keys,
@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) audit: Audit,
     /// Changes that are under way.
     pub(crate) errands: Errands,
+    /// How much was refused to whom.
+    pub(crate) refusals: Refusals,
     /// Triggers that were asked for with a key.
     pub(crate) keys: Keys,
     /// Which registry a user of the ancestor's paths has chosen.
@@ -60,6 +62,7 @@ impl Shared {
             oidc,
             audit,
             errands: Errands::default(),
+            refusals: Refusals::default(),
             keys: Keys::default(),
             choices: super::ancestor::Choices::default(),
             is_secure,

@@ -39,6 +39,61 @@ async fn what_was_asked_for_is_cut_so_that_nobody_pushes_others_out() {
     assert!(file.len() < 4_000, "{}", file.len());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_is_written_down_but_not_without_end() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let (admin, viewer) = (console.admin(), console.somebody("vera", &json!({ "shop": "viewer" })));
+    let config = format!("{R}/jobs/settle/config");
+
+    assert_eq!(viewer.post(&format!("{R}/jobs/settle/disable")).status, 403);
+    assert_eq!(viewer.get("/api/v1/accounts").status, 403);
+    let stale = request("PATCH", &config).json(&json!({})).header("if-match", "\"77\"");
+    assert_eq!(admin.send(stale).status, 412);
+    let wrong = request("PATCH", &config).json(&json!({ "cron": "no" })).header("if-match", "*");
+    assert_eq!(admin.send(wrong).status, 422);
+    let tried = request("POST", &format!("{config}/plan")).json(&json!({ "cron": "no" }));
+    assert_eq!(admin.send(tried).status, 422, "that would have changed nothing");
+    assert_eq!(admin.send(request("DELETE", "/api/v1/accounts/nobody")).status, 404);
+    assert_eq!(admin.send(request("DELETE", "/api/v1/registries/shop")).status, 409);
+
+    let hers = entries(&admin, "action=refused&username=vera&order=asc");
+    let of = |entry: &Value| (entry["target"].clone(), entry["asked"]["code"].clone());
+    let disable = json!(format!("{R}/jobs/settle/disable"));
+    assert_eq!(of(&hers[0]), (disable, json!("forbidden")), "{hers:#?}");
+    assert_eq!(
+        (&hers[0]["registry"], &hers[0]["asked"]["method"]),
+        (&json!("shop"), &json!("POST"))
+    );
+    assert_eq!(of(&hers[1]), (json!("/api/v1/accounts"), json!("forbidden")));
+    let ours = entries(&admin, "action=refused&username=admin&order=asc");
+    let codes: Vec<_> = ours.iter().map(|entry| entry["asked"]["code"].clone()).collect();
+    assert_eq!(codes, ["preconditionFailed", "invalid"], "{ours:#?}");
+    for action in ["account.remove", "registry.remove"] {
+        let entry = &entries(&admin, &format!("action={action}"))[0];
+        assert!(entry["problem"].is_string(), "{entry:#}");
+    }
+
+    for _ in 0..30 {
+        viewer.post(&format!("{R}/jobs/settle/disable"));
+    }
+    assert!(entries(&admin, "action=refused&username=vera").len() <= 20, "it goes on for ever");
+    let file = fs::read_to_string(console.folder.path().join("data/audit.jsonl")).unwrap();
+    assert!(file.lines().any(|line| line.contains("\"refused\"")), "it is on disk");
+}
+
+#[test]
+fn whoever_logs_in_with_the_ancestors_words_is_written_down_too() {
+    let console = nowhere();
+    let body = json!({ "username": "admin", "password": console.password });
+    console.send(&request("POST", "/api/login").json(&body));
+
+    let logins = entries(&console.admin(), "action=login");
+
+    assert!(logins.iter().any(|entry| entry["via"] == "accessToken"), "{logins:#?}");
+}
+
 #[test]
 fn a_line_that_was_half_written_keeps_nobody_from_starting() {
     let console = nowhere();

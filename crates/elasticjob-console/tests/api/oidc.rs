@@ -238,7 +238,7 @@ async fn whoever_the_provider_knows_has_the_roles_of_their_groups_and_no_account
     let change = json!({ "oldPassword": "x", "newPassword": "correct horse" });
     assert_eq!(post("/api/v1/password", &change).problem().1, "forbidden");
 
-    let entry = &console.admin().data("/api/v1/audit?username=oidc:ann")["items"][0];
+    let entry = &console.admin().data("/api/v1/audit?username=oidc:ann&action=login")["items"][0];
     assert_eq!((&entry["action"], &entry["via"]), (&json!("login"), &json!("oidc")), "{entry}");
     assert_eq!(entry["result"]["roles"], json!({ "shop": "operator" }));
     assert_eq!(post("/api/v1/logout", &json!({})).status, 204);
@@ -354,7 +354,7 @@ async fn whoever_has_no_role_is_told_so_and_keys_may_change() {
         book.sign(&claims)
     });
     assert_eq!(refused(&come_back(&console, &begun, &code)), "/r/shop/jobs?oidc=noRole");
-    let audit = console.admin().data("/api/v1/audit?username=oidc:ann");
+    let audit = console.admin().data("/api/v1/audit?username=oidc:ann&action=login");
     assert!(audit["items"][0]["problem"].as_str().unwrap().contains("role"), "{audit:#}");
 
     {

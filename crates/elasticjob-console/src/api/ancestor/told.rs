@@ -128,7 +128,13 @@ impl Form {
         match (self, answer) {
             (Self::Bare, Ok(answer)) => Json(answer).into_response(),
             (Self::Bare, Err(problem)) => problem.into_response(),
-            (Self::Envelope, answer) => Json(envelope(answer)).into_response(),
+            (Self::Envelope, answer) => {
+                let problem = answer.as_ref().err().cloned();
+                let mut response = Json(envelope(answer)).into_response();
+                // The status says nothing of it.
+                response.extensions_mut().extend(problem.map(Problem::told).unwrap_or_default());
+                response
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::api::{
     audit::{Author, Entry},
     extract::part,
     mirror::Mirror,
+    passage::Trail,
     problem::{Code, Problem},
     registries::{Place, unknown},
     server::Peer,
@@ -41,6 +42,8 @@ pub(crate) struct Who {
     pub(crate) via: Via,
     pub(crate) address: Option<String>,
     roles: Roles,
+    /// Where is noted that what they did is written down.
+    trail: Trail,
 }
 
 /// How they are recognised.
@@ -90,7 +93,10 @@ async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
     let address = address(parts);
     let known = |username: String, via: Via, roles: Option<Roles>| {
         let roles = roles.or_else(|| shared.accounts.roles(&username)).ok_or_else(stranger)?;
-        Ok(Who { username, via, address: address.clone(), roles })
+        let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
+        let who = Who { username, via, address: address.clone(), roles, trail };
+        who.trail.met(who.author());
+        Ok(who)
     };
     if let Some(secret) = text(headers, ACCESS_TOKEN) {
         let session = shared.sessions.find(secret, false, shared.clock.monotonic());
@@ -257,6 +263,7 @@ impl Who {
             Err(problem) => entry.problem = Some(problem.detail.clone()),
         }
         shared.audit.add(entry);
+        self.trail.written();
     }
 }
 
