@@ -247,3 +247,19 @@ fn who_never_says_what_they_want_keeps_no_connection() {
     assert!(ended.is_ok(), "it is still open: {ended:?}");
     assert_eq!(console.send(&request("GET", "/api/v1/session")).status, 401, "others are answered");
 }
+
+#[test]
+fn whoever_is_thrown_out_is_out_and_may_come_again() {
+    let console = nowhere();
+    let (admin, ann) = (console.admin(), console.somebody("ann", &json!({ "*": "viewer" })));
+    let open = admin.data("/api/v1/sessions");
+    let hers = json!({ "username": "ann", "count": 1, "isElsewhere": false });
+    assert!(open.as_array().unwrap().contains(&hers), "{open:#}");
+    assert_eq!(ann.get("/api/v1/sessions").problem().1, "forbidden");
+
+    let end = || admin.send(request("DELETE", "/api/v1/sessions/ann"));
+    assert_eq!(end().status, 204);
+
+    assert_eq!((ann.get("/api/v1/session").status, end().problem().0), (401, 404));
+    console.login("ann", "correct horse");
+}

@@ -35,6 +35,8 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(put_account, delete_account))
         .routes(routes!(tokens, add_token))
         .routes(routes!(delete_token))
+        .routes(routes!(sessions))
+        .routes(routes!(end_sessions))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -345,6 +347,54 @@ fn remove_token(
     let target = removed.as_deref().unwrap_or(id);
     who.note(shared, "token.remove", target, Value::Null, told);
     removed.map(|_| StatusCode::NO_CONTENT)
+}
+
+/// Somebody who is logged in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionsShown {
+    username: String,
+    /// How many sessions they have.
+    count: usize,
+    /// Whether a provider said what they may: they have no account here.
+    is_elsewhere: bool,
+}
+
+/// Who is logged in, by name. Takes an admin of `*`.
+#[utoipa::path(get, path = "/sessions", tag = "accounts", responses((status = 200, body = [SessionsShown]), (status = 403, body = Problem)))]
+async fn sessions(
+    State(shared): State<Shared>,
+    who: Who,
+) -> Result<Json<Vec<SessionsShown>>, Problem> {
+    who.needs(Role::Admin)?;
+    let open = shared.sessions.all(shared.clock.monotonic()).into_iter();
+    let shown = open.map(|(username, (count, is_elsewhere))| SessionsShown {
+        username,
+        count,
+        is_elsewhere,
+    });
+    Ok(Json(shown.collect()))
+}
+
+/// Ends all sessions of somebody, also of one who logged in at a provider; whose account stays may log in again. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/sessions/{user}", tag = "accounts", params(("user" = String, Path, description = "`ann`, or `oidc:ann`")),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn end_sessions(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    let ended = match shared.sessions.end_all(&user, None) {
+        0 => {
+            let text = format!("{user} is not logged in; hint: GET /api/v1/sessions lists who is");
+            Err(Problem::new(Code::NotFound, text))
+        }
+        ended => Ok(ended),
+    };
+    let told = ended.as_ref().map(|ended| json!({ "sessions": ended }));
+    who.note(&shared, "session.end", &user, Value::Null, told);
+    ended.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// Whoever logged in at a provider has neither password nor tokens here.
