@@ -173,6 +173,8 @@ async fn a_token_may_at_most_what_its_role_says_until_it_is_removed() {
     assert_eq!(send("POST", "/api/v1/r/shop/jobs/settle/disable").problem().1, "forbidden");
     let more = request("POST", "/api/v1/tokens").json(&asked).header("authorization", &token);
     assert_eq!(console.send(&more).problem().1, "forbidden", "a token makes no tokens");
+    let own = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    assert_eq!(send("DELETE", &own).problem().1, "forbidden", "and removes none");
     let file = std::fs::read_to_string(console.folder.path().join("data/accounts.json")).unwrap();
     assert!(!file.contains(made["token"].as_str().unwrap()), "only an imprint is kept");
 
@@ -246,6 +248,26 @@ fn who_never_says_what_they_want_keeps_no_connection() {
 
     assert!(ended.is_ok(), "it is still open: {ended:?}");
     assert_eq!(console.send(&request("GET", "/api/v1/session")).status, 401, "others are answered");
+}
+
+#[test]
+fn an_admin_takes_away_somebody_elses_token() {
+    let console = nowhere();
+    let (admin, ann) = (console.admin(), console.somebody("ann", &json!({ "*": "viewer" })));
+    let asked = json!({ "name": "ci", "role": "viewer" });
+    let made = ann.send(request("POST", "/api/v1/tokens").json(&asked)).json();
+    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let path = format!("/api/v1/accounts/ann/tokens/{}", made["id"].as_str().unwrap());
+
+    assert_eq!(ann.send(request("DELETE", &path)).problem().1, "forbidden");
+    assert_eq!(admin.send(request("DELETE", &path)).status, 204);
+
+    let sent = request("GET", "/api/v1/session").header("authorization", &token);
+    assert_eq!(console.send(&sent).status, 401);
+    assert_eq!(ann.get("/api/v1/session").status, 200, "the account stays");
+    assert_eq!(admin.send(request("DELETE", &path)).problem().0, 404);
+    let entry = admin.data("/api/v1/audit?action=token.remove")["items"][1].clone();
+    assert_eq!((&entry["target"], &entry["result"]["username"]), (&json!("ci"), &json!("ann")));
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(put_account, delete_account))
         .routes(routes!(tokens, add_token))
         .routes(routes!(delete_token))
+        .routes(routes!(revoke_token))
         .routes(routes!(sessions))
         .routes(routes!(end_sessions))
 }
@@ -325,15 +326,30 @@ async fn add_token(
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
-/// Removes one of one's own tokens.
+/// Removes one of one's own tokens. Takes a session: a token cannot remove tokens.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "accounts", params(("id" = String, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_token(
     State(shared): State<Shared>,
     who: Who,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    if matches!(who.via, Via::Token(_)) {
+        return Err(Problem::new(Code::Forbidden, "a token cannot remove tokens; hint: log in"));
+    }
     remove_token(&shared, &who, &who.username, &id)
+}
+
+/// Removes a token of an account. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/accounts/{username}/tokens/{id}", tag = "accounts", params(("username" = String, Path), ("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn revoke_token(
+    State(shared): State<Shared>,
+    who: Who,
+    Path((username, id)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    remove_token(&shared, &who, &username, &id)
 }
 
 fn remove_token(
