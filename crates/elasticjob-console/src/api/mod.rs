@@ -56,7 +56,10 @@ mod usual;
 mod verbs;
 
 pub(crate) use self::{
-    auth::oidc::{OidcFile, Settings as OidcSettings},
+    auth::{
+        oidc::{OidcFile, Settings as OidcSettings},
+        proxies::Proxies,
+    },
     server::{Console, First, Listening},
     shelf::Adding,
     tls::Identity,

@@ -33,6 +33,7 @@ use super::{
     auth::{
         accounts::Accounts,
         oidc::{self, Oidc},
+        proxies::Proxies,
         secret,
     },
     guard::{Hosts, guard},
@@ -71,6 +72,8 @@ pub(crate) struct Console {
     pub(crate) data: Option<PathBuf>,
     /// What else it is called.
     pub(crate) hosts: Vec<String>,
+    /// Who is believed about where a request comes from.
+    pub(crate) proxies: Proxies,
     /// Whether browsers come by HTTPS, through a proxy.
     pub(crate) is_secure: bool,
     /// Speaks HTTPS itself, as this.
@@ -190,8 +193,15 @@ impl Console {
         let home = format!("{scheme}://{address}");
         let oidc =
             self.oidc.map(|settings| Oidc::new(settings, &home)).transpose().map_err(told)?;
-        let shared =
-            Shared::new(clock, (registries, books), (accounts, oidc), audit, self.idle, is_secure);
+        let shared = Shared::new(
+            clock,
+            (registries, books),
+            (accounts, oidc),
+            audit,
+            self.proxies,
+            self.idle,
+            is_secure,
+        );
         let errands = shared.errands.clone();
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {

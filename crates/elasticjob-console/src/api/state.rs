@@ -7,7 +7,12 @@ use elasticjob::runtime::Clock;
 use super::{
     audit::{Audit, Entry},
     auth::{
-        accounts::Accounts, oidc::Oidc, routes::seconds, sessions::Sessions, throttle::Throttle,
+        accounts::Accounts,
+        oidc::Oidc,
+        proxies::Proxies,
+        routes::seconds,
+        sessions::Sessions,
+        throttle::{AN_ADDRESS, SOMEBODY, Throttle},
     },
     history::books::Books,
     passage::{Errands, Refusals},
@@ -28,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
+    /// Who is believed about where a request comes from.
+    pub(crate) proxies: Proxies,
     /// Where else somebody may log in.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: Audit,
@@ -49,6 +56,7 @@ impl Shared {
         (registries, books): (Registries, Books),
         (accounts, oidc): (Accounts, Option<Oidc>),
         audit: Audit,
+        proxies: Proxies,
         idle: Duration,
         is_secure: bool,
     ) -> Self {
@@ -59,6 +67,7 @@ impl Shared {
             accounts,
             sessions: Sessions::new(idle),
             throttle: Throttle::default(),
+            proxies,
             oidc,
             audit,
             errands: Errands::default(),
@@ -76,9 +85,11 @@ impl Shared {
         password: &str,
         address: Option<&str>,
     ) -> Result<(), Problem> {
-        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one.
+        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one, but many people may
+        // come from one address: it may be wrong more often.
         let address = address.unwrap_or_default();
-        let keys = [format!("{username}\n{address}"), format!("\n{address}")];
+        let keys =
+            [(format!("{username}\n{address}"), SOMEBODY), (format!("\n{address}"), AN_ADDRESS)];
         if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
             let wait = seconds(wait);
             let text = format!("too many passwords were wrong; hint: wait {wait} s");

@@ -9,7 +9,7 @@ use super::{
     run::{address, block_on},
 };
 use crate::{
-    api::{self, Adding, First, Identity, OidcFile, OidcSettings},
+    api::{self, Adding, First, Identity, OidcFile, OidcSettings, Proxies},
     error::Error,
     logs, output,
     worker::Stop,
@@ -49,6 +49,8 @@ struct File {
     data: Option<PathBuf>,
     /// What else the console is called.
     hosts: Vec<String>,
+    /// Proxies that are believed about where a request comes from: addresses and nets.
+    trusted_proxies: Vec<String>,
     /// Whether browsers come by HTTPS, through a proxy.
     behind_https: bool,
     /// Speaks HTTPS itself.
@@ -119,6 +121,8 @@ impl Console {
                 self.data.or(file.data).unwrap_or_else(|| PathBuf::from("elasticjob-console")),
             ),
             hosts: file.hosts,
+            proxies: Proxies::new(&file.trusted_proxies)
+                .map_err(|error| Error::bad_input(format!("trustedProxies: {error}")))?,
             is_secure: file.behind_https,
             identity: file.tls.map(|TlsFiles { cert, key }| Identity { cert, key }),
             idle: file

@@ -34,7 +34,7 @@ use tinykeeper::server::{Config, Server, ServerError};
 pub(crate) use self::member::Member;
 use self::{children::Children, commentary::Commentary};
 use crate::{
-    api::{Adding, Console, First, Listening},
+    api::{Adding, Console, First, Listening, Proxies},
     error::{Code, Error},
     output::say,
     worker::{Stop, Worker},
@@ -151,6 +151,7 @@ async fn listen(
         listen,
         data: data.clone(),
         hosts: Vec::new(),
+        proxies: Proxies::default(),
         is_secure: false,
         identity: None,
         idle: SESSION,

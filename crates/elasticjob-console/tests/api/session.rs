@@ -285,3 +285,34 @@ fn whoever_is_thrown_out_is_out_and_may_come_again() {
     assert_eq!((ann.get("/api/v1/session").status, end().problem().0), (401, 404));
     console.login("ann", "correct horse");
 }
+
+#[test]
+fn one_who_mistypes_behind_a_proxy_slows_nobody_else_down() {
+    let file = "trustedProxies = ['127.0.0.0/8']";
+    let console = Console::with(&["shop=zookeeper://127.0.0.1:1/shop"], file);
+    let login = |username: &str, password: &str, from: &str| {
+        let body = json!({ "username": username, "password": password });
+        let sent = request("POST", "/api/v1/login").json(&body);
+        console.send(&sent.header("x-forwarded-for", from)).status
+    };
+    for _ in 0..5 {
+        assert_eq!(login("admin", "wrong", "1.1.1.1, 203.0.113.9"), 401);
+    }
+    assert_eq!(login("admin", "wrong", "2.2.2.2, 203.0.113.9"), 429, "it is the same client");
+
+    assert_eq!(login("nobody", "wrong", "203.0.113.9"), 401, "another name from there");
+    assert_eq!(login("admin", &console.password, "198.51.100.7"), 200, "the name from elsewhere");
+
+    let logins = console.admin().data("/api/v1/audit?action=login");
+    let addresses: Vec<_> =
+        logins["items"].as_array().unwrap().iter().map(|entry| entry["address"].clone()).collect();
+    assert!(addresses.contains(&json!("203.0.113.9")), "{addresses:?}");
+    let nowhere = nowhere();
+    let wrong = json!({ "username": "admin", "password": "wrong" });
+    let forged = request("POST", "/api/v1/login").json(&wrong);
+    for number in 0..5 {
+        let from = format!("203.0.113.{number}");
+        assert_eq!(nowhere.send(&forged.clone().header("x-forwarded-for", &from)).status, 401);
+    }
+    assert_eq!(nowhere.send(&forged).status, 429, "nobody is believed who is not named");
+}

@@ -40,7 +40,7 @@ async fn enter(
 ) -> Result<LoggedIn, Problem> {
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
-    let address = address(parts);
+    let address = address(parts, shared);
     shared.check_password(&username, &password, address.as_deref()).await?;
     shared.audit.add(Entry::of_login(shared.clock.now(), &username, "accessToken", address));
     let (_, access_token) =

@@ -90,7 +90,7 @@ async fn login(
     Body(Credentials { username, password }): Body<Credentials>,
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
-    let address = address(&parts);
+    let address = address(&parts, &shared);
     shared.check_password(&username, &password, address.as_deref()).await?;
     shared.audit.add(Entry::of_login(shared.clock.now(), &username, "login", address));
     let (session, secret) =

@@ -90,7 +90,7 @@ impl FromRequestParts<Shared> for Who {
 
 async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
     let headers = &parts.headers;
-    let address = address(parts);
+    let address = address(parts, shared);
     let known = |username: String, via: Via, roles: Option<Roles>| {
         let roles = roles.or_else(|| shared.accounts.roles(&username)).ok_or_else(stranger)?;
         let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
@@ -187,9 +187,9 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
 }
 
 /// Where a request comes from.
-pub(crate) fn address(parts: &Parts) -> Option<String> {
-    let from = parts.extensions.get::<ConnectInfo<Peer>>();
-    from.map(|ConnectInfo(Peer(address))| address.ip().to_canonical().to_string())
+pub(crate) fn address(parts: &Parts, shared: &Shared) -> Option<String> {
+    let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
+    Some(shared.proxies.origin(peer.ip(), &parts.headers).to_string())
 }
 
 impl Who {
