@@ -191,7 +191,7 @@ struct InstanceRow {
     language: Language,
     /// The jobs it is a member of.
     job_names: Vec<String>,
-    /// What it says of itself in its first job: labels, since when.
+    /// What it says of itself: labels, since when.
     detail: Option<Instance>,
 }
 
@@ -207,7 +207,7 @@ struct InstancesPage {
     is_current: bool,
 }
 
-/// Instances, by id: who is there, and in which jobs.
+/// Instances, by id: who is there, and in which jobs. This asks the registry nothing.
 #[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), ListAsked),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
@@ -215,35 +215,28 @@ async fn instances(
     Query(asked): Query<ListAsked>,
 ) -> Result<Json<InstancesPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
-    let (found, as_of, is_current) = ready(&door).await?.seen(|seen| {
-        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    Ok(Json(ready(&door).await?.seen(|seen| {
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
             for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-                found.entry(id.clone()).or_default().push(job.clone());
+                found.entry(id).or_default().push(job);
             }
         }
-        (found, seen.as_of, seen.is_current)
-    });
-    let total = found.len();
-    let admin = door.admin().await?;
-    // Instances of one program are members of the same jobs: a page of them takes one look, mostly.
-    let mut looked: BTreeMap<String, Vec<Instance>> = BTreeMap::new();
-    let mut items = Vec::new();
-    for (id, jobs) in found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size) {
-        if let Some(first) = jobs.first().filter(|job| !looked.contains_key(*job))
-            && let Ok(name) = first.parse()
-            && let Ok(details) = admin.job(&name).await
-        {
-            looked.insert(first.clone(), details.instances);
-        }
-        let known = jobs.first().and_then(|job| looked.get(job));
-        items.push(InstanceRow {
-            server_ip: server_of(&id).to_owned(),
-            language: Language::of(&id),
-            detail: known.and_then(|known| known.iter().find(|known| known.id == id).cloned()),
-            instance_id: id,
-            job_names: jobs,
+        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let items = rows.map(|(id, jobs)| InstanceRow {
+            instance_id: (*id).to_owned(),
+            server_ip: server_of(id).to_owned(),
+            language: Language::of(id),
+            job_names: jobs.iter().map(ToString::to_string).collect(),
+            detail: seen.instances.get(*id).cloned(),
         });
-    }
-    Ok(Json(InstancesPage { total, page, page_size, items, as_of, is_current }))
+        InstancesPage {
+            total: found.len(),
+            page,
+            page_size,
+            items: items.collect(),
+            as_of: seen.as_of,
+            is_current: seen.is_current,
+        }
+    })))
 }

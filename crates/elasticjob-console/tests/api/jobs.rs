@@ -144,6 +144,26 @@ async fn a_job_with_a_hash_in_its_name_is_looked_at_after_a_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn instances_are_listed_while_the_registry_is_down() {
+    let mut scene = Scene::with("").await;
+    let node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let before = admin.data(&format!("{R}/instances"));
+    assert_eq!(before["items"][0]["detail"]["serverIp"], ADDRESS, "{before:#}");
+    let server = format!("{R}/servers/{ADDRESS}");
+    admin.post(&format!("{server}/disable"));
+    assert_eq!(admin.data(&format!("{R}/servers"))["items"][0]["disabledJobsNum"], 1, "at once");
+
+    scene.registry.take().unwrap().shutdown().await.unwrap();
+    drop(node);
+
+    admin.until(&format!("{R}/jobs"), |page| page["isCurrent"] == false);
+    let after = admin.data(&format!("{R}/instances"));
+    assert_eq!((&after["items"], &after["isCurrent"]), (&before["items"], &json!(false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_and_instances_are_shown_and_steered() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
