@@ -12,9 +12,9 @@ use std::{
 
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
-    admin::{Asked, Cancelled},
+    admin::{Admin, AdminError, Asked, Cancelled},
     coordination::trigger::Ask,
-    job::RunId,
+    job::{JobName, RunId},
     runtime::Monotonic,
 };
 use ring::digest::{SHA256, digest};
@@ -101,9 +101,11 @@ struct CancelAsked {
     /// Only these; without, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
+    /// Only if it is this run that runs: without, whichever does.
+    run: Option<String>,
 }
 
-/// Stops what runs. Java cannot be asked; it is named.
+/// Stops what runs; with `run`, nothing but that: a conflict if it does not run (any more). Java cannot be asked; it is named.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelAsked>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
@@ -113,11 +115,35 @@ async fn cancel(
 ) -> Result<Json<Cancelled>, Problem> {
     let said = serde_json::to_value(&asked).unwrap_or_default();
     let cancelled = door
-        .change("job.cancel", About::Job(&job), said, async |admin| {
-            admin.cancel(&job, &asked.shards).await
+        .change("job.cancel", About::Job(&job), said, async |admin| match &asked.run {
+            Some(run) => admin.cancel(&job, &running(admin, &job, run, &asked.shards).await?).await,
+            None => admin.cancel(&job, &asked.shards).await,
         })
         .await?;
     Ok(Json(cancelled))
+}
+
+/// The shards, of those that are meant, that run as part of this run; a conflict if none does.
+async fn running(
+    admin: &Admin,
+    job: &JobName,
+    run: &str,
+    meant: &BTreeSet<u32>,
+) -> Result<BTreeSet<u32>, AdminError> {
+    let shards = admin.shards(job).await?.into_iter();
+    let shards = shards.filter(|shard| meant.is_empty() || meant.contains(&shard.item));
+    let running = shards.filter(|shard| {
+        let last = shard.last_run.as_ref().and_then(|last| last.run_id.as_deref());
+        shard.running.is_some() && last == Some(run)
+    });
+    let running: BTreeSet<u32> = running.map(|shard| shard.item).collect();
+    if running.is_empty() {
+        return Err(AdminError::Conflict {
+            problem: format!("run {run} of job {job} does not run"),
+            hint: "it may be over: look at what runs now, then decide again".to_owned(),
+        });
+    }
+    Ok(running)
 }
 
 /// Triggers that were asked for with a key.

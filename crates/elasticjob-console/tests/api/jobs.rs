@@ -129,6 +129,37 @@ async fn what_runs_is_shown_and_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_means_a_run_that_is_over_does_not_stop_the_next() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle().parameter("hang")).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let running = |run: &Value| {
+        admin.until(&format!("{R}/jobs/settle/shards"), |shards| {
+            let mut shards = shards.as_array().unwrap().iter();
+            shards.all(|shard| !shard["running"].is_null() && shard["lastRun"]["runId"] == *run)
+        });
+    };
+    let trigger = || admin.post(&format!("{R}/jobs/settle/trigger")).json()["runId"].clone();
+    let cancel = |run: &Value| {
+        let body = json!({ "run": run });
+        admin.send(request("POST", &format!("{R}/jobs/settle/cancel")).json(&body))
+    };
+    let first = trigger();
+    running(&first);
+    assert_eq!(cancel(&first).json()["asked"].as_object().unwrap().len(), 1);
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+    let second = trigger();
+    running(&second);
+
+    assert_eq!(cancel(&first).problem(), (409, "conflict".to_owned()));
+
+    running(&second);
+    assert_eq!(cancel(&second).status, 200);
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_with_a_hash_in_its_name_is_looked_at_after_a_change() {
     let scene = Scene::with("").await;
     store(&scene, &Job::named("a#b").unwrap()).await;
