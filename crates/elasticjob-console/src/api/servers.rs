@@ -12,7 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
     extract::{Address, Query},
-    lists::{page, ready},
+    lists::{Order, page, ready},
     mirror::Seen,
     problem::Problem,
     state::Shared,
@@ -29,13 +29,19 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(instances))
 }
 
-/// What a list is asked for.
+/// Which servers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ListAsked {
-    /// What the address, or the id, contains.
+struct ServersAsked {
+    /// What the address contains.
     search: String,
+    /// By what: serverIp, instanceCount, jobCount, disabledJobsNum.
+    #[param(inline)]
+    sort: ServerOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
     /// Which page, from 1.
     #[param(minimum = 1)]
     page: usize,
@@ -44,10 +50,57 @@ struct ListAsked {
     page_size: usize,
 }
 
-impl Default for ListAsked {
+impl Default for ServersAsked {
     fn default() -> Self {
-        Self { search: String::new(), page: 1, page_size: 50 }
+        let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
     }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum ServerOrder {
+    ServerIp,
+    InstanceCount,
+    JobCount,
+    DisabledJobsNum,
+}
+
+/// Which instances.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct InstancesAsked {
+    /// What the id contains.
+    search: String,
+    /// By what: instanceId, serverIp, jobCount, since.
+    #[param(inline)]
+    sort: InstanceOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for InstancesAsked {
+    fn default() -> Self {
+        let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum InstanceOrder {
+    InstanceId,
+    ServerIp,
+    JobCount,
+    Since,
 }
 
 /// A page of servers.
@@ -62,17 +115,24 @@ struct ServersPage {
     is_current: bool,
 }
 
-/// Servers, by address.
-#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ListAsked),
+/// Servers, a page at a time.
+#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersAsked),
     responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn servers(
     door: Door<Looks>,
-    Query(asked): Query<ListAsked>,
+    Query(asked): Query<ServersAsked>,
 ) -> Result<Json<ServersPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
     let (mut found, as_of, is_current) =
         ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     found.retain(|server| server.address.contains(&asked.search));
+    // They are in the order of their addresses, and stay so where nothing else tells them apart.
+    asked.order.sort(&mut found, |one, other| match asked.sort {
+        ServerOrder::ServerIp => one.address.cmp(&other.address),
+        ServerOrder::InstanceCount => one.instances.len().cmp(&other.instances.len()),
+        ServerOrder::JobCount => one.jobs.len().cmp(&other.jobs.len()),
+        ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
+    });
     let total = found.len();
     let items =
         found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
@@ -207,12 +267,12 @@ struct InstancesPage {
     is_current: bool,
 }
 
-/// Instances, by id: who is there, and in which jobs. This asks the registry nothing.
-#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), ListAsked),
+/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
     door: Door<Looks>,
-    Query(asked): Query<ListAsked>,
+    Query(asked): Query<InstancesAsked>,
 ) -> Result<Json<InstancesPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
     Ok(Json(ready(&door).await?.seen(|seen| {
@@ -222,6 +282,15 @@ async fn instances(
                 found.entry(id).or_default().push(job);
             }
         }
+        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
+        let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
+        // They are in the order of their ids, and stay so where nothing else tells them apart.
+        asked.order.sort(&mut found, |one, other| match asked.sort {
+            InstanceOrder::InstanceId => one.0.cmp(other.0),
+            InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
+            InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
+            InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
+        });
         let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         let items = rows.map(|(id, jobs)| InstanceRow {
             instance_id: (*id).to_owned(),

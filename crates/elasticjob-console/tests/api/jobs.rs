@@ -195,6 +195,34 @@ async fn instances_are_listed_while_the_registry_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn servers_and_instances_are_sorted_by_the_console() {
+    let scene = Scene::with("").await;
+    for (job, ids) in [("a", &["10.0.0.1@-@1", "10.0.0.2@-@2"][..]), ("b", &["10.0.0.2@-@2"])] {
+        store(&scene, &Job::named(job).unwrap()).await;
+        for id in ids {
+            let address = id.split('@').next().unwrap();
+            let document = format!("jobInstanceId: {id}\nserverIp: {address}\n");
+            scene.put(&format!("{job}/instances/{id}"), &document).await;
+            scene.put(&format!("{job}/servers/{address}"), "").await;
+        }
+    }
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let list = |path: &str, field: &str| {
+        let page = admin.data(&format!("{R}/{path}"));
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|row| row[field].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+
+    assert_eq!(list("servers?sort=jobCount&order=desc", "serverIp"), ["10.0.0.2", "10.0.0.1"]);
+    assert_eq!(list("servers?sort=serverIp", "serverIp"), ["10.0.0.1", "10.0.0.2"]);
+    let ids = ["10.0.0.2@-@2", "10.0.0.1@-@1"];
+    assert_eq!(list("instances?sort=jobCount&order=desc", "instanceId"), ids);
+    assert_eq!(list("instances?sort=since&order=desc", "instanceId"), ids);
+    assert_eq!(admin.get(&format!("{R}/servers?sort=colour")).problem().0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_and_instances_are_shown_and_steered() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
