@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
-    extract::{Address, Query},
+    extract::{Address, InstanceName, Query},
     lists::{Order, page, ready},
     mirror::Seen,
     problem::Problem,
@@ -27,6 +27,7 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(disable))
         .routes(routes!(shutdown))
         .routes(routes!(instances))
+        .routes(routes!(shutdown_instance))
 }
 
 /// Which servers.
@@ -308,4 +309,16 @@ async fn instances(
             is_current: seen.is_current,
         }
     })))
+}
+
+/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
+#[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
+    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
+    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+async fn shutdown_instance(
+    door: Door<Steers>,
+    InstanceName(id): InstanceName,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerShutDown>, Problem> {
+    Ok(Json(verbs::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
 }

@@ -177,3 +177,15 @@ pub(crate) async fn shutdown_server(
     })
     .await
 }
+
+/// Ends the membership of one instance, in one job or in all.
+pub(crate) async fn shutdown_instance(
+    door: &Door<Steers>,
+    id: &str,
+    job: Option<&JobName>,
+) -> Result<ServerShutDown, Problem> {
+    door.change("instance.shutdown", About::Instance(id, job), said(job), async |admin| {
+        Ok(ServerShutDown { instances: admin.shutdown_instance(id, job).await? })
+    })
+    .await
+}

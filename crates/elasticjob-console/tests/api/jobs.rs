@@ -223,6 +223,29 @@ async fn servers_and_instances_are_sorted_by_the_console() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_instance_is_shut_down_and_its_neighbours_stay() {
+    let scene = Scene::with("").await;
+    let (leaves, stays) = (scene.node(settle()).await, scene.node(settle()).await);
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let page = admin.until(&format!("{R}/instances"), |page| page["total"] == 2);
+    let id = page["items"][0]["instanceId"].as_str().unwrap();
+
+    let viewer = console.somebody("vera", &json!({ "shop": "viewer" }));
+    let path = format!("{R}/instances/{id}/shutdown");
+    assert_eq!(viewer.post(&path).problem().1, "forbidden");
+    let ended = admin.post(&path).json();
+
+    assert_eq!(ended, json!({ "instances": { "settle": [id] } }));
+    let left = admin.until(&format!("{R}/instances"), |page| page["total"] == 1);
+    assert_ne!(left["items"][0]["instanceId"], *id);
+    assert_eq!(admin.post(&path).problem(), (404, "notFound".to_owned()));
+    assert_eq!(admin.data("/api/v1/audit?action=instance.shutdown")["items"][1]["target"], *id);
+    leaves.stop().await;
+    stays.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_and_instances_are_shown_and_steered() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;

@@ -383,6 +383,8 @@ pub(crate) enum About<'a> {
     Shard(&'a JobName, u32),
     /// A server in one job, or in all.
     Server(&'a str, Option<&'a JobName>),
+    /// An instance in one job, or in all.
+    Instance(&'a str, Option<&'a JobName>),
 }
 
 impl About<'_> {
@@ -395,11 +397,15 @@ impl About<'_> {
             })
         };
         match self {
-            Self::Job(job) | Self::Shard(job, _) | Self::Server(_, Some(job)) => {
-                vec![job.to_string()]
-            }
+            Self::Job(job)
+            | Self::Shard(job, _)
+            | Self::Server(_, Some(job))
+            | Self::Instance(_, Some(job)) => vec![job.to_string()],
             Self::Server(address, None) => {
                 having(&|outline: &Outline| outline.servers.contains_key(*address))
+            }
+            Self::Instance(id, None) => {
+                having(&|outline: &Outline| outline.instances.contains(*id))
             }
         }
     }
@@ -410,7 +416,7 @@ impl fmt::Display for About<'_> {
         match self {
             Self::Job(job) => write!(f, "{job}"),
             Self::Shard(job, item) => write!(f, "{job}#{item}"),
-            Self::Server(name, _) => f.write_str(name),
+            Self::Server(name, _) | Self::Instance(name, _) => f.write_str(name),
         }
     }
 }
