@@ -14,10 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Steers},
     extract::Body,
-    jobs::{Glance, ShutDown, ready},
+    jobs::Glance,
+    lists::ready,
     problem::Problem,
     search::Search,
     state::Shared,
+    verbs,
 };
 
 /// How many jobs may be meant.
@@ -137,31 +139,11 @@ async fn one(door: &Door<Steers>, action: BulkAction, name: &str) -> Result<Valu
         .parse()
         .map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobs", error.to_string()))?;
     let asked = json!({ "bulk": true });
-    let target = job.as_str();
     match action {
-        BulkAction::Enable => {
-            let done =
-                door.change("job.enable", target, asked, async |admin| admin.enable(&job).await);
-            value(done.await)
-        }
-        BulkAction::Disable => {
-            let done =
-                door.change("job.disable", target, asked, async |admin| admin.disable(&job).await);
-            value(done.await)
-        }
-        BulkAction::Trigger => {
-            let by = Some(door.who.username.clone());
-            let ask = Ask { run: None, at: None, shards: BTreeSet::new(), parameter: None, by };
-            let done = door
-                .change("job.trigger", target, asked, async |admin| admin.trigger(&job, ask).await);
-            value(done.await)
-        }
-        BulkAction::Shutdown => {
-            let done = door.change("job.shutdown", target, asked, async |admin| {
-                Ok(ShutDown { instances: admin.shutdown(&job).await? })
-            });
-            value(done.await)
-        }
+        BulkAction::Enable => value(verbs::enable(door, &job, asked).await),
+        BulkAction::Disable => value(verbs::disable(door, &job, asked).await),
+        BulkAction::Trigger => value(verbs::trigger(door, &job, Ask::default(), asked).await),
+        BulkAction::Shutdown => value(verbs::shutdown(door, &job, asked).await),
     }
 }
 

@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::who::{Door, Looks, Rules, text},
+    auth::who::{About, Door, Looks, Rules, text},
     extract::{Body, Named, Query},
     problem::{Code, Problem},
     state::Shared,
@@ -121,7 +121,7 @@ impl ConfigSent {
     }
 
     /// What that makes of a job; `stored` is where masked secrets are found.
-    fn onto(self, mut job: Job, stored: Option<&Job>) -> Result<Job, Problem> {
+    fn onto(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
         if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
             return Err(Problem::invalid(
                 "jobName",
@@ -187,7 +187,9 @@ impl ConfigSent {
             job.listener_types = listeners.unwrap_or_default();
         }
         if let Some(props) = self.props {
-            job.props = unmasked(props.unwrap_or_default(), stored)?;
+            let kept =
+                if base == Base::Merged && props.is_some() { job.props } else { Props::new() };
+            job.props = unmasked(props.unwrap_or_default(), kept, stored)?;
         }
         Ok(job)
     }
@@ -197,13 +199,17 @@ fn as_text<T: ToString>(value: Said<T>) -> Said<String> {
     value.map(|value| value.map(|value| value.to_string()))
 }
 
+/// Props with what was sent: `null` takes one away, and a mask stands for what is stored.
 fn unmasked(
     sent: BTreeMap<String, Option<String>>,
+    mut props: Props,
     stored: Option<&Job>,
 ) -> Result<Props, Problem> {
-    let mut props = Props::new();
     for (key, value) in sent {
-        let Some(value) = value else { continue };
+        let Some(value) = value else {
+            props.remove(&key);
+            continue;
+        };
         let field = format!("props.{key}");
         let value = if value == MASK {
             let kept = stored.and_then(|stored| stored.props.get(&key));
@@ -318,7 +324,7 @@ async fn put(
     .await
 }
 
-/// Changes some of a configuration; what is left out stays, what is `null` is unset. Takes an admin.
+/// Changes some of a configuration (RFC 7386): what is left out stays, what is `null` is unset, in `props`, too. Takes an admin.
 #[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
     params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = String, Header, description = "The ETag that was seen, or *")),
     responses((status = 200, body = ConfigStored), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
@@ -328,7 +334,7 @@ async fn patch(
     headers: HeaderMap,
     Body(sent): Body<ConfigSent>,
 ) -> Result<Response, Problem> {
-    store(&door, &job, sent, Base::Stored, None, &Condition::of(&headers)?).await
+    store(&door, &job, sent, Base::Merged, None, &Condition::of(&headers)?).await
 }
 
 /// What storing a configuration would change. Nothing is written.
@@ -361,8 +367,10 @@ async fn plan(
 pub(crate) enum Base {
     /// The documented defaults.
     Fresh,
-    /// What is stored.
+    /// What is stored; `props` that are sent are all there are.
     Stored,
+    /// What is stored; of `props`, too, what is left out stays (RFC 7386).
+    Merged,
 }
 
 /// What is known of the version that was seen.
@@ -395,6 +403,40 @@ impl Condition {
             _ => Err(Problem::invalid("If-Match", "either If-Match, or If-None-Match: *")),
         }
     }
+
+    /// The header that says so.
+    fn header(self) -> &'static str {
+        match self {
+            Self::Seen(_) | Self::Any => "If-Match",
+            Self::New => "If-None-Match",
+        }
+    }
+
+    /// The version a change is based on, if the condition holds of the one that is stored.
+    fn seen(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
+        match (self, version) {
+            (Self::New, Some(version)) => {
+                let text = format!(
+                    "there is a job {name} already, in version {}; hint: If-Match changes it",
+                    version.0
+                );
+                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+            }
+            (Self::New, None) => Ok(None),
+            (Self::Any | Self::Seen(_), None) => {
+                let text = format!("there is no job {name}; hint: If-None-Match: * makes it");
+                Err(Problem::new(Code::NotFound, text))
+            }
+            (Self::Seen(seen), Some(version)) if seen != version => {
+                let text = format!(
+                    "the configuration of job {name} is in version {} by now, not in {}; hint: look at what is stored now, then decide again",
+                    version.0, seen.0
+                );
+                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+            }
+            (Self::Any | Self::Seen(_), version) => Ok(version),
+        }
+    }
 }
 
 /// What is stored, and in which version; nothing if there is no such job.
@@ -419,10 +461,10 @@ async fn planned(
     let fresh =
         || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", error.to_string()));
     let start = match (base, stored) {
-        (Base::Stored, Some(stored)) => stored.clone(),
+        (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
         _ => fresh()?,
     };
-    let mut edit = Edit::of(sent.onto(start, stored)?);
+    let mut edit = Edit::of(sent.onto(start, base, stored)?);
     if let Some(handler) = handler {
         edit = edit.handler(handler);
     }
@@ -457,36 +499,44 @@ pub(crate) async fn keep(
     condition: &Condition,
 ) -> Result<ConfigStored, Problem> {
     let admin = door.admin().await?;
-    let now = current(&admin, name).await?;
+    let kept = keep_once(door, &admin, name, sent, base, handler, condition).await;
+    match kept {
+        // Perhaps somebody was faster, after it was looked at: then the condition does not hold any more.
+        Err(mut problem) if problem.code == Code::Conflict => {
+            let version = current(&admin, name).await?.map(|now| now.configuration.version);
+            let is_as_seen = match condition {
+                Condition::Seen(seen) => version == Some(*seen),
+                Condition::New => version.is_none(),
+                Condition::Any => true,
+            };
+            if is_as_seen {
+                return Err(problem);
+            }
+            problem.code = Code::PreconditionFailed;
+            Err(problem.of(condition.header()))
+        }
+        kept => kept,
+    }
+}
+
+async fn keep_once(
+    door: &Door<Rules>,
+    admin: &Admin,
+    name: &JobName,
+    sent: ConfigSent,
+    base: Base,
+    handler: Option<Handler>,
+    condition: &Condition,
+) -> Result<ConfigStored, Problem> {
+    let now = current(admin, name).await?;
     let version = now.as_ref().map(|details| details.configuration.version);
-    let seen = match (condition, version) {
-        (Condition::New, Some(version)) => {
-            let text = format!(
-                "there is a job {name} already, in version {}; hint: If-Match changes it",
-                version.0
-            );
-            return Err(Problem::new(Code::PreconditionFailed, text).of("If-None-Match"));
-        }
-        (Condition::New, None) => None,
-        (Condition::Any | Condition::Seen(_), None) => {
-            let text = format!("there is no job {name}; hint: If-None-Match: * makes it");
-            return Err(Problem::new(Code::NotFound, text));
-        }
-        (Condition::Seen(seen), Some(version)) if *seen != version => {
-            let text = format!(
-                "the configuration of job {name} is in version {} by now, not in {}; hint: look at what is stored now, then decide again",
-                version.0, seen.0
-            );
-            return Err(Problem::new(Code::PreconditionFailed, text).of("If-Match"));
-        }
-        (Condition::Any | Condition::Seen(_), version) => version,
-    };
-    let plan = planned(&admin, name, sent, base, handler, now.as_ref(), seen).await?;
+    let seen = condition.seen(name, version)?;
+    let plan = planned(admin, name, sent, base, handler, now.as_ref(), seen).await?;
     let planned = ConfigPlanned::from(&plan);
     let asked = json!({ "change": planned.change, "differences": planned.differences });
     let registry = door.shared.registries.registry(&door.place).await?;
     let applied = door
-        .change("job.config", name.as_str(), asked, async |admin| {
+        .change("job.config", About::Job(name), asked, async |admin| {
             // The first job of a namespace finds none.
             plant(&*registry, registry.namespace().path()).await?;
             admin.apply(&plan).await

@@ -184,18 +184,31 @@ impl<S: Send + Sync> FromRequestParts<S> for Address {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let address = part(parts, state, "server").await?;
-        let is_plain = !address.is_empty()
-            && address.chars().count() <= 255
-            && address.chars().all(|each| !each.is_control() && each != '/')
-            && !matches!(address.as_str(), "." | "..");
-        if !is_plain {
-            return Err(Problem::invalid(
-                "server",
-                "that is no address of a server; hint: for example 10.0.0.7",
-            ));
-        }
-        Ok(Self(address))
+        plain("server", address, "that is no address of a server; hint: for example 10.0.0.7")
+            .map(Self)
     }
+}
+
+/// The instance a path names.
+pub(crate) struct InstanceName(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for InstanceName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = part(parts, state, "instance").await?;
+        plain("instance", id, "that is no id of an instance; hint: GET …/instances lists them")
+            .map(Self)
+    }
+}
+
+/// What can be one part of a path in the registry, and nothing that is long.
+fn plain(field: &str, text: String, problem: &str) -> Result<String, Problem> {
+    let is_plain = !text.is_empty()
+        && text.chars().count() <= 255
+        && text.chars().all(|each| !each.is_control() && each != '/')
+        && !matches!(text.as_str(), "." | "..");
+    if is_plain { Ok(text) } else { Err(Problem::invalid(field, problem)) }
 }
 
 /// A part of the path, by its name.

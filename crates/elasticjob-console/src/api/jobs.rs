@@ -1,6 +1,6 @@
 //! Jobs: the list, one of them, and switching them.
 
-use std::{cmp::Ordering, time::Duration};
+use std::cmp::Ordering;
 
 use axum::Json;
 use elasticjob::{
@@ -17,18 +17,16 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
     extract::{Named, Query, instant, shard},
-    mirror::{Bustle, Mirror, Seen},
-    problem::{Code, Problem},
+    lists::{Order, page, ready},
+    mirror::{Bustle, Seen},
+    problem::Problem,
     search::Search,
     state::Shared,
+    verbs::{self, ShutDown},
 };
 
-/// How many rows a page may have.
-const LARGEST_PAGE: usize = 1_000;
 /// How many fires may be asked for.
 const MOST_FIRES: usize = 1_000;
-/// How long the first look at a registry may take before somebody who waits is told to come again.
-const FIRST_LOOK: Duration = Duration::from_secs(30);
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -169,13 +167,6 @@ enum JobOrder {
     RunningCount,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Order {
-    Asc,
-    Desc,
-}
-
 /// A page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -233,10 +224,7 @@ async fn jobs(
             .filter(|glance| wanted.is_empty() || wanted.contains(&glance.outline.summary.status))
             .collect();
         // They are in the order of their names, and stay so where nothing else tells them apart.
-        match asked.order {
-            Order::Asc => found.sort_by(|one, other| compare(one, other, asked.sort)),
-            Order::Desc => found.sort_by(|one, other| compare(other, one, asked.sort)),
-        }
+        asked.order.sort(&mut found, |one, other| compare(one, other, asked.sort));
         let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         JobsPage {
             total: found.len(),
@@ -249,41 +237,6 @@ async fn jobs(
         }
     });
     Ok(Json(page))
-}
-
-/// The mirror, once it has seen everything.
-pub(crate) async fn ready<R>(door: &Door<R>) -> Result<&Mirror, Problem> {
-    let mirror = &door.place.mirror;
-    let mut changes = mirror.listen();
-    let is_ready = || mirror.seen(|seen| seen.as_of.is_some());
-    if is_ready() {
-        return Ok(mirror);
-    }
-    door.admin().await?;
-    // The first time it has to be read; that is told.
-    let clock = &door.shared.clock;
-    let deadline = clock.monotonic() + FIRST_LOOK;
-    while !is_ready() {
-        tokio::select! {
-            _ = changes.recv() => {}
-            () = clock.sleep_until(deadline) => {
-                let text = format!("registry {} is still being read; hint: try again", door.place.name);
-                return Err(Problem::new(Code::Unreachable, text).after(5));
-            }
-        }
-    }
-    Ok(mirror)
-}
-
-/// A page and its size, within limits.
-pub(crate) fn page(page: usize, size: usize) -> Result<(usize, usize), Problem> {
-    if page == 0 {
-        return Err(Problem::invalid("page", "pages count from 1"));
-    }
-    if size == 0 || size > LARGEST_PAGE {
-        return Err(Problem::invalid("pageSize", format!("a page has 1 to {LARGEST_PAGE} rows")));
-    }
-    Ok((page, size))
 }
 
 fn statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
@@ -339,52 +292,28 @@ async fn remove(
     Named(job): Named,
     Query(RemoveAsked { force }): Query<RemoveAsked>,
 ) -> Result<Json<Removed>, Problem> {
-    let removed = door
-        .change("job.remove", job.as_str(), json!({ "force": force }), async |admin| {
-            admin.remove(&job, force).await
-        })
-        .await?;
-    Ok(Json(removed))
+    Ok(Json(verbs::remove(&door, &job, force).await?))
 }
 
 /// Lets a job run again, on every server.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/enable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
 async fn enable(door: Door<Steers>, Named(job): Named) -> Result<Json<Switched>, Problem> {
-    let switched = door
-        .change("job.enable", job.as_str(), json!({}), async |admin| admin.enable(&job).await)
-        .await?;
-    Ok(Json(switched))
+    Ok(Json(verbs::enable(&door, &job, json!({})).await?))
 }
 
 /// Lets a job run nowhere, not even on servers that come later.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/disable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
 async fn disable(door: Door<Steers>, Named(job): Named) -> Result<Json<Switched>, Problem> {
-    let switched = door
-        .change("job.disable", job.as_str(), json!({}), async |admin| admin.disable(&job).await)
-        .await?;
-    Ok(Json(switched))
-}
-
-/// Who was told to leave.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ShutDown {
-    /// By id.
-    pub(crate) instances: Vec<String>,
+    Ok(Json(verbs::disable(&door, &job, json!({})).await?))
 }
 
 /// Ends every instance's membership in a job. What runs comes to its end.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shutdown", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = ShutDown), (status = 404, body = Problem)))]
 async fn shutdown(door: Door<Steers>, Named(job): Named) -> Result<Json<ShutDown>, Problem> {
-    let ended = door
-        .change("job.shutdown", job.as_str(), json!({}), async |admin| {
-            Ok(ShutDown { instances: admin.shutdown(&job).await? })
-        })
-        .await?;
-    Ok(Json(ended))
+    Ok(Json(verbs::shutdown(&door, &job, json!({})).await?))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -1,6 +1,7 @@
 //! What happens, as it happens: server-sent events.
 //!
-//! A stream ends with its session or token, and when the registry is taken away. Whoever falls behind is told to look at everything again.
+//! A stream ends with its session or token, and when the registry is taken away: that is looked at before every event, so that it ends at once however
+//! much happens. Whoever falls behind is told to look at everything again.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -8,7 +9,7 @@ use axum::response::{
     IntoResponse, Response,
     sse::{Event, Sse},
 };
-use elasticjob::{history::Run, schedule::Zone};
+use elasticjob::{history::Run, runtime::Monotonic, schedule::Zone};
 use futures_util::stream;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -18,16 +19,20 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::who::{Door, Looks, Via, Who},
+    auth::{
+        accounts::EVERYWHERE,
+        who::{Door, Looks, Via, Who},
+    },
     extract::Query,
-    jobs::{Glance, JobRow, ready},
+    jobs::{Glance, JobRow},
+    lists::ready,
     mirror::Change,
     problem::Problem,
     registries::Place,
     state::Shared,
 };
 
-/// How often something is sent in silence, so that proxies keep the line open, and whether somebody may still listen is looked at.
+/// How often something is sent besides, so that proxies keep the line open though nothing happens that is meant for this listener.
 const BEAT: Duration = Duration::from_secs(15);
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
@@ -50,7 +55,9 @@ async fn events(door: Door<Looks>, Query(asked): Query<EventsAsked>) -> Result<R
     let changes = door.place.mirror.listen();
     let runs = door.shared.books.listen(&door.place.name);
     let is_connected = ready(&door).await?.seen(|seen| seen.is_current);
+    let beat = door.shared.clock.monotonic() + BEAT;
     let listener = Listener {
+        beat,
         who: door.who,
         shared: door.shared,
         place: door.place,
@@ -78,6 +85,24 @@ struct Listener {
     job: Option<String>,
     zone: Zone,
     waiting: Option<Change>,
+    /// When something is sent though nothing happens.
+    beat: Monotonic,
+}
+
+/// What a listener heard.
+enum Heard {
+    /// Something for them.
+    Event(Event),
+    /// Something for others.
+    Other,
+    /// There is nothing more to hear.
+    End,
+}
+
+impl From<Option<Event>> for Heard {
+    fn from(event: Option<Event>) -> Self {
+        event.map_or(Self::Other, Self::Event)
+    }
 }
 
 impl Listener {
@@ -87,32 +112,32 @@ impl Listener {
             return self.event(change);
         }
         loop {
-            let clock = &self.shared.clock;
-            let beat = clock.sleep_until(clock.monotonic() + BEAT);
-            let change = tokio::select! {
-                change = self.changes.recv() => change,
-                run = next_run(&mut self.runs) => match self.run(run) {
-                    Some(event) => return Some(event),
-                    None => continue,
-                },
-                () = beat => {
-                    if !may_listen(&self.shared, &self.who, &self.place.name) {
-                        return None;
-                    }
-                    // Perhaps it has a history by now.
-                    if self.runs.is_none() {
-                        self.runs = self.shared.books.listen(&self.place.name);
-                    }
-                    return Some(Event::default().comment("still there"));
+            match self.heard().await {
+                Heard::Event(event) => {
+                    return may_listen(&self.shared, &self.who, &self.place).then_some(event);
                 }
-            };
-            let event = match change {
-                Ok(change) => self.event(change),
-                Err(RecvError::Lagged(_)) => Some(told("reload", &json!({}))),
-                Err(RecvError::Closed) => return None,
-            };
-            if event.is_some() {
-                return event;
+                Heard::Other => {}
+                Heard::End => return None,
+            }
+        }
+    }
+
+    async fn heard(&mut self) -> Heard {
+        let clock = &self.shared.clock;
+        tokio::select! {
+            change = self.changes.recv() => match change {
+                Ok(change) => self.event(change).into(),
+                Err(RecvError::Lagged(_)) => Heard::Event(told("reload", &json!({}))),
+                Err(RecvError::Closed) => Heard::End,
+            },
+            run = next_run(&mut self.runs) => self.run(run).into(),
+            () = clock.sleep_until(self.beat) => {
+                self.beat = clock.monotonic() + BEAT;
+                // Perhaps it has a history by now.
+                if self.runs.is_none() {
+                    self.runs = self.shared.books.listen(&self.place.name);
+                }
+                Heard::Event(Event::default().comment("still there"))
             }
         }
     }
@@ -178,8 +203,8 @@ async fn next_run(
     }
 }
 
-/// Whether somebody may still listen to what happens in a registry.
-pub(crate) fn may_listen(shared: &Shared, who: &Who, registry: &str) -> bool {
+/// Whether somebody may still listen to what happens in a registry, and it is still the one they listen to.
+pub(crate) fn may_listen(shared: &Shared, who: &Who, place: &Arc<Place>) -> bool {
     let clock = &shared.clock;
     let mut given = None;
     let is_open = match &who.via {
@@ -193,8 +218,8 @@ pub(crate) fn may_listen(shared: &Shared, who: &Who, registry: &str) -> bool {
     };
     let roles = given.or_else(|| shared.accounts.roles(&who.username)).unwrap_or_default();
     is_open
-        && (roles.contains_key(registry) || roles.contains_key("*"))
-        && shared.registries.get(registry).is_some()
+        && (roles.contains_key(&place.name) || roles.contains_key(EVERYWHERE))
+        && shared.registries.get(&place.name).is_some_and(|known| Arc::ptr_eq(&known, place))
 }
 
 fn told(name: &str, data: &serde_json::Value) -> Event {

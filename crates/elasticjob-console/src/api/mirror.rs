@@ -13,7 +13,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Admin, AdminError, Outline},
+    admin::{Admin, AdminError, Instance, Outline},
     coordination::tree::{JobTree, Part, Place},
     job::JobName,
     registry::{Error, Event, Namespace, Path, Registry, SessionState},
@@ -29,6 +29,8 @@ const GATHER: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(1);
 /// How many jobs are read at once.
 const IN_FLIGHT: usize = 128;
+/// From so many instances on, those who left are looked for whenever there are twice as many.
+const MANY: usize = 1_024;
 /// How many changes a listener may be behind before it has to look at everything again.
 const BACKLOG: usize = 4_096;
 
@@ -58,6 +60,8 @@ pub(crate) struct Seen {
     pub(crate) jobs: BTreeMap<String, Arc<Outline>>,
     /// What comes and goes, by job.
     pub(crate) bustle: BTreeMap<String, Bustle>,
+    /// What instances say of themselves, by id: the same in all their jobs. Some may be gone.
+    pub(crate) instances: BTreeMap<String, Instance>,
     /// Since when it is so; nothing before everything was read once.
     pub(crate) as_of: Option<Timestamp>,
     /// Whether changes are being told.
@@ -255,6 +259,7 @@ impl Mirror {
                 gathered.jobs.remove(job);
             }
         }
+        self.meet(gathered, &jobs, admin).await?;
         let now = clock.now();
         let was_current = self.change(|seen| {
             seen.as_of = Some(now);
@@ -269,6 +274,36 @@ impl Mirror {
         } else {
             for job in shards {
                 self.say(Change::Shards(job));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks those who came what they say of themselves: once each, in one of their jobs.
+    async fn meet(
+        &self,
+        gathered: &mut Gathered,
+        jobs: &[String],
+        admin: &Admin,
+    ) -> Result<(), AdminError> {
+        self.seen(|seen| {
+            for (name, outline) in jobs.iter().filter_map(|job| seen.jobs.get_key_value(job)) {
+                let Ok(job) = name.parse::<JobName>() else { continue };
+                let new = outline.instances.iter().filter(|id| !seen.instances.contains_key(*id));
+                gathered.newcomers.extend(new.map(|id| (id.clone(), job.clone())));
+            }
+        });
+        let newcomers: Vec<(String, JobName)> = gathered.newcomers.clone().into_iter().collect();
+        for batch in newcomers.chunks(IN_FLIGHT) {
+            let looks = batch.iter().map(|(id, job)| admin.instance(job, id));
+            for ((id, _), instance) in batch.iter().zip(join_all(looks).await) {
+                match instance {
+                    Ok(Some(instance)) => self.change(|seen| seen.meet(instance)),
+                    Err(error @ AdminError::Unreachable { .. }) => return Err(error),
+                    // It left, or it is not ours to look at.
+                    Ok(None) | Err(_) => {}
+                }
+                gathered.newcomers.remove(id);
             }
         }
         Ok(())
@@ -297,6 +332,8 @@ struct Gathered {
     jobs: BTreeSet<String>,
     /// Jobs of whose shards something is to be told.
     shards: BTreeSet<String>,
+    /// Instances of which is not known yet what they say of themselves, each with a job of theirs.
+    newcomers: BTreeMap<String, JobName>,
     /// What a snapshot showed so far, while there is one.
     snapshot: Option<BTreeSet<String>>,
     /// Everything is to be read anew.
@@ -325,6 +362,16 @@ impl Seen {
         let is_news = self.jobs.get(job).is_none_or(|known| *known != outline);
         self.jobs.insert(job.to_owned(), outline);
         is_news
+    }
+
+    /// Somebody said something of themselves. Those who left are forgotten once there are many of them.
+    fn meet(&mut self, instance: Instance) {
+        self.instances.insert(instance.id.clone(), instance);
+        let there = self.jobs.values().flat_map(|outline| &outline.instances);
+        if self.instances.len().is_power_of_two() && self.instances.len() >= MANY {
+            let there: BTreeSet<&String> = there.collect();
+            self.instances.retain(|id, _| there.contains(id));
+        }
     }
 
     /// Something of a shard is there since then, or no longer.

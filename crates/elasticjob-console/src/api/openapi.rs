@@ -11,8 +11,8 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    auth, bulk, config, history, jobs, live, overview, places, servers, shards, state::Shared,
-    tools, trigger, usual,
+    audited, auth, bulk, config, examined, history, jobs, live, overview, places, servers, shards,
+    state::Shared, tools, trigger, usual,
 };
 
 #[derive(OpenApi)]
@@ -95,5 +95,7 @@ fn all() -> OpenApiRouter<Shared> {
         .merge(live::router())
         .merge(history::router())
         .merge(places::router())
+        .merge(examined::router())
+        .merge(audited::router())
         .merge(tools::router())
 }

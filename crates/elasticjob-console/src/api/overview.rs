@@ -1,6 +1,6 @@
 //! A registry at a glance: counts, what is due, what should not be so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::Json;
 use elasticjob::{
@@ -17,7 +17,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     auth::who::{Door, Looks},
     extract::Query,
-    jobs::{Glance, Statuses, ready},
+    jobs::{Glance, Statuses},
+    lists::ready,
     mirror::Seen,
     problem::{Code, Problem},
     state::Shared,
@@ -26,6 +27,8 @@ use super::{
 /// How many are named at a glance.
 const MOST_NEXT: usize = 10;
 const MOST_INCIDENTS: usize = 50;
+/// How many notes of missed fires are read for it.
+const MOST_MISSED: usize = 1_000;
 /// What begins so much later than it was due is late.
 const LATE: SignedDuration = SignedDuration::from_secs(5);
 /// How far ahead can be looked, and in how many steps.
@@ -37,8 +40,8 @@ const LONG: SignedDuration = SignedDuration::from_mins(1);
 /// A shard that was due so often while it ran does not come to an end.
 const DUE_MEANWHILE: usize = 3;
 const MOST_BUCKETS: usize = 288;
-/// So many fires of a job are counted one by one; those of busier ones are taken to go on as they began.
-const COUNTED: usize = 300;
+/// In milliseconds.
+const MINUTE: i64 = 60_000;
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(overview)).routes(routes!(forecast))
@@ -56,8 +59,10 @@ struct Overview {
     total: Bustling,
     /// The jobs that are due next, at most ten.
     next: Vec<Due>,
-    /// What somebody should look at: crashed jobs, shards that wait or do not end, fires that nobody ran, what cannot be read; at most fifty.
+    /// What somebody should look at: crashed jobs, shards that wait or do not end, fires that nobody ran, what cannot be read; the gravest fifty, by kind and name.
     incidents: Vec<Incident>,
+    /// How many there are.
+    incident_count: usize,
     /// What was in the last hours; nothing if there is no history, or it does not answer.
     last_hours: Option<LastHours>,
     /// Why it does not.
@@ -109,27 +114,28 @@ struct Incident {
     message: String,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+/// The gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum IncidentKind {
     /// Its configuration cannot be read.
     Unreadable,
+    /// Shards wait to be taken over.
+    WaitingForFailover,
     /// Nobody runs it.
     Crashed,
     /// Shards belong to somebody who is gone.
     OwnerGone,
     /// Shards are not dealt.
     ShardingFlag,
-    /// Shards wait to be taken over.
-    WaitingForFailover,
     /// A shard does not come to an end.
     Stuck,
+    /// Fires did not run.
+    Missed,
     /// What is configured is not what is dealt.
     Drift,
     /// Shards were due while they ran.
     Misfired,
-    /// Fires did not run.
-    Missed,
 }
 
 /// A registry at a glance: counts, what is due next, what should not be so.
@@ -151,11 +157,11 @@ async fn overview(
         Ok((last_hours, missed)) => {
             overview.last_hours = Some(last_hours);
             overview.incidents.extend(missed);
-            overview.incidents.truncate(MOST_INCIDENTS);
         }
         Err(problem) if problem.code == Code::NoHistory => {}
         Err(problem) => overview.history_problem = Some(problem.detail),
     }
+    overview.rank();
     Ok(Json(overview))
 }
 
@@ -185,7 +191,7 @@ async fn last_hours(
     let tally = store.tally(Span::since(since), LATE).await?;
     let missed = match tally.missed {
         0 => Vec::new(),
-        _ => store.missed(None, Span::since(since), MOST_INCIDENTS).await?,
+        _ => store.missed(None, Span::since(since), MOST_MISSED).await?,
     };
     let last_hours = LastHours { hours, late_after_ms: LATE.as_millis() as i64, tally };
     Ok((last_hours, missed_fires(missed)))
@@ -233,9 +239,7 @@ impl Overview {
             {
                 next.push((at, &summary.name));
             }
-            if incidents.len() < MOST_INCIDENTS {
-                incidents.extend(incident(&glance, now, zone));
-            }
+            incidents.extend(incident(&glance, now, zone));
         }
         next.sort_unstable();
         let next = next.into_iter().take(MOST_NEXT);
@@ -246,12 +250,21 @@ impl Overview {
             instance_count: instances.len(),
             total,
             next: next.map(|(at, job)| Due { job_name: job.clone(), at }).collect(),
+            incident_count: incidents.len(),
             incidents,
             last_hours: None,
             history_problem: None,
             as_of: seen.as_of,
             is_current: seen.is_current,
         }
+    }
+
+    /// Leaves the gravest incidents, and says how many there are.
+    fn rank(&mut self) {
+        self.incident_count = self.incidents.len();
+        self.incidents
+            .sort_by(|one, other| (one.kind, &one.job_name).cmp(&(other.kind, &other.job_name)));
+        self.incidents.truncate(MOST_INCIDENTS);
     }
 }
 
@@ -357,7 +370,7 @@ struct Forecast {
     bucket_ms: i64,
     /// How many fires are due in each step.
     counts: Vec<u64>,
-    /// Whether some of them were not counted one by one, but taken to go on as they began.
+    /// Never, by now: all of them are counted.
     is_estimated: bool,
 }
 
@@ -379,16 +392,19 @@ async fn forecast(
     }
     let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
     let mut forecast = Forecast::empty(now, asked.hours, asked.buckets);
-    let schedules: Vec<Schedule> = ready(&door).await?.seen(|seen| {
+    let schedules = ready(&door).await?.seen(|seen| {
         let on = seen.jobs.values().filter(|outline| outline.summary.status != JobStatus::Disabled);
-        on.filter_map(|outline| outline.job.as_ref().filter(|job| !job.disabled)?.schedule(&zone))
-            .collect()
-    });
-    // Thousands of schedules take a moment: others are not to wait for it.
-    for some in schedules.chunks(64) {
-        for schedule in some {
-            forecast.add(schedule);
+        let mut schedules: HashMap<Schedule, u64> = HashMap::new();
+        for schedule in on
+            .filter_map(|outline| outline.job.as_ref().filter(|job| !job.disabled)?.schedule(&zone))
+        {
+            *schedules.entry(schedule).or_default() += 1;
         }
+        schedules
+    });
+    // Thousands of schedules take a moment: others are not to wait for it. Those that are the same are counted once.
+    for (schedule, jobs) in &schedules {
+        forecast.add(schedule, *jobs);
         tokio::task::yield_now().await;
     }
     Ok(Json(forecast))
@@ -400,43 +416,56 @@ impl Forecast {
         Self { from, bucket_ms, counts: vec![0; buckets], is_estimated: false }
     }
 
-    fn add(&mut self, schedule: &Schedule) {
+    /// Adds the fires of so many jobs that are due by this schedule.
+    fn add(&mut self, schedule: &Schedule, jobs: u64) {
         let start = self.from.as_millisecond();
         let end = start + self.bucket_ms * self.counts.len() as i64;
-        let fires = schedule.after(self.from).map(Timestamp::as_millisecond);
-        let fires: Vec<i64> = fires.take(COUNTED).take_while(|fire| *fire < end).collect();
-        for fire in &fires {
-            let place = ((fire - start) / self.bucket_ms).max(0) as usize;
+        let mut in_a_minute = None;
+        let mut after = self.from;
+        while let Some(fire) = schedule.next_after(after).filter(|it| it.as_millisecond() < end) {
+            let at = fire.as_millisecond();
+            let place = ((at - start) / self.bucket_ms) as usize;
+            // Seconds are the same in every minute there is a fire: they are counted once, in a whole minute, and then it is gone on minute by minute.
+            let minute = at - at.rem_euclid(MINUTE);
+            let bucket = start + self.bucket_ms * place as i64;
+            let is_whole =
+                minute > start && bucket <= minute && minute + MINUTE <= bucket + self.bucket_ms;
+            let (fires, last) = match in_a_minute {
+                _ if !is_whole => (1, fire),
+                Some(fires) => (fires, last_of(minute).unwrap_or(fire)),
+                None => {
+                    let last = last_of(minute).unwrap_or(fire);
+                    let fires =
+                        1 + schedule.after(fire).take_while(|it| *it <= last).count() as u64;
+                    in_a_minute = Some(fires);
+                    (fires, last)
+                }
+            };
             if let Some(count) = self.counts.get_mut(place) {
-                *count += 1;
+                *count += fires * jobs;
             }
-        }
-        let (Some(first), Some(last), COUNTED) = (fires.first(), fires.last(), fires.len()) else {
-            return;
-        };
-        self.is_estimated = true;
-        // From the last one that was counted on, as many in a step as there were before it.
-        let every = ((last - first) / (COUNTED as i64 - 1)).max(1);
-        for (place, count) in self.counts.iter_mut().enumerate() {
-            let from = (start + self.bucket_ms * place as i64).max(last + 1);
-            let until = start + self.bucket_ms * (place as i64 + 1);
-            *count += ((until - from).max(0) / every) as u64;
+            after = last.max(fire);
         }
     }
+}
+
+/// The last instant of a minute, of which the beginning is given.
+fn last_of(minute: i64) -> Option<Timestamp> {
+    Timestamp::from_millisecond(minute + MINUTE - 1).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn schedule(cron: &str) -> Schedule {
+        let (cron, dst) = (cron.parse().unwrap(), "default".parse().unwrap());
+        Schedule { cron, zone: Zone::utc(), dst }
+    }
+
     fn forecast(cron: &str) -> Forecast {
-        let schedule = Schedule {
-            cron: cron.parse().unwrap(),
-            zone: Zone::utc(),
-            dst: "default".parse().unwrap(),
-        };
         let mut forecast = Forecast::empty("2026-11-15T00:00:00Z".parse().unwrap(), 24, 24);
-        forecast.add(&schedule);
+        forecast.add(&schedule(cron), 1);
         forecast
     }
 
@@ -462,15 +491,38 @@ mod tests {
     }
 
     #[test]
-    fn fires_are_counted_where_they_fall_and_busy_jobs_are_taken_to_go_on() {
+    fn fires_are_counted_where_they_fall_however_many_there_are() {
         let daily = forecast("0 30 2 * * ?");
-        assert_eq!(
-            (daily.counts[2], daily.counts.iter().sum::<u64>(), daily.is_estimated),
-            (1, 1, false)
-        );
+        assert_eq!((daily.counts[2], daily.counts.iter().sum::<u64>()), (1, 1));
 
         let busy = forecast("0/10 * * * * ?");
-        assert!(busy.is_estimated);
-        assert!(busy.counts.iter().all(|count| (358..=361).contains(count)), "{:?}", busy.counts);
+        // A fire at the very beginning is over, and its counterpart at the end not yet due.
+        assert_eq!((busy.counts[0], &busy.counts[1..]), (359, &[360; 23][..]));
+
+        let by_day = forecast("0/10 * 9-17 * * ?");
+        let hours: Vec<u64> =
+            (0..24).map(|hour| if (9..18).contains(&hour) { 360 } else { 0 }).collect();
+        assert_eq!(by_day.counts, hours, "nights are empty");
+        let mut twice = by_day;
+        twice.add(&schedule("0 30 2 * * ?"), 2);
+        assert_eq!((twice.counts[2], twice.counts[9]), (2, 360));
+        let bursts = forecast("0-19 0/30 * * * ?");
+        assert_eq!((bursts.counts[0], bursts.counts[1]), (39, 40));
+    }
+
+    #[test]
+    fn steps_that_are_no_whole_minutes_are_counted_right() {
+        let from: Timestamp = "2026-11-15T00:00:07.5Z".parse().unwrap();
+        let schedule = schedule("* * * * * ?");
+        let mut forecast = Forecast::empty(from, 1, 288);
+        forecast.add(&schedule, 1);
+
+        let each = |place: usize| {
+            let at = |step: usize| from.as_millisecond() + forecast.bucket_ms * step as i64;
+            let due = schedule.after(from).map(Timestamp::as_millisecond);
+            due.take_while(|due| *due < at(place + 1)).filter(|due| *due >= at(place)).count()
+                as u64
+        };
+        assert_eq!(forecast.counts, (0..288).map(each).collect::<Vec<_>>());
     }
 }

@@ -1,4 +1,4 @@
-//! Registries as clients see them: listed, tried, added, taken away, examined; and the audit.
+//! Registries as clients see them: listed, tried, added, taken away.
 
 use std::sync::Arc;
 
@@ -13,23 +13,17 @@ use elasticjob::{
     registry::{self, RegistryUrl},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    audit::Entry,
-    auth::{
-        accounts::Role,
-        who::{Door, Steers, Who},
-    },
-    extract::{Body, Path, Query},
-    jobs::page,
+    auth::{accounts::Role, who::Who},
+    extract::{Body, Path},
     problem::{Code, Problem},
     registries::{LineState, Place},
     state::Shared,
 };
-use crate::doctor::{self, Finding};
 
 /// How long a registry may take to be tried.
 const TRIED: std::time::Duration = std::time::Duration::from_secs(10);
@@ -39,8 +33,6 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(registries, add))
         .routes(routes!(test))
         .routes(routes!(remove))
-        .routes(routes!(examine))
-        .routes(routes!(audit))
 }
 
 /// A registry.
@@ -114,26 +106,9 @@ pub(crate) fn add_registry(
 ) -> Result<Arc<Place>, Problem> {
     who.needs(Role::Admin)?;
     let added = shared.registries.add(name, url);
-    let shown = added.as_ref().map(|place| place.url.to_string());
-    note_added(shared, who, "registry.add", name, shown);
+    let told = added.as_ref().map(|place| json!({ "url": place.url.to_string() }));
+    who.note(shared, "registry.add", name, Value::Null, told);
     added
-}
-
-/// Writes down that a place was added, or why not.
-pub(crate) fn note_added(
-    shared: &Shared,
-    who: &Who,
-    action: &str,
-    name: &str,
-    url: Result<String, &Problem>,
-) {
-    let mut entry = who.entry(shared, action);
-    entry.target = Some(name.chars().take(64).collect());
-    match url {
-        Ok(url) => entry.result = json!({ "url": url }),
-        Err(problem) => entry.problem = Some(problem.detail.clone()),
-    }
-    shared.audit.add(entry);
 }
 
 /// A registry to be tried.
@@ -163,9 +138,7 @@ async fn test(
 ) -> Result<Json<RegistryTrial>, Problem> {
     who.needs(Role::Admin)?;
     let url = shared.registries.check(&asked.url)?;
-    let mut entry = who.entry(&shared, "registry.test");
-    entry.target = Some(url.to_string());
-    shared.audit.add(entry);
+    who.note(&shared, "registry.test", &url.to_string(), Value::Null, Ok(Value::Null));
     Ok(Json(try_out(&url, &shared).await))
 }
 
@@ -197,92 +170,15 @@ async fn remove(
     who: Who,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    remove_registry(&shared, &who, name)?;
+    remove_registry(&shared, &who, &name)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a registry away, and its history, and writes down that they were.
-pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: String) -> Result<(), Problem> {
+/// Takes a registry away, and its history, and writes down that they were or not.
+pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: &str) -> Result<(), Problem> {
     who.needs(Role::Admin)?;
-    shared.registries.remove(&name)?;
-    shared.books.forget(&name)?;
-    let mut entry = who.entry(shared, "registry.remove");
-    entry.target = Some(name);
-    shared.audit.add(entry);
-    Ok(())
-}
-
-/// What is wrong in a registry, and what to do about it. One node is written, by which the ancestor measures clocks: takes an operator.
-#[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
-    responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
-async fn examine(door: Door<Steers>) -> Result<Json<Vec<Finding>>, Problem> {
-    let RegistryUrl::ZooKeeper(settings) = &door.place.url else {
-        return Err(Problem::new(
-            Code::Refused,
-            "memory: is a tree of one process, which nobody else can look at",
-        ));
-    };
-    Ok(Json(doctor::examine(settings).await?))
-}
-
-/// What the audit is asked for.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct AuditAsked {
-    registry: Option<String>,
-    username: Option<String>,
-    /// What the action begins with: `job.`, `job.trigger`.
-    action: Option<String>,
-    target: Option<String>,
-    /// Which page, from 1.
-    #[param(minimum = 1)]
-    page: usize,
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for AuditAsked {
-    fn default() -> Self {
-        Self { registry: None, username: None, action: None, target: None, page: 1, page_size: 50 }
-    }
-}
-
-/// A page of the audit.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct AuditPage {
-    total: usize,
-    page: usize,
-    page_size: usize,
-    items: Vec<Entry>,
-}
-
-/// Who changed what, the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
-async fn audit(
-    State(shared): State<Shared>,
-    who: Who,
-    Query(asked): Query<AuditAsked>,
-) -> Result<Json<AuditPage>, Problem> {
-    if who.roles().values().all(|role| *role < Role::Admin) {
-        who.needs(Role::Admin)?;
-    }
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let fits = |wanted: &Option<String>, given: Option<&str>| {
-        wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
-    };
-    let (total, items) =
-        shared.audit.page((page - 1).saturating_mul(page_size), page_size, |entry| {
-            let is_allowed = match &entry.registry {
-                Some(registry) => who.role(registry) == Some(Role::Admin),
-                None => who.needs(Role::Admin).is_ok(),
-            };
-            is_allowed
-                && fits(&asked.registry, entry.registry.as_deref())
-                && fits(&asked.username, Some(&entry.username))
-                && fits(&asked.target, entry.target.as_deref())
-                && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
-        });
-    Ok(Json(AuditPage { total, page, page_size, items }))
+    let removed = shared.registries.remove(name).and_then(|()| shared.books.forget(name));
+    let told = removed.as_ref().map(|()| Value::Null);
+    who.note(shared, "registry.remove", name, Value::Null, told);
+    removed
 }

@@ -5,7 +5,7 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header},
+    http::{Extensions, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use elasticjob::admin::AdminError;
@@ -179,6 +179,15 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// The same as an answer carries it along, for those who only see answers.
+    pub(crate) fn told(self) -> Extensions {
+        let mut told = Extensions::new();
+        told.insert(self);
+        told
+    }
+}
+
 impl From<AdminError> for Problem {
     fn from(error: AdminError) -> Self {
         let code = match &error {
@@ -219,7 +228,8 @@ impl From<error::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
-        let mut response = (status, Json(self)).into_response();
+        let mut response = (status, Json(&self)).into_response();
+        response.extensions_mut().extend(self.told());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         if let Some(seconds) = retry_after {

@@ -5,9 +5,9 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    extract::{ConnectInfo, DefaultBodyLimit, Request, State},
+    extract::{ConnectInfo, DefaultBodyLimit},
     http::Uri,
-    middleware::{Next, from_fn_with_state},
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     serve::Listener,
 };
@@ -33,12 +33,15 @@ use super::{
     auth::{
         accounts::Accounts,
         oidc::{self, Oidc},
+        proxies::Proxies,
         secret,
     },
     guard::{Hosts, guard},
+    health,
     history::books::Books,
     openapi,
     pages::{nothing, pages},
+    passage::{Errands, pass},
     problem::{Code as ProblemCode, Problem},
     registries::Registries,
     shelf::Adding,
@@ -52,8 +55,6 @@ const LARGEST_BODY: usize = 256 * 1024;
 
 /// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// How long a request may take, until an answer begins.
-const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
 /// How many may be connected at once; others wait to be let in.
 const MOST_CONNECTIONS: usize = 4_096;
 
@@ -71,6 +72,8 @@ pub(crate) struct Console {
     pub(crate) data: Option<PathBuf>,
     /// What else it is called.
     pub(crate) hosts: Vec<String>,
+    /// Who is believed about where a request comes from.
+    pub(crate) proxies: Proxies,
     /// Whether browsers come by HTTPS, through a proxy.
     pub(crate) is_secure: bool,
     /// Speaks HTTPS itself, as this.
@@ -111,6 +114,8 @@ pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
     /// The password that was made up, to be told once.
     pub(crate) password: Option<String>,
+    /// Changes that are under way: whoever stops the console waits for them.
+    pub(crate) errands: Errands,
 }
 
 impl Console {
@@ -188,14 +193,22 @@ impl Console {
         let home = format!("{scheme}://{address}");
         let oidc =
             self.oidc.map(|settings| Oidc::new(settings, &home)).transpose().map_err(told)?;
-        let shared =
-            Shared::new(clock, (registries, books), (accounts, oidc), audit, self.idle, is_secure);
+        let shared = Shared::new(
+            clock,
+            (registries, books),
+            (accounts, oidc),
+            audit,
+            self.proxies,
+            self.idle,
+            is_secure,
+        );
+        let errands = shared.errands.clone();
         let router = router(shared, Hosts::new(address, self.hosts, is_secure));
         let door = match &self.identity {
             Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
             None => Entrance::Plain(listener),
         };
-        Ok(Listening { door, router, address, password })
+        Ok(Listening { door, router, address, password, errands })
     }
 }
 
@@ -250,26 +263,15 @@ where
     }
 }
 
-/// An answer in time, or that there is none.
-async fn timely(State(clock): State<Arc<dyn Clock>>, request: Request, next: Next) -> Response {
-    tokio::select! {
-        response = next.run(request) => response,
-        () = clock.sleep_until(clock.monotonic() + ANSWERED_WITHIN) => Problem::new(
-            ProblemCode::TimedOut,
-            "that took too long; hint: what was begun may be done all the same: look before you ask again",
-        )
-        .into_response(),
-    }
-}
-
 fn router(shared: Shared, hosts: Hosts) -> Router {
     Router::new()
         .merge(openapi::router())
         .merge(ancestor::router())
+        .merge(health::router())
         .fallback(pages)
         .method_not_allowed_fallback(not_so)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(Arc::clone(&shared.clock), timely))
+        .layer(from_fn_with_state(shared.clone(), pass))
         .layer(from_fn_with_state(hosts, guard))
         .with_state(shared)
 }

@@ -6,17 +6,17 @@ use axum::Json;
 use elasticjob::admin::{Instance, Language, ServerDetails, ServerStatus, ServerSummary};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
-    extract::{Address, Query},
-    jobs::{page, ready},
+    extract::{Address, InstanceName, Query},
+    lists::{Order, page, ready},
     mirror::Seen,
     problem::Problem,
     state::Shared,
+    verbs::{self, ServerShutDown, ServerSwitched},
 };
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
@@ -27,15 +27,22 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(disable))
         .routes(routes!(shutdown))
         .routes(routes!(instances))
+        .routes(routes!(shutdown_instance))
 }
 
-/// What a list is asked for.
+/// Which servers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ListAsked {
-    /// What the address, or the id, contains.
+struct ServersAsked {
+    /// What the address contains.
     search: String,
+    /// By what: serverIp, instanceCount, jobCount, disabledJobsNum.
+    #[param(inline)]
+    sort: ServerOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
     /// Which page, from 1.
     #[param(minimum = 1)]
     page: usize,
@@ -44,10 +51,57 @@ struct ListAsked {
     page_size: usize,
 }
 
-impl Default for ListAsked {
+impl Default for ServersAsked {
     fn default() -> Self {
-        Self { search: String::new(), page: 1, page_size: 50 }
+        let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
     }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum ServerOrder {
+    ServerIp,
+    InstanceCount,
+    JobCount,
+    DisabledJobsNum,
+}
+
+/// Which instances.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct InstancesAsked {
+    /// What the id contains.
+    search: String,
+    /// By what: instanceId, serverIp, jobCount, since.
+    #[param(inline)]
+    sort: InstanceOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for InstancesAsked {
+    fn default() -> Self {
+        let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum InstanceOrder {
+    InstanceId,
+    ServerIp,
+    JobCount,
+    Since,
 }
 
 /// A page of servers.
@@ -62,17 +116,24 @@ struct ServersPage {
     is_current: bool,
 }
 
-/// Servers, by address.
-#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ListAsked),
+/// Servers, a page at a time.
+#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersAsked),
     responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn servers(
     door: Door<Looks>,
-    Query(asked): Query<ListAsked>,
+    Query(asked): Query<ServersAsked>,
 ) -> Result<Json<ServersPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
     let (mut found, as_of, is_current) =
         ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     found.retain(|server| server.address.contains(&asked.search));
+    // They are in the order of their addresses, and stay so where nothing else tells them apart.
+    asked.order.sort(&mut found, |one, other| match asked.sort {
+        ServerOrder::ServerIp => one.address.cmp(&other.address),
+        ServerOrder::InstanceCount => one.instances.len().cmp(&other.instances.len()),
+        ServerOrder::JobCount => one.jobs.len().cmp(&other.jobs.len()),
+        ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
+    });
     let total = found.len();
     let items =
         found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
@@ -138,14 +199,6 @@ impl InJob {
     }
 }
 
-/// Where a server was switched, or forgotten.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ServerSwitched {
-    /// In these jobs it was otherwise before.
-    job_names: Vec<String>,
-}
-
 /// Lets a server take part again, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
@@ -154,12 +207,7 @@ async fn enable(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let switched =
-        door.change("server.enable", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.enable_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::enable_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Lets a server take part no longer, in one job or in all.
@@ -170,12 +218,7 @@ async fn disable(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let switched =
-        door.change("server.disable", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.disable_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::disable_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Forgets a server that has no instance, in one job or in all. Takes an admin.
@@ -186,20 +229,7 @@ async fn remove(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerSwitched>, Problem> {
-    let job = place.name()?;
-    let removed =
-        door.change("server.remove", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerSwitched { job_names: admin.remove_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(removed.await?))
-}
-
-/// Who was told to leave.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ServerShutDown {
-    /// By job, by id.
-    instances: BTreeMap<String, Vec<String>>,
+    Ok(Json(verbs::remove_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
@@ -210,12 +240,7 @@ async fn shutdown(
     Address(server): Address,
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerShutDown>, Problem> {
-    let job = place.name()?;
-    let ended =
-        door.change("server.shutdown", &server, json!({ "job": place.job }), async |admin| {
-            Ok(ServerShutDown { instances: admin.shutdown_server(&server, job.as_ref()).await? })
-        });
-    Ok(Json(ended.await?))
+    Ok(Json(verbs::shutdown_server(&door, &server, place.name()?.as_ref()).await?))
 }
 
 /// An instance across jobs.
@@ -227,7 +252,7 @@ struct InstanceRow {
     language: Language,
     /// The jobs it is a member of.
     job_names: Vec<String>,
-    /// What it says of itself in its first job: labels, since when.
+    /// What it says of itself: labels, since when.
     detail: Option<Instance>,
 }
 
@@ -243,43 +268,57 @@ struct InstancesPage {
     is_current: bool,
 }
 
-/// Instances, by id: who is there, and in which jobs.
-#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), ListAsked),
+/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
     door: Door<Looks>,
-    Query(asked): Query<ListAsked>,
+    Query(asked): Query<InstancesAsked>,
 ) -> Result<Json<InstancesPage>, Problem> {
     let (page, page_size) = page(asked.page, asked.page_size)?;
-    let (found, as_of, is_current) = ready(&door).await?.seen(|seen| {
-        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    Ok(Json(ready(&door).await?.seen(|seen| {
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
             for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-                found.entry(id.clone()).or_default().push(job.clone());
+                found.entry(id).or_default().push(job);
             }
         }
-        (found, seen.as_of, seen.is_current)
-    });
-    let total = found.len();
-    let admin = door.admin().await?;
-    // Instances of one program are members of the same jobs: a page of them takes one look, mostly.
-    let mut looked: BTreeMap<String, Vec<Instance>> = BTreeMap::new();
-    let mut items = Vec::new();
-    for (id, jobs) in found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size) {
-        if let Some(first) = jobs.first().filter(|job| !looked.contains_key(*job))
-            && let Ok(name) = first.parse()
-            && let Ok(details) = admin.job(&name).await
-        {
-            looked.insert(first.clone(), details.instances);
-        }
-        let known = jobs.first().and_then(|job| looked.get(job));
-        items.push(InstanceRow {
-            server_ip: server_of(&id).to_owned(),
-            language: Language::of(&id),
-            detail: known.and_then(|known| known.iter().find(|known| known.id == id).cloned()),
-            instance_id: id,
-            job_names: jobs,
+        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
+        let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
+        // They are in the order of their ids, and stay so where nothing else tells them apart.
+        asked.order.sort(&mut found, |one, other| match asked.sort {
+            InstanceOrder::InstanceId => one.0.cmp(other.0),
+            InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
+            InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
+            InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
         });
-    }
-    Ok(Json(InstancesPage { total, page, page_size, items, as_of, is_current }))
+        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let items = rows.map(|(id, jobs)| InstanceRow {
+            instance_id: (*id).to_owned(),
+            server_ip: server_of(id).to_owned(),
+            language: Language::of(id),
+            job_names: jobs.iter().map(ToString::to_string).collect(),
+            detail: seen.instances.get(*id).cloned(),
+        });
+        InstancesPage {
+            total: found.len(),
+            page,
+            page_size,
+            items: items.collect(),
+            as_of: seen.as_of,
+            is_current: seen.is_current,
+        }
+    })))
+}
+
+/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
+#[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
+    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
+    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+async fn shutdown_instance(
+    door: Door<Steers>,
+    InstanceName(id): InstanceName,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerShutDown>, Problem> {
+    Ok(Json(verbs::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
 }

@@ -2,9 +2,6 @@
 
 use axum::Json;
 use elasticjob::admin::Shard;
-use serde::Serialize;
-use serde_json::json;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -12,6 +9,7 @@ use super::{
     extract::{Item, Named},
     problem::Problem,
     state::Shared,
+    verbs::{self, ShardSwitched},
 };
 
 pub(crate) fn router() -> OpenApiRouter<Shared> {
@@ -25,14 +23,6 @@ async fn shards(door: Door<Looks>, Named(job): Named) -> Result<Json<Vec<Shard>>
     Ok(Json(door.admin().await?.shards(&job).await?))
 }
 
-/// A shard was switched.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct ShardSwitched {
-    /// Whether it was otherwise before.
-    is_changed: bool,
-}
-
 /// Lets a shard run again.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shards/{item}/enable", tag = "shards",
     params(("registry" = String, Path), ("job" = String, Path), ("item" = u32, Path)),
@@ -42,11 +32,7 @@ async fn enable(
     Named(job): Named,
     Item(item): Item,
 ) -> Result<Json<ShardSwitched>, Problem> {
-    let target = format!("{job}#{item}");
-    let switched = door.change("shard.enable", &target, json!({}), async |admin| {
-        Ok(ShardSwitched { is_changed: admin.enable_shard(&job, item).await? })
-    });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::enable_shard(&door, &job, item).await?))
 }
 
 /// Lets a shard run no longer. What runs comes to its end.
@@ -58,9 +44,5 @@ async fn disable(
     Named(job): Named,
     Item(item): Item,
 ) -> Result<Json<ShardSwitched>, Problem> {
-    let target = format!("{job}#{item}");
-    let switched = door.change("shard.disable", &target, json!({}), async |admin| {
-        Ok(ShardSwitched { is_changed: admin.disable_shard(&job, item).await? })
-    });
-    Ok(Json(switched.await?))
+    Ok(Json(verbs::disable_shard(&door, &job, item).await?))
 }

@@ -7,9 +7,15 @@ use elasticjob::runtime::Clock;
 use super::{
     audit::{Audit, Entry},
     auth::{
-        accounts::Accounts, oidc::Oidc, routes::seconds, sessions::Sessions, throttle::Throttle,
+        accounts::Accounts,
+        oidc::Oidc,
+        proxies::Proxies,
+        routes::seconds,
+        sessions::Sessions,
+        throttle::{AN_ADDRESS, SOMEBODY, Throttle},
     },
     history::books::Books,
+    passage::{Errands, Refusals},
     problem::{Code, Problem},
     registries::Registries,
     trigger::Keys,
@@ -27,9 +33,15 @@ pub(crate) struct Inner {
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
+    /// Who is believed about where a request comes from.
+    pub(crate) proxies: Proxies,
     /// Where else somebody may log in.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: Audit,
+    /// Changes that are under way.
+    pub(crate) errands: Errands,
+    /// How much was refused to whom.
+    pub(crate) refusals: Refusals,
     /// Triggers that were asked for with a key.
     pub(crate) keys: Keys,
     /// Which registry a user of the ancestor's paths has chosen.
@@ -44,6 +56,7 @@ impl Shared {
         (registries, books): (Registries, Books),
         (accounts, oidc): (Accounts, Option<Oidc>),
         audit: Audit,
+        proxies: Proxies,
         idle: Duration,
         is_secure: bool,
     ) -> Self {
@@ -54,8 +67,11 @@ impl Shared {
             accounts,
             sessions: Sessions::new(idle),
             throttle: Throttle::default(),
+            proxies,
             oidc,
             audit,
+            errands: Errands::default(),
+            refusals: Refusals::default(),
             keys: Keys::default(),
             choices: super::ancestor::Choices::default(),
             is_secure,
@@ -69,9 +85,11 @@ impl Shared {
         password: &str,
         address: Option<&str>,
     ) -> Result<(), Problem> {
-        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one.
+        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one, but many people may
+        // come from one address: it may be wrong more often.
         let address = address.unwrap_or_default();
-        let keys = [format!("{username}\n{address}"), format!("\n{address}")];
+        let keys =
+            [(format!("{username}\n{address}"), SOMEBODY), (format!("\n{address}"), AN_ADDRESS)];
         if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
             let wait = seconds(wait);
             let text = format!("too many passwords were wrong; hint: wait {wait} s");

@@ -1,7 +1,8 @@
 //! "Run now", and "stop that".
 //!
-//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer. Keys are
-//! remembered for a day, and forgotten when the console restarts.
+//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer, and waits for
+//! it if the first is still under way. Keys are remembered for a day, and forgotten when the console restarts; but a run is called after its key, so
+//! that one who asks again even then asks for the same run, and instances run it once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,20 +12,23 @@ use std::{
 
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
-    admin::{Asked, Cancelled},
+    admin::{Admin, AdminError, Asked, Cancelled},
     coordination::trigger::Ask,
+    job::{JobName, RunId},
     runtime::Monotonic,
 };
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::who::{Door, Steers, text},
+    auth::who::{About, Door, Steers, text},
     extract::{MaybeBody, Named, instant},
     problem::{Code, Problem},
     state::Shared,
+    verbs,
 };
 
 const REMEMBERED: Duration = Duration::from_hours(24);
@@ -68,21 +72,26 @@ async fn trigger(
             format!("a parameter has at most {LONGEST_PARAMETER} bytes"),
         ));
     }
-    let by = Some(door.who.username.clone());
-    let ask = Ask { run: None, at, shards: asked.shards, parameter: asked.parameter, by };
+    let mut ask = Ask { at, shards: asked.shards, parameter: asked.parameter, ..Ask::default() };
     let fingerprint = said.to_string();
-    let work = async {
-        door.change("job.trigger", job.as_str(), said, async |admin| admin.trigger(&job, ask).await)
-            .await
-    };
-    let Some(key) = text(&headers, "idempotency-key") else { return Ok(Json(work.await?)) };
-    if key.is_empty() || key.len() > 255 {
+    let key = text(&headers, "idempotency-key");
+    if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
         return Err(Problem::invalid("Idempotency-Key", "a key has 1 to 255 characters"));
     }
-    let key = [&door.who.username, &door.place.name, job.as_str(), key].join("\n");
+    let key = key.map(|key| [&door.who.username, &door.place.name, job.as_str(), key].join("\n"));
+    ask.run = key.as_ref().map(|key| called_after(key, &fingerprint));
+    let work = verbs::trigger(&door, &job, ask, said);
+    let Some(key) = key else { return Ok(Json(work.await?)) };
     let once = door.shared.keys.of(key, &fingerprint, door.shared.clock.monotonic())?;
     // What came to nothing may be tried again.
     Ok(Json(once.get_or_try_init(|| work).await?.clone()))
+}
+
+/// The run that a key asks for: always the same, whoever remembers.
+fn called_after(key: &str, fingerprint: &str) -> RunId {
+    let digest = digest(&SHA256, format!("{key}\n{fingerprint}").as_bytes());
+    let bits = digest.as_ref().iter().take(16);
+    RunId::triggered(bits.fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
 }
 
 /// What is to stop.
@@ -92,9 +101,11 @@ struct CancelAsked {
     /// Only these; without, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
+    /// Only if it is this run that runs: without, whichever does.
+    run: Option<String>,
 }
 
-/// Stops what runs. Java cannot be asked; it is named.
+/// Stops what runs; with `run`, nothing but that: a conflict if it does not run (any more). Java cannot be asked; it is named.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelAsked>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
@@ -104,11 +115,35 @@ async fn cancel(
 ) -> Result<Json<Cancelled>, Problem> {
     let said = serde_json::to_value(&asked).unwrap_or_default();
     let cancelled = door
-        .change("job.cancel", job.as_str(), said, async |admin| {
-            admin.cancel(&job, &asked.shards).await
+        .change("job.cancel", About::Job(&job), said, async |admin| match &asked.run {
+            Some(run) => admin.cancel(&job, &running(admin, &job, run, &asked.shards).await?).await,
+            None => admin.cancel(&job, &asked.shards).await,
         })
         .await?;
     Ok(Json(cancelled))
+}
+
+/// The shards, of those that are meant, that run as part of this run; a conflict if none does.
+async fn running(
+    admin: &Admin,
+    job: &JobName,
+    run: &str,
+    meant: &BTreeSet<u32>,
+) -> Result<BTreeSet<u32>, AdminError> {
+    let shards = admin.shards(job).await?.into_iter();
+    let shards = shards.filter(|shard| meant.is_empty() || meant.contains(&shard.item));
+    let running = shards.filter(|shard| {
+        let last = shard.last_run.as_ref().and_then(|last| last.run_id.as_deref());
+        shard.running.is_some() && last == Some(run)
+    });
+    let running: BTreeSet<u32> = running.map(|shard| shard.item).collect();
+    if running.is_empty() {
+        return Err(AdminError::Conflict {
+            problem: format!("run {run} of job {job} does not run"),
+            hint: "it may be over: look at what runs now, then decide again".to_owned(),
+        });
+    }
+    Ok(running)
 }
 
 /// Triggers that were asked for with a key.

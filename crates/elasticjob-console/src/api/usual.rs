@@ -10,10 +10,11 @@ use utoipa::openapi::{
 pub(crate) const PROBLEM: &str = "application/problem+json";
 
 /// What parts of a path may be. More than that is not looked at before it is looked for.
-const PARTS: [(&str, &str); 3] = [
+const PARTS: [(&str, &str); 4] = [
     // As `JobName` has it: what ZooKeeper refuses is out, and what separates the parts of a task's id.
     ("job", r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$"),
     ("server", r"^(?!\.{1,2}$)[^/\u0000-\u001f\u007f-\u009f]{1,255}$"),
+    ("instance", r"^(?!\.{1,2}$)[^/\u0000-\u001f\u007f-\u009f]{1,255}$"),
     ("username", r"^(?=.*[A-Za-z0-9])[A-Za-z0-9._@-]{1,64}$"),
 ];
 

@@ -9,7 +9,7 @@ use super::{
     run::{address, block_on},
 };
 use crate::{
-    api::{self, Adding, First, Identity, OidcFile, OidcSettings},
+    api::{self, Adding, First, Identity, OidcFile, OidcSettings, Proxies},
     error::Error,
     logs, output,
     worker::Stop,
@@ -19,6 +19,8 @@ use crate::{
 const LISTEN: &str = "127.0.0.1:8899";
 /// After how long a session that is not used is over.
 const IDLE: Duration = Duration::from_hours(1);
+/// How long changes that are under way may take when it is to stop.
+const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Console {
@@ -47,6 +49,8 @@ struct File {
     data: Option<PathBuf>,
     /// What else the console is called.
     hosts: Vec<String>,
+    /// Proxies that are believed about where a request comes from: addresses and nets.
+    trusted_proxies: Vec<String>,
     /// Whether browsers come by HTTPS, through a proxy.
     behind_https: bool,
     /// Speaks HTTPS itself.
@@ -117,6 +121,8 @@ impl Console {
                 self.data.or(file.data).unwrap_or_else(|| PathBuf::from("elasticjob-console")),
             ),
             hosts: file.hosts,
+            proxies: Proxies::new(&file.trusted_proxies)
+                .map_err(|error| Error::bad_input(format!("trustedProxies: {error}")))?,
             is_secure: file.behind_https,
             identity: file.tls.map(|TlsFiles { cert, key }| Identity { cert, key }),
             idle: file
@@ -181,10 +187,12 @@ async fn serve(console: api::Console) -> Result<(), Error> {
         );
     }
     output::say(&format!("console   {}", listening.url()));
+    let errands = listening.errands.clone();
     tokio::select! {
         () = listening.serve() => {}
         () = stop.asked() => output::say("stopping"),
     }
+    errands.finish(ENDED_WITHIN).await;
     Ok(())
 }
 

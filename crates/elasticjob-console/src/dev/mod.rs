@@ -34,7 +34,7 @@ use tinykeeper::server::{Config, Server, ServerError};
 pub(crate) use self::member::Member;
 use self::{children::Children, commentary::Commentary};
 use crate::{
-    api::{Adding, Console, First, Listening},
+    api::{Adding, Console, First, Listening, Proxies},
     error::{Code, Error},
     output::say,
     worker::{Stop, Worker},
@@ -47,6 +47,9 @@ const DEMO_SESSION: Duration = Duration::from_secs(3);
 const CONSOLE: u16 = 8899;
 /// Nobody wants to log in again all day on a machine of their own.
 const SESSION: Duration = Duration::from_hours(12);
+
+/// How long changes that are under way may take when it is to stop.
+const CHANGES: Duration = Duration::from_secs(3);
 
 /// A registry on this machine, and what is to be seen there.
 pub(crate) struct Dev {
@@ -87,6 +90,7 @@ impl Dev {
         let history = self.history.as_ref().map(|(_, url)| url.as_str());
         let console = listen(self.console, &url, history, kept).await?;
         say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
+        let errands = console.errands.clone();
         tasks.spawn(console.serve());
         Commentary::new(registry.clone()).start(&mut tasks).await?;
         let children = if self.demo {
@@ -117,6 +121,7 @@ impl Dev {
         say("stopping");
         // Those who leave are not dead: nothing is left to be told.
         drop(tasks);
+        errands.finish(CHANGES).await;
         if let Some(children) = children {
             children.stop().await;
         }
@@ -149,6 +154,7 @@ async fn listen(
         listen,
         data: data.clone(),
         hosts: Vec::new(),
+        proxies: Proxies::default(),
         is_secure: false,
         identity: None,
         idle: SESSION,

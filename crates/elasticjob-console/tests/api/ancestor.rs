@@ -95,6 +95,13 @@ async fn the_third_generation_logs_in_and_gets_envelopes() {
     assert_eq!(send("GET", "/api/jobs/count", None).text, "0");
     let somebody = console.somebody("somebody", &json!({ "*": "viewer" }));
     assert_eq!(somebody.get("/api/jobs/count").text, "1", "a choice is one's own");
+
+    let connect = request("POST", "/api/registry-center/connect").json(&json!({ "name": "other" }));
+    assert_eq!(somebody.send(connect).status, 200);
+    assert_eq!(somebody.data("/api/registry-center/activated")["name"], "other");
+    let roles = json!({ "roles": { "shop": "viewer" } });
+    assert_eq!(console.admin().put("/api/v1/accounts/somebody", &roles).status, 204);
+    assert_eq!(somebody.data("/api/registry-center/activated")["name"], "shop", "as everywhere");
 }
 
 #[tokio::test(flavor = "multi_thread")]

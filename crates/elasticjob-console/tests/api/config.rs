@@ -1,11 +1,13 @@
 //! Configurations, changed by several people at once.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::{
     console::{Console, Visitor},
     http::{Answer, request},
-    scene::Scene,
+    scene::{Scene, settle},
 };
 
 const CONFIG: &str = "/api/v1/r/shop/jobs/settle/config";
@@ -136,4 +138,52 @@ async fn what_is_wrong_is_named_by_its_field() {
     assert_eq!(admin.send(plain).problem().0, 415);
     let large = json!({ "shardingTotalCount": 1, "description": "x".repeat(300_000) });
     assert_eq!(put(&large).problem(), (413, "tooLarge".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_saw_the_same_version_one_changes_it_and_the_others_are_told_so() {
+    let scene = Scene::with("").await;
+    scene.put("settle/config", &settle().to_yaml()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    for round in 0..5 {
+        let tag = admin.get(CONFIG).header("etag").unwrap().to_owned();
+        let requests = (0..8).map(|number| {
+            let body = json!({ "description": format!("{round} {number}") });
+            let request = request("PATCH", CONFIG).json(&body).header("if-match", &tag);
+            request.header("cookie", &admin.cookie).header("x-csrf-token", &admin.csrf)
+        });
+        let senders: Vec<_> = requests
+            .map(|request| {
+                let address = console.address.clone();
+                thread::spawn(move || request.send(&address).status)
+            })
+            .collect();
+        let mut statuses: Vec<u16> =
+            senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 412, 412, 412, 412, 412, 412, 412]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_leaves_alone_what_it_does_not_name_also_among_props() {
+    let scene = Scene::with("").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let props = json!({ "a": "1", "b": "2", "email.password": "hunter2" });
+    put(&admin, ("if-none-match", "*"), &json!({ "shardingTotalCount": 1, "props": props }));
+    let props = || admin.data(CONFIG)["properties"]["props"].clone();
+
+    let sent = request("PATCH", CONFIG)
+        .raw(r#"{"props":{"a":"3","b":null}}"#)
+        .header("content-type", "application/merge-patch+json")
+        .header("if-match", "*");
+    assert_eq!(admin.send(sent).status, 200);
+
+    assert_eq!(props(), json!({ "a": "3", "email.password": "***" }));
+    assert!(scene.get("settle/config").await.unwrap().contains("hunter2"));
+    patch(&admin, "*", &json!({ "props": null }));
+    assert!(props().as_object().is_none_or(serde_json::Map::is_empty), "{}", props());
 }

@@ -435,4 +435,14 @@ async fn whoever_triggers_a_run_is_named_by_both_generations() {
         let run = runs["items"][0]["runId"].as_str().unwrap();
         assert_eq!(who.data(&path(run))["triggeredBy"], name);
     }
+    let total = |filter: Value| {
+        let sent = request("POST", "/api/event-trace/status").json(&filter);
+        admin.send(sent).json()["total"].as_u64().unwrap()
+    };
+    assert!(total(json!({ "source": "LITE_EXECUTOR", "executionType": "READY" })) > 0);
+    assert_eq!(total(json!({ "source": "CLOUD_SCHEDULER" })), 0);
+    assert_eq!(total(json!({ "executionType": "FAILOVER" })), 0);
+    let ours = |query: &str| admin.data(&format!("/api/v1/r/shop/traces?{query}"))["items"].clone();
+    assert_eq!(ours("executionType=FAILOVER"), json!([]));
+    assert_ne!(ours("executionType=READY&source=LITE_EXECUTOR"), json!([]));
 }

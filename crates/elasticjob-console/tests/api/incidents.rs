@@ -61,3 +61,19 @@ async fn owners_that_are_gone_drift_and_missed_fires_are_told_apart() {
     let recent = console.admin().data("/api/v1/r/shop/overview?hours=1");
     assert_eq!(recent["lastHours"]["missed"], 5);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gravest_come_first_and_how_many_there_are_is_told() {
+    let scene = Scene::with("").await;
+    for number in 0..55 {
+        dealt(&scene, &format!("drifts-{number:02}"), 2, &[ID]).await;
+    }
+    scene.put("zzz/config", "jobName: zzz\nshardingTotalCount: many\n").await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+
+    let overview = console.admin().data("/api/v1/r/shop/overview");
+
+    let told = overview["incidents"].as_array().unwrap();
+    assert_eq!((&told[0]["jobName"], &told[0]["kind"]), (&"zzz".into(), &"unreadable".into()));
+    assert_eq!((told.len(), &overview["incidentCount"]), (50, &56.into()), "{overview:#}");
+}

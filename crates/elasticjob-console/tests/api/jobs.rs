@@ -129,6 +129,123 @@ async fn what_runs_is_shown_and_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_means_a_run_that_is_over_does_not_stop_the_next() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle().parameter("hang")).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let running = |run: &Value| {
+        admin.until(&format!("{R}/jobs/settle/shards"), |shards| {
+            let mut shards = shards.as_array().unwrap().iter();
+            shards.all(|shard| !shard["running"].is_null() && shard["lastRun"]["runId"] == *run)
+        });
+    };
+    let trigger = || admin.post(&format!("{R}/jobs/settle/trigger")).json()["runId"].clone();
+    let cancel = |run: &Value| {
+        let body = json!({ "run": run });
+        admin.send(request("POST", &format!("{R}/jobs/settle/cancel")).json(&body))
+    };
+    let first = trigger();
+    running(&first);
+    assert_eq!(cancel(&first).json()["asked"].as_object().unwrap().len(), 1);
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+    let second = trigger();
+    running(&second);
+
+    assert_eq!(cancel(&first).problem(), (409, "conflict".to_owned()));
+
+    running(&second);
+    assert_eq!(cancel(&second).status, 200);
+    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_a_hash_in_its_name_is_looked_at_after_a_change() {
+    let scene = Scene::with("").await;
+    store(&scene, &Job::named("a#b").unwrap()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    assert_eq!(admin.data(&format!("{R}/jobs"))["items"][0]["disabled"], false);
+
+    assert_eq!(admin.post(&format!("{R}/jobs/a%23b/disable")).status, 200);
+
+    assert_eq!(admin.data(&format!("{R}/jobs"))["items"][0]["disabled"], true);
+    let audit = admin.data("/api/v1/audit?action=job.disable");
+    assert_eq!(audit["items"][0]["target"], "a#b");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_are_listed_while_the_registry_is_down() {
+    let mut scene = Scene::with("").await;
+    let node = scene.node(settle()).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let before = admin.data(&format!("{R}/instances"));
+    assert_eq!(before["items"][0]["detail"]["serverIp"], ADDRESS, "{before:#}");
+    let server = format!("{R}/servers/{ADDRESS}");
+    admin.post(&format!("{server}/disable"));
+    assert_eq!(admin.data(&format!("{R}/servers"))["items"][0]["disabledJobsNum"], 1, "at once");
+
+    scene.registry.take().unwrap().shutdown().await.unwrap();
+    drop(node);
+
+    admin.until(&format!("{R}/jobs"), |page| page["isCurrent"] == false);
+    let after = admin.data(&format!("{R}/instances"));
+    assert_eq!((&after["items"], &after["isCurrent"]), (&before["items"], &json!(false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_and_instances_are_sorted_by_the_console() {
+    let scene = Scene::with("").await;
+    for (job, ids) in [("a", &["10.0.0.1@-@1", "10.0.0.2@-@2"][..]), ("b", &["10.0.0.2@-@2"])] {
+        store(&scene, &Job::named(job).unwrap()).await;
+        for id in ids {
+            let address = id.split('@').next().unwrap();
+            let document = format!("jobInstanceId: {id}\nserverIp: {address}\n");
+            scene.put(&format!("{job}/instances/{id}"), &document).await;
+            scene.put(&format!("{job}/servers/{address}"), "").await;
+        }
+    }
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let list = |path: &str, field: &str| {
+        let page = admin.data(&format!("{R}/{path}"));
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|row| row[field].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+
+    assert_eq!(list("servers?sort=jobCount&order=desc", "serverIp"), ["10.0.0.2", "10.0.0.1"]);
+    assert_eq!(list("servers?sort=serverIp", "serverIp"), ["10.0.0.1", "10.0.0.2"]);
+    let ids = ["10.0.0.2@-@2", "10.0.0.1@-@1"];
+    assert_eq!(list("instances?sort=jobCount&order=desc", "instanceId"), ids);
+    assert_eq!(list("instances?sort=since&order=desc", "instanceId"), ids);
+    assert_eq!(admin.get(&format!("{R}/servers?sort=colour")).problem().0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_instance_is_shut_down_and_its_neighbours_stay() {
+    let scene = Scene::with("").await;
+    let (leaves, stays) = (scene.node(settle()).await, scene.node(settle()).await);
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let admin = console.admin();
+    let page = admin.until(&format!("{R}/instances"), |page| page["total"] == 2);
+    let id = page["items"][0]["instanceId"].as_str().unwrap();
+
+    let viewer = console.somebody("vera", &json!({ "shop": "viewer" }));
+    let path = format!("{R}/instances/{id}/shutdown");
+    assert_eq!(viewer.post(&path).problem().1, "forbidden");
+    let ended = admin.post(&path).json();
+
+    assert_eq!(ended, json!({ "instances": { "settle": [id] } }));
+    let left = admin.until(&format!("{R}/instances"), |page| page["total"] == 1);
+    assert_ne!(left["items"][0]["instanceId"], *id);
+    assert_eq!(admin.post(&path).problem(), (404, "notFound".to_owned()));
+    assert_eq!(admin.data("/api/v1/audit?action=instance.shutdown")["items"][1]["target"], *id);
+    leaves.stop().await;
+    stays.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn servers_and_instances_are_shown_and_steered() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;

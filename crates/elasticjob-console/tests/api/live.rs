@@ -2,13 +2,30 @@
 
 use std::io::{BufRead, BufReader};
 
+use elasticjob::{
+    Job,
+    registry::Expected,
+    runtime::{Clock, SystemClock},
+};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::{
     console::{Console, Visitor},
     http::request,
+    process::PATIENCE,
     scene::{Scene, settle},
 };
+
+/// The lines of a stream, as they come.
+fn lines(
+    console: &Console,
+    visitor: &Visitor<'_>,
+    path: &str,
+) -> impl Iterator<Item = String> + use<> {
+    let stream = request("GET", path).header("cookie", &visitor.cookie).open(&console.address);
+    BufReader::new(stream).lines().map_while(Result::ok)
+}
 
 /// The events of a stream, as they come.
 fn listen(
@@ -16,8 +33,7 @@ fn listen(
     visitor: &Visitor<'_>,
     path: &str,
 ) -> impl Iterator<Item = (String, Value)> + use<> {
-    let stream = request("GET", path).header("cookie", &visitor.cookie).open(&console.address);
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let lines = lines(console, visitor, path);
     let mut name = String::new();
     lines.filter_map(move |line| {
         if let Some(event) = line.strip_prefix("event: ") {
@@ -57,4 +73,55 @@ async fn whoever_may_not_look_hears_nothing() {
 
     assert_eq!(nobody.get("/api/v1/r/shop/events").problem().0, 404);
     assert_eq!(console.send(&request("GET", "/api/v1/r/shop/events")).problem().0, 401);
+}
+
+/// A job whose description changes all the time, as long as the answer is kept.
+async fn bustle(scene: &Scene) -> JoinSet<()> {
+    let busy = |text: String| Job::named("busy").unwrap().description(text).to_yaml();
+    scene.put("busy/config", &busy(String::new())).await;
+    let registry = scene.line().await;
+    let path = registry.namespace().path().join("busy/config").unwrap();
+    let mut writers = JoinSet::new();
+    writers.spawn(async move {
+        for number in 0.. {
+            registry.set(&path, busy(format!("{number}")).into(), Expected::Any).await.unwrap();
+        }
+    });
+    writers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_listener_may_no_longer_listen_however_much_happens() {
+    let scene = Scene::with("").await;
+    let _busy = bustle(&scene).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+    let [leaves, demoted] =
+        ["leaves", "demoted"].map(|name| console.somebody(name, &json!({ "shop": "viewer" })));
+    let streams = [&leaves, &demoted].map(|visitor| {
+        let mut events = listen(&console, visitor, "/api/v1/r/shop/events");
+        events.find(|(name, data)| name == "job" && data["jobName"] == "busy").unwrap();
+        events
+    });
+
+    assert_eq!(leaves.post("/api/v1/logout").status, 204);
+    let roles = json!({ "roles": { "other": "viewer" } });
+    assert_eq!(console.admin().put("/api/v1/accounts/demoted", &roles).status, 204);
+
+    for events in streams {
+        let deadline = SystemClock.monotonic() + PATIENCE;
+        for event in events {
+            assert!(SystemClock.monotonic() < deadline, "it is still told of {event:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_a_job_where_nothing_happens_is_kept_open_while_others_are_busy() {
+    let scene = Scene::with("").await;
+    let _busy = bustle(&scene).await;
+    let console = Console::start(&[&format!("shop={}", scene.url)]);
+
+    let mut lines = lines(&console, &console.admin(), "/api/v1/r/shop/events?job=quiet");
+
+    assert!(lines.any(|line| line == ": still there"));
 }

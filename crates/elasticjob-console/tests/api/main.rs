@@ -1,9 +1,11 @@
 //! The console over real HTTP: the binary, a registry in this process, and jobs in it.
 
 mod ancestor;
+mod audit;
 mod bulk;
 mod config;
 mod console;
+mod dropped;
 mod fuzz;
 mod history;
 mod http;

@@ -238,11 +238,15 @@ async fn whoever_the_provider_knows_has_the_roles_of_their_groups_and_no_account
     let change = json!({ "oldPassword": "x", "newPassword": "correct horse" });
     assert_eq!(post("/api/v1/password", &change).problem().1, "forbidden");
 
-    let entry = &console.admin().data("/api/v1/audit?username=oidc:ann")["items"][0];
+    let admin = console.admin();
+    let entry = &admin.data("/api/v1/audit?username=oidc:ann&action=login")["items"][0];
     assert_eq!((&entry["action"], &entry["via"]), (&json!("login"), &json!("oidc")), "{entry}");
     assert_eq!(entry["result"]["roles"], json!({ "shop": "operator" }));
-    assert_eq!(post("/api/v1/logout", &json!({})).status, 204);
-    assert_eq!(ask("/api/v1/session").status, 401);
+    let open = admin.data("/api/v1/sessions");
+    let theirs = json!({ "username": "oidc:ann", "count": 1, "isElsewhere": true });
+    assert!(open.as_array().unwrap().contains(&theirs), "{open:#}");
+    assert_eq!(admin.send(request("DELETE", "/api/v1/sessions/oidc:ann")).status, 204);
+    assert_eq!(ask("/api/v1/session").status, 401, "an admin can end it");
 }
 
 type Forged = Box<dyn FnOnce(&Book, Value) -> String>;

@@ -173,6 +173,8 @@ async fn a_token_may_at_most_what_its_role_says_until_it_is_removed() {
     assert_eq!(send("POST", "/api/v1/r/shop/jobs/settle/disable").problem().1, "forbidden");
     let more = request("POST", "/api/v1/tokens").json(&asked).header("authorization", &token);
     assert_eq!(console.send(&more).problem().1, "forbidden", "a token makes no tokens");
+    let own = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    assert_eq!(send("DELETE", &own).problem().1, "forbidden", "and removes none");
     let file = std::fs::read_to_string(console.folder.path().join("data/accounts.json")).unwrap();
     assert!(!file.contains(made["token"].as_str().unwrap()), "only an imprint is kept");
 
@@ -246,4 +248,71 @@ fn who_never_says_what_they_want_keeps_no_connection() {
 
     assert!(ended.is_ok(), "it is still open: {ended:?}");
     assert_eq!(console.send(&request("GET", "/api/v1/session")).status, 401, "others are answered");
+}
+
+#[test]
+fn an_admin_takes_away_somebody_elses_token() {
+    let console = nowhere();
+    let (admin, ann) = (console.admin(), console.somebody("ann", &json!({ "*": "viewer" })));
+    let asked = json!({ "name": "ci", "role": "viewer" });
+    let made = ann.send(request("POST", "/api/v1/tokens").json(&asked)).json();
+    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let path = format!("/api/v1/accounts/ann/tokens/{}", made["id"].as_str().unwrap());
+
+    assert_eq!(ann.send(request("DELETE", &path)).problem().1, "forbidden");
+    assert_eq!(admin.send(request("DELETE", &path)).status, 204);
+
+    let sent = request("GET", "/api/v1/session").header("authorization", &token);
+    assert_eq!(console.send(&sent).status, 401);
+    assert_eq!(ann.get("/api/v1/session").status, 200, "the account stays");
+    assert_eq!(admin.send(request("DELETE", &path)).problem().0, 404);
+    let entry = admin.data("/api/v1/audit?action=token.remove")["items"][1].clone();
+    assert_eq!((&entry["target"], &entry["result"]["username"]), (&json!("ci"), &json!("ann")));
+}
+
+#[test]
+fn whoever_is_thrown_out_is_out_and_may_come_again() {
+    let console = nowhere();
+    let (admin, ann) = (console.admin(), console.somebody("ann", &json!({ "*": "viewer" })));
+    let open = admin.data("/api/v1/sessions");
+    let hers = json!({ "username": "ann", "count": 1, "isElsewhere": false });
+    assert!(open.as_array().unwrap().contains(&hers), "{open:#}");
+    assert_eq!(ann.get("/api/v1/sessions").problem().1, "forbidden");
+
+    let end = || admin.send(request("DELETE", "/api/v1/sessions/ann"));
+    assert_eq!(end().status, 204);
+
+    assert_eq!((ann.get("/api/v1/session").status, end().problem().0), (401, 404));
+    console.login("ann", "correct horse");
+}
+
+#[test]
+fn one_who_mistypes_behind_a_proxy_slows_nobody_else_down() {
+    let file = "trustedProxies = ['127.0.0.0/8']";
+    let console = Console::with(&["shop=zookeeper://127.0.0.1:1/shop"], file);
+    let login = |username: &str, password: &str, from: &str| {
+        let body = json!({ "username": username, "password": password });
+        let sent = request("POST", "/api/v1/login").json(&body);
+        console.send(&sent.header("x-forwarded-for", from)).status
+    };
+    for _ in 0..5 {
+        assert_eq!(login("admin", "wrong", "1.1.1.1, 203.0.113.9"), 401);
+    }
+    assert_eq!(login("admin", "wrong", "2.2.2.2, 203.0.113.9"), 429, "it is the same client");
+
+    assert_eq!(login("nobody", "wrong", "203.0.113.9"), 401, "another name from there");
+    assert_eq!(login("admin", &console.password, "198.51.100.7"), 200, "the name from elsewhere");
+
+    let logins = console.admin().data("/api/v1/audit?action=login");
+    let addresses: Vec<_> =
+        logins["items"].as_array().unwrap().iter().map(|entry| entry["address"].clone()).collect();
+    assert!(addresses.contains(&json!("203.0.113.9")), "{addresses:?}");
+    let nowhere = nowhere();
+    let wrong = json!({ "username": "admin", "password": "wrong" });
+    let forged = request("POST", "/api/v1/login").json(&wrong);
+    for number in 0..5 {
+        let from = format!("203.0.113.{number}");
+        assert_eq!(nowhere.send(&forged.clone().header("x-forwarded-for", &from)).status, 401);
+    }
+    assert_eq!(nowhere.send(&forged).status, 429, "nobody is believed who is not named");
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::{
     door::Admin,
     error::AdminError,
-    model::{JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
-    picture::{NO_CONFIGURATION, status, summary},
+    model::{Instance, JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
+    picture::{NO_CONFIGURATION, instance, status, summary},
 };
 use crate::{
     coordination::tree::{JobTree, Part},
@@ -42,6 +42,12 @@ impl Admin {
     /// a handful of requests, however many jobs there are.
     pub async fn outline(&self, name: &str) -> Result<Option<Outline>, AdminError> {
         Ok(self.brief(name, self.now()).await?)
+    }
+
+    /// What one member of a job says of itself; nothing if it is none. One request, for whoever keeps a list up to date.
+    pub async fn instance(&self, job: &JobName, id: &str) -> Result<Option<Instance>, AdminError> {
+        let node = self.registry.get(&self.tree(job)?.instance(id)).await?;
+        Ok(node.map(|node| instance(job, id, &node)))
     }
 
     /// Everything about one job but its shards.

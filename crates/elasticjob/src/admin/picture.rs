@@ -107,29 +107,9 @@ impl Picture {
     }
 
     pub(super) fn instances(&self) -> Vec<Instance> {
-        self.children(self.tree.instances()).map(|(id, node)| self.instance(id, node)).collect()
-    }
-
-    fn instance(&self, id: &str, node: &Node) -> Instance {
-        let document = id.parse().map_err(|error: job::Invalid| error.to_string()).and_then(|id| {
-            job::Instance::read(&self.job, &id, &node.data).map_err(|error| error.to_string())
-        });
-        let labels = document.as_ref().ok().and_then(|document| document.labels.as_deref());
-        let pairs =
-            labels.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
-        let labels = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        Instance {
-            id: id.to_owned(),
-            server: document
-                .as_ref()
-                .map_or_else(|_| server_of(id).to_owned(), |document| document.server.clone()),
-            labels: labels
-                .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-                .collect(),
-            language: Language::of(id),
-            since: written_at(node),
-            problem: document.err(),
-        }
+        self.children(self.tree.instances())
+            .map(|(id, node)| instance(&self.job, id, node))
+            .collect()
     }
 
     pub(super) fn servers(&self) -> Vec<Server> {
@@ -281,6 +261,29 @@ fn last_run(page: Page, since: Option<Timestamp>) -> LastRun {
         instance: page.owner.map(|owner| owner.to_string()),
         state: page.state.into(),
         since,
+    }
+}
+
+/// A member, from its node.
+pub(super) fn instance(job: &JobName, id: &str, node: &Node) -> Instance {
+    let document = id.parse().map_err(|error: job::Invalid| error.to_string()).and_then(|id| {
+        job::Instance::read(job, &id, &node.data).map_err(|error| error.to_string())
+    });
+    let labels = document.as_ref().ok().and_then(|document| document.labels.as_deref());
+    let pairs =
+        labels.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let labels = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    Instance {
+        id: id.to_owned(),
+        server: document
+            .as_ref()
+            .map_or_else(|_| server_of(id).to_owned(), |document| document.server.clone()),
+        labels: labels
+            .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+            .collect(),
+        language: Language::of(id),
+        since: written_at(node),
+        problem: document.err(),
     }
 }
 

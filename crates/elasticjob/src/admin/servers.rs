@@ -60,6 +60,34 @@ impl Admin {
         Ok(ended)
     }
 
+    /// The same for one instance: in one job, or in all it is a member of. Says whom, by job; an error if it is nowhere.
+    pub async fn shutdown_instance(
+        &self,
+        id: &str,
+        job: Option<&JobName>,
+    ) -> Result<BTreeMap<String, Vec<String>>, AdminError> {
+        let mut ended = BTreeMap::new();
+        let places = match self.places(server_of(id), job).await {
+            Err(AdminError::NotFound { .. }) => Vec::new(),
+            places => places?,
+        };
+        for (job, place) in places {
+            let ids = place.instances.into_iter().filter(|known| known == id).collect();
+            let ids = self.end(&job, ids).await?;
+            if !ids.is_empty() {
+                ended.insert(job.to_string(), ids);
+            }
+        }
+        if ended.is_empty() {
+            let place = self.in_words(job);
+            return Err(AdminError::NotFound {
+                what: format!("there is no instance {id} in {place}"),
+                hint: "list the instances".to_owned(),
+            });
+        }
+        Ok(ended)
+    }
+
     /// Forgets a server: in one job, or in all. Refused while an instance is on it: that would only bring it back. Says in which
     /// jobs.
     pub async fn remove_server(
@@ -128,11 +156,16 @@ impl Admin {
         Ok(ended)
     }
 
-    fn no_such_server(&self, address: &str, job: Option<&JobName>) -> AdminError {
-        let place = match job {
+    /// Where something is looked for.
+    fn in_words(&self, job: Option<&JobName>) -> String {
+        match job {
             Some(job) => format!("job {job}"),
             None => self.registry.namespace().to_string(),
-        };
+        }
+    }
+
+    fn no_such_server(&self, address: &str, job: Option<&JobName>) -> AdminError {
+        let place = self.in_words(job);
         AdminError::NotFound {
             what: format!("there is no server {address} in {place}"),
             hint: "list the servers".to_owned(),

@@ -58,6 +58,8 @@ pub(super) struct TracesAsked {
     page_number: Option<usize>,
     job_name: Option<String>,
     state: Option<String>,
+    source: Option<String>,
+    execution_type: Option<String>,
     creation_time_from: Option<Value>,
     creation_time_to: Option<Value>,
 }
@@ -182,6 +184,8 @@ pub(super) async fn traces(
             let filter = TraceFilter {
                 job: typed("jobName", wanted.job_name)?,
                 state: typed("state", wanted.state)?,
+                source: typed("source", wanted.source)?,
+                execution_type: typed("executionType", wanted.execution_type)?,
                 span: Span {
                     since: moment("creationTimeFrom", wanted.creation_time_from.as_ref())?,
                     until: moment("creationTimeTo", wanted.creation_time_to.as_ref())?,

@@ -16,8 +16,9 @@ use crate::api::{
     },
     config::{Base, Condition, ConfigSent, keep},
     extract::{Body, Item, Named},
-    jobs::ready,
+    lists::ready,
     problem::{Code, Problem},
+    verbs,
 };
 
 /// What a configuration always has in the ancestor's answers, said or not.
@@ -75,11 +76,7 @@ pub(super) async fn trigger(asker: Asker, job: Result<Named, Problem>) -> Respon
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let Named(job) = job?;
-            let ask = Ask { by: Some(door.who.username.clone()), ..Ask::default() };
-            door.change("job.trigger", job.as_str(), json!({}), async |admin| {
-                admin.trigger(&job, ask).await
-            })
-            .await
+            verbs::trigger(&door, &job, Ask::default(), json!({})).await
         })
         .await
 }
@@ -92,10 +89,7 @@ pub(super) async fn enable(asker: Asker, job: Result<Named, Problem>) -> Respons
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let Named(job) = job?;
-            door.change("job.enable", job.as_str(), json!({}), async |admin| {
-                admin.enable(&job).await
-            })
-            .await
+            verbs::enable(&door, &job, json!({})).await
         })
         .await
 }
@@ -104,10 +98,7 @@ pub(super) async fn disable(asker: Asker, job: Result<Named, Problem>) -> Respon
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let Named(job) = job?;
-            door.change("job.disable", job.as_str(), json!({}), async |admin| {
-                admin.disable(&job).await
-            })
-            .await
+            verbs::disable(&door, &job, json!({})).await
         })
         .await
 }
@@ -116,10 +107,7 @@ pub(super) async fn shutdown(asker: Asker, job: Result<Named, Problem>) -> Respo
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let Named(job) = job?;
-            door.change("job.shutdown", job.as_str(), json!({}), async |admin| {
-                admin.shutdown(&job).await
-            })
-            .await
+            verbs::shutdown(&door, &job, json!({})).await
         })
         .await
 }
@@ -129,10 +117,7 @@ pub(super) async fn remove(asker: Asker, job: Result<Named, Problem>) -> Respons
     asker
         .act::<Rules, _>(Role::Admin, async |door: Door<Rules>| {
             let Named(job) = job?;
-            door.change("job.remove", job.as_str(), json!({ "force": false }), async |admin| {
-                admin.remove(&job, false).await
-            })
-            .await
+            verbs::remove(&door, &job, false).await
         })
         .await
 }
@@ -219,10 +204,7 @@ pub(super) async fn enable_shard(
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let (Named(job), Item(item)) = (job?, item?);
-            door.change("shard.enable", &format!("{job}#{item}"), json!({}), async |admin| {
-                admin.enable_shard(&job, item).await
-            })
-            .await
+            verbs::enable_shard(&door, &job, item).await
         })
         .await
 }
@@ -235,10 +217,7 @@ pub(super) async fn disable_shard(
     asker
         .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
             let (Named(job), Item(item)) = (job?, item?);
-            door.change("shard.disable", &format!("{job}#{item}"), json!({}), async |admin| {
-                admin.disable_shard(&job, item).await
-            })
-            .await
+            verbs::disable_shard(&door, &job, item).await
         })
         .await
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::told::Form;
 use crate::api::{
+    audit::Entry,
     auth::who::{address, check_origin},
     extract::Body,
     problem::Problem,
@@ -39,7 +40,9 @@ async fn enter(
 ) -> Result<LoggedIn, Problem> {
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
-    shared.check_password(&username, &password, address(parts).as_deref()).await?;
+    let address = address(parts, shared);
+    shared.check_password(&username, &password, address.as_deref()).await?;
+    shared.audit.add(Entry::of_login(shared.clock.now(), &username, "accessToken", address));
     let (_, access_token) =
         shared.sessions.begin(&username, false, None, shared.clock.monotonic())?;
     Ok(LoggedIn { username, access_token })

@@ -30,13 +30,13 @@ impl Choices {
         choices.insert(username.to_owned(), registry.to_owned());
     }
 
-    pub(super) fn of(&self, username: &str) -> Option<String> {
+    fn of(&self, username: &str) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(username).cloned()
     }
 }
 
 /// The one that is meant by somebody who has not chosen.
-pub(super) fn first(who: &Who, shared: &Shared) -> Option<Arc<Place>> {
+fn first(who: &Who, shared: &Shared) -> Option<Arc<Place>> {
     let first = shared.registries.first().filter(|place| who.role(&place.name).is_some());
     first.or_else(|| {
         shared.registries.all().into_iter().find(|place| who.role(&place.name).is_some())
@@ -70,9 +70,12 @@ impl Center {
     }
 }
 
+/// The registry somebody has chosen, if they may still look at it, else the first they may look at.
 pub(super) fn chosen(who: &Who, shared: &Shared) -> Option<String> {
-    let chosen =
-        shared.choices.of(&who.username).filter(|name| shared.registries.get(name).is_some());
+    let chosen = shared
+        .choices
+        .of(&who.username)
+        .filter(|name| who.role(name).is_some() && shared.registries.get(name).is_some());
     chosen.or_else(|| first(who, shared).map(|place| place.name.clone()))
 }
 
@@ -171,7 +174,7 @@ pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> 
     asker
         .about(async |who, shared| {
             let Body(Named { name }) = body?;
-            remove_registry(&shared, &who, name)?;
+            remove_registry(&shared, &who, &name)?;
             Ok(true)
         })
         .await

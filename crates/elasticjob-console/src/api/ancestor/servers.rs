@@ -2,22 +2,22 @@
 
 use axum::response::Response;
 use elasticjob::{
-    admin::{Admin, AdminError, JobStatus, ServerStatus},
+    admin::{JobStatus, ServerStatus},
     job::JobName,
 };
 use serde::Serialize;
-use serde_json::json;
 
 use super::told::Asker;
 use crate::api::{
     auth::{
         accounts::Role,
-        who::{Door, Looks, Right, Rules, Steers},
+        who::{Door, Looks, Rules, Steers},
     },
     extract::{Address, Named},
-    jobs::ready,
+    lists::ready,
     problem::Problem,
     servers::all_servers,
+    verbs,
 };
 
 #[derive(Serialize)]
@@ -81,57 +81,44 @@ pub(super) async fn jobs(asker: Asker, server: Result<Address, Problem>) -> Resp
         .await
 }
 
-/// What can be done with a server, in one job or in all.
-#[derive(Debug, Clone, Copy)]
-enum Verb {
-    Enable,
-    Disable,
-    Shutdown,
-    Remove,
+/// The server and the job that are meant.
+fn meant(server: Server, job: Option<Job>) -> Result<(String, Option<JobName>), Problem> {
+    let Address(server) = server?;
+    Ok((server, job.transpose()?.map(|Named(job)| job)))
 }
 
-impl Verb {
-    fn action(self) -> &'static str {
-        match self {
-            Self::Enable => "server.enable",
-            Self::Disable => "server.disable",
-            Self::Shutdown => "server.shutdown",
-            Self::Remove => "server.remove",
-        }
-    }
-
-    async fn done(
-        self,
-        admin: &Admin,
-        server: &str,
-        job: Option<&JobName>,
-    ) -> Result<Vec<String>, AdminError> {
-        match self {
-            Self::Enable => admin.enable_server(server, job).await,
-            Self::Disable => admin.disable_server(server, job).await,
-            Self::Shutdown => {
-                Ok(admin.shutdown_server(server, job).await?.into_values().flatten().collect())
-            }
-            Self::Remove => admin.remove_server(server, job).await,
-        }
-    }
-}
-
-async fn act<R: Right>(
-    asker: Asker,
-    verb: Verb,
-    server: Result<Address, Problem>,
-    job: Option<Result<Named, Problem>>,
-) -> Response {
+async fn switch_on(asker: Asker, server: Server, job: Option<Job>) -> Response {
     asker
-        .act::<R, _>(R::ROLE, async |door: Door<R>| {
-            let Address(server) = server?;
-            let job = job.transpose()?.map(|Named(job)| job);
-            let said = json!({ "job": job.as_ref().map(JobName::as_str) });
-            door.change(verb.action(), &server, said, async |admin| {
-                verb.done(admin, &server, job.as_ref()).await
-            })
-            .await
+        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
+            let (server, job) = meant(server, job)?;
+            verbs::enable_server(&door, &server, job.as_ref()).await
+        })
+        .await
+}
+
+async fn switch_off(asker: Asker, server: Server, job: Option<Job>) -> Response {
+    asker
+        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
+            let (server, job) = meant(server, job)?;
+            verbs::disable_server(&door, &server, job.as_ref()).await
+        })
+        .await
+}
+
+async fn end(asker: Asker, server: Server, job: Option<Job>) -> Response {
+    asker
+        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
+            let (server, job) = meant(server, job)?;
+            verbs::shutdown_server(&door, &server, job.as_ref()).await
+        })
+        .await
+}
+
+async fn forget(asker: Asker, server: Server, job: Option<Job>) -> Response {
+    asker
+        .act::<Rules, _>(Role::Admin, async |door: Door<Rules>| {
+            let (server, job) = meant(server, job)?;
+            verbs::remove_server(&door, &server, job.as_ref()).await
         })
         .await
 }
@@ -140,35 +127,35 @@ type Server = Result<Address, Problem>;
 type Job = Result<Named, Problem>;
 
 pub(super) async fn enable(asker: Asker, server: Server) -> Response {
-    act::<Steers>(asker, Verb::Enable, server, None).await
+    switch_on(asker, server, None).await
 }
 
 pub(super) async fn disable(asker: Asker, server: Server) -> Response {
-    act::<Steers>(asker, Verb::Disable, server, None).await
+    switch_off(asker, server, None).await
 }
 
 pub(super) async fn shutdown(asker: Asker, server: Server) -> Response {
-    act::<Steers>(asker, Verb::Shutdown, server, None).await
+    end(asker, server, None).await
 }
 
 pub(super) async fn remove(asker: Asker, server: Server) -> Response {
-    act::<Rules>(asker, Verb::Remove, server, None).await
+    forget(asker, server, None).await
 }
 
 pub(super) async fn enable_in(asker: Asker, server: Server, job: Job) -> Response {
-    act::<Steers>(asker, Verb::Enable, server, Some(job)).await
+    switch_on(asker, server, Some(job)).await
 }
 
 pub(super) async fn disable_in(asker: Asker, server: Server, job: Job) -> Response {
-    act::<Steers>(asker, Verb::Disable, server, Some(job)).await
+    switch_off(asker, server, Some(job)).await
 }
 
 pub(super) async fn shutdown_in(asker: Asker, server: Server, job: Job) -> Response {
-    act::<Steers>(asker, Verb::Shutdown, server, Some(job)).await
+    end(asker, server, Some(job)).await
 }
 
 pub(super) async fn remove_in(asker: Asker, server: Server, job: Job) -> Response {
-    act::<Rules>(asker, Verb::Remove, server, Some(job)).await
+    forget(asker, server, Some(job)).await
 }
 
 /// A job's dump. It is read from the registry: the console connects to nothing that a path names.

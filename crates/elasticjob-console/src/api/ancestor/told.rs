@@ -11,6 +11,7 @@ use axum::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::places::chosen;
 use crate::api::{
     auth::{
         accounts::Role,
@@ -111,13 +112,7 @@ impl Asker {
     /// The registry they have chosen, else the first they may look at.
     fn door<R>(self, role: Role) -> Result<Door<R>, Problem> {
         let (who, shared) = (self.who?, self.shared);
-        let chosen = shared
-            .choices
-            .of(&who.username)
-            .filter(|name| who.role(name).is_some() && shared.registries.get(name).is_some());
-        let name =
-            chosen.or_else(|| super::places::first(&who, &shared).map(|place| place.name.clone()));
-        let name = name.ok_or_else(|| unknown("that you may look at"))?;
+        let name = chosen(&who, &shared).ok_or_else(|| unknown("that you may look at"))?;
         let place = who.at(&shared, &name, role)?;
         Ok(Door::to(who, shared, place))
     }
@@ -128,7 +123,13 @@ impl Form {
         match (self, answer) {
             (Self::Bare, Ok(answer)) => Json(answer).into_response(),
             (Self::Bare, Err(problem)) => problem.into_response(),
-            (Self::Envelope, answer) => Json(envelope(answer)).into_response(),
+            (Self::Envelope, answer) => {
+                let problem = answer.as_ref().err().cloned();
+                let mut response = Json(envelope(answer)).into_response();
+                // The status says nothing of it.
+                response.extensions_mut().extend(problem.map(Problem::told).unwrap_or_default());
+                response
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; in a file.
 //! * [`sessions`] — who logged in; in memory: a restart logs everybody out.
-//! * [`throttle`] — how often a password may be tried.
+//! * [`throttle`] — how often a password may be tried; [`proxies`] — who is believed about where a request comes from.
 //! * [`oidc`] — logging in at somebody else's door.
 //! * [`who`] — the one who asks, by cookie, API token, access token or password; roles are looked up at every request, so that what is taken away is gone at once.
 //! * [`routes`] — logging in and out, accounts, tokens.
@@ -11,6 +11,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod oidc;
+pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;

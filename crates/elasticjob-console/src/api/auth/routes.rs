@@ -10,7 +10,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -35,6 +35,9 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(put_account, delete_account))
         .routes(routes!(tokens, add_token))
         .routes(routes!(delete_token))
+        .routes(routes!(revoke_token))
+        .routes(routes!(sessions))
+        .routes(routes!(end_sessions))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -62,10 +65,15 @@ struct SessionShown {
     version: &'static str,
 }
 
-fn shown(who: &Who, csrf_token: Option<String>, shared: &Shared) -> SessionShown {
+fn shown(
+    username: String,
+    roles: Roles,
+    csrf_token: Option<String>,
+    shared: &Shared,
+) -> SessionShown {
     SessionShown {
-        username: who.username.clone(),
-        roles: who.roles().clone(),
+        username,
+        roles,
         csrf_token,
         can_add_registries: shared.registries.adding().is_on,
         can_add_histories: shared.books.adding().is_on,
@@ -82,20 +90,13 @@ async fn login(
     Body(Credentials { username, password }): Body<Credentials>,
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
-    let address = address(&parts);
+    let address = address(&parts, &shared);
     shared.check_password(&username, &password, address.as_deref()).await?;
     shared.audit.add(Entry::of_login(shared.clock.now(), &username, "login", address));
     let (session, secret) =
         shared.sessions.begin(&username, true, None, shared.clock.monotonic())?;
     let roles = shared.accounts.roles(&username).unwrap_or_default();
-    let shown = SessionShown {
-        username,
-        roles,
-        csrf_token: Some(session.csrf),
-        can_add_registries: shared.registries.adding().is_on,
-        can_add_histories: shared.books.adding().is_on,
-        version: env!("CARGO_PKG_VERSION"),
-    };
+    let shown = shown(username, roles, Some(session.csrf), &shared);
     Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
 }
 
@@ -125,7 +126,8 @@ async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
         Via::Session(secret) => shared.sessions.find(secret, true, shared.clock.monotonic()),
         _ => None,
     };
-    Json(shown(&who, csrf.map(|session| session.csrf), &shared))
+    let roles = who.roles().clone();
+    Json(shown(who.username, roles, csrf.map(|session| session.csrf), &shared))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -158,15 +160,12 @@ async fn change_password(
         Code::NotAuthenticated => Problem::invalid("oldPassword", "that is not the password"),
         _ => problem,
     })?;
-    shared
-        .accounts
-        .put(&who.username, Some(change.new_password), None)
-        .await
-        .map_err(|problem| problem.of("newPassword"))?;
+    let put = shared.accounts.put(&who.username, Some(change.new_password), None).await;
+    let put = put.map_err(|problem| problem.of("newPassword"));
+    let told = put.as_ref().map(|_| Value::Null);
+    who.note(&shared, "password.change", &who.username, Value::Null, told);
+    put?;
     shared.sessions.end_all(&who.username, Some(secret));
-    let mut entry = who.entry(&shared, "password.change");
-    entry.target = Some(who.username.clone());
-    shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -216,7 +215,13 @@ async fn put_account(
     who.needs(Role::Admin)?;
     let has_password = password.is_some();
     let before = shared.accounts.roles(&username);
-    let is_new = shared.accounts.put(&username, password, roles).await?;
+    let put = shared.accounts.put(&username, password, roles).await;
+    let told = put.as_ref().map(|is_new| {
+        let after = shared.accounts.roles(&username);
+        json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": after })
+    });
+    who.note(&shared, "account.put", &username, Value::Null, told);
+    let is_new = put?;
     if has_password {
         let own = match &who.via {
             Via::Session(secret) if who.username == username => Some(secret.as_str()),
@@ -224,10 +229,6 @@ async fn put_account(
         };
         shared.sessions.end_all(&username, own);
     }
-    let mut entry = who.entry(&shared, "account.put");
-    entry.result = json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": shared.accounts.roles(&username) });
-    entry.target = Some(username);
-    shared.audit.add(entry);
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
@@ -240,11 +241,11 @@ async fn delete_account(
     Path(username): Path<String>,
 ) -> Result<StatusCode, Problem> {
     who.needs(Role::Admin)?;
-    shared.accounts.remove(&username)?;
+    let removed = shared.accounts.remove(&username);
+    let told = removed.as_ref().map(|()| Value::Null);
+    who.note(&shared, "account.remove", &username, Value::Null, told);
+    removed?;
     shared.sessions.end_all(&username, None);
-    let mut entry = who.entry(&shared, "account.remove");
-    entry.target = Some(username);
-    shared.audit.add(entry);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -316,29 +317,100 @@ async fn add_token(
     let expires_at =
         asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
     let now = shared.clock.now();
-    let (token, secret) =
-        shared.accounts.add_token(&who.username, asked.name, asked.role, now, expires_at)?;
-    let mut entry = who.entry(&shared, "token.add");
-    entry.target = Some(token.name.clone());
-    entry.asked = json!({ "role": token.role, "expiresAt": token.expires_at });
-    shared.audit.add(entry);
+    let (name, said) = (asked.name, json!({ "role": asked.role, "expiresAt": expires_at }));
+    let added = shared.accounts.add_token(&who.username, name.clone(), asked.role, now, expires_at);
+    let told = added.as_ref().map(|(token, _)| json!({ "id": token.id }));
+    who.note(&shared, "token.add", &name, said, told);
+    let (token, secret) = added?;
     let made = TokenMade { shown: token.into(), token: secret };
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
-/// Removes one of one's own tokens.
+/// Removes one of one's own tokens. Takes a session: a token cannot remove tokens.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "accounts", params(("id" = String, Path)),
-    responses((status = 204), (status = 404, body = Problem)))]
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_token(
     State(shared): State<Shared>,
     who: Who,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let name = shared.accounts.remove_token(&who.username, &id)?;
-    let mut entry = who.entry(&shared, "token.remove");
-    entry.target = Some(name);
-    shared.audit.add(entry);
-    Ok(StatusCode::NO_CONTENT)
+    if matches!(who.via, Via::Token(_)) {
+        return Err(Problem::new(Code::Forbidden, "a token cannot remove tokens; hint: log in"));
+    }
+    remove_token(&shared, &who, &who.username, &id)
+}
+
+/// Removes a token of an account. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/accounts/{username}/tokens/{id}", tag = "accounts", params(("username" = String, Path), ("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn revoke_token(
+    State(shared): State<Shared>,
+    who: Who,
+    Path((username, id)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    remove_token(&shared, &who, &username, &id)
+}
+
+fn remove_token(
+    shared: &Shared,
+    who: &Who,
+    username: &str,
+    id: &str,
+) -> Result<StatusCode, Problem> {
+    let removed = shared.accounts.remove_token(username, id);
+    let told = removed.as_ref().map(|name| json!({ "username": username, "name": name }));
+    let target = removed.as_deref().unwrap_or(id);
+    who.note(shared, "token.remove", target, Value::Null, told);
+    removed.map(|_| StatusCode::NO_CONTENT)
+}
+
+/// Somebody who is logged in.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionsShown {
+    username: String,
+    /// How many sessions they have.
+    count: usize,
+    /// Whether a provider said what they may: they have no account here.
+    is_elsewhere: bool,
+}
+
+/// Who is logged in, by name. Takes an admin of `*`.
+#[utoipa::path(get, path = "/sessions", tag = "accounts", responses((status = 200, body = [SessionsShown]), (status = 403, body = Problem)))]
+async fn sessions(
+    State(shared): State<Shared>,
+    who: Who,
+) -> Result<Json<Vec<SessionsShown>>, Problem> {
+    who.needs(Role::Admin)?;
+    let open = shared.sessions.all(shared.clock.monotonic()).into_iter();
+    let shown = open.map(|(username, (count, is_elsewhere))| SessionsShown {
+        username,
+        count,
+        is_elsewhere,
+    });
+    Ok(Json(shown.collect()))
+}
+
+/// Ends all sessions of somebody, also of one who logged in at a provider; whose account stays may log in again. Takes an admin of `*`.
+#[utoipa::path(delete, path = "/sessions/{user}", tag = "accounts", params(("user" = String, Path, description = "`ann`, or `oidc:ann`")),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn end_sessions(
+    State(shared): State<Shared>,
+    who: Who,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    who.needs(Role::Admin)?;
+    let ended = match shared.sessions.end_all(&user, None) {
+        0 => {
+            let text = format!("{user} is not logged in; hint: GET /api/v1/sessions lists who is");
+            Err(Problem::new(Code::NotFound, text))
+        }
+        ended => Ok(ended),
+    };
+    let told = ended.as_ref().map(|ended| json!({ "sessions": ended }));
+    who.note(&shared, "session.end", &user, Value::Null, told);
+    ended.map(|_| StatusCode::NO_CONTENT)
 }
 
 /// Whoever logged in at a provider has neither password nor tokens here.

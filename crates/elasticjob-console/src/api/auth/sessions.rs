@@ -1,7 +1,7 @@
 //! Who logged in, and until when.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -92,11 +92,23 @@ impl Sessions {
         self.lock().remove(&imprint(secret));
     }
 
-    /// All sessions of an account are over, but this one.
-    pub(crate) fn end_all(&self, username: &str, but: Option<&str>) {
+    /// All sessions of somebody are over, but this one. Says how many that were.
+    pub(crate) fn end_all(&self, username: &str, but: Option<&str>) -> usize {
         let but = but.map(imprint);
-        self.lock()
-            .retain(|key, session| session.username != username || Some(key) == but.as_ref());
+        let mut open = self.lock();
+        let before = open.len();
+        open.retain(|key, session| session.username != username || Some(key) == but.as_ref());
+        before - open.len()
+    }
+
+    /// Who is logged in, how often, and whether by what a provider said.
+    pub(crate) fn all(&self, now: Monotonic) -> BTreeMap<String, (usize, bool)> {
+        let mut all: BTreeMap<String, (usize, bool)> = BTreeMap::new();
+        for session in self.lock().values().filter(|session| self.is_open(session, now)) {
+            let known = all.entry(session.username.clone()).or_default();
+            *known = (known.0 + 1, session.roles.is_some());
+        }
+        all
     }
 
     fn is_open(&self, session: &Session, now: Monotonic) -> bool {

@@ -1,4 +1,4 @@
-//! How often a password may be tried: five times, then each further try has to wait twice as long as the one before.
+//! How often a password may be tried: five times by somebody, fifty times from an address; then each further try has to wait twice as long as the one before.
 
 use std::{
     collections::HashMap,
@@ -8,8 +8,10 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-/// So many are free.
-const FREE: u32 = 5;
+/// So many are free for one name from one address.
+pub(crate) const SOMEBODY: u32 = 5;
+/// So many are free for an address, whatever the names: who shares it is not to wait for the mistakes of one.
+pub(crate) const AN_ADDRESS: u32 = 50;
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(5);
 /// After so long everything is forgotten.
@@ -29,13 +31,15 @@ struct Failures {
 }
 
 impl Throttle {
-    /// How long these (a name, an address) have to wait; nothing if they may try. A try counts as failed until [`forgive`](Self::forgive) is told
+    /// How long these (a name, an address, each with how many tries are free) have to wait; nothing if they may try. A try counts as failed until [`forgive`](Self::forgive) is told
     /// otherwise, so that many at once are no way around it.
-    pub(crate) fn try_now(&self, keys: &[String], now: Monotonic) -> Result<(), Duration> {
+    pub(crate) fn try_now(&self, keys: &[(String, u32)], now: Monotonic) -> Result<(), Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|_, failed| now.saturating_since(failed.last) < FORGIVEN);
-        for failed in keys.iter().filter_map(|key| failures.get(key)) {
-            let wait = failed.wait();
+        for (failed, free) in
+            keys.iter().filter_map(|(key, free)| Some((failures.get(key)?, *free)))
+        {
+            let wait = failed.wait(free);
             let waited = now.saturating_since(failed.last);
             if waited < wait {
                 return Err(wait.checked_sub(waited).unwrap_or_default());
@@ -45,7 +49,7 @@ impl Throttle {
             // Somebody tries names without end. Better that everybody waits than that one may try for ever.
             return Err(FIRST);
         }
-        for key in keys {
+        for (key, _) in keys {
             let failed = failures.entry(key.clone()).or_insert(Failures { count: 0, last: now });
             *failed = Failures { count: failed.count.saturating_add(1), last: now };
         }
@@ -53,17 +57,17 @@ impl Throttle {
     }
 
     /// That was right.
-    pub(crate) fn forgive(&self, keys: &[String]) {
+    pub(crate) fn forgive(&self, keys: &[(String, u32)]) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in keys {
+        for (key, _) in keys {
             failures.remove(key);
         }
     }
 }
 
 impl Failures {
-    fn wait(self) -> Duration {
-        match self.count.checked_sub(FREE) {
+    fn wait(self, free: u32) -> Duration {
+        match self.count.checked_sub(free) {
             None => Duration::ZERO,
             Some(more) => FIRST.saturating_mul(2_u32.saturating_pow(more)).min(LONGEST),
         }
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn after_five_tries_each_waits_twice_as_long_until_one_is_right() {
-        let (throttle, keys) = (Throttle::default(), ["ann".to_owned()]);
+        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), SOMEBODY)]);
         for _ in 0..5 {
             throttle.try_now(&keys, at(0)).unwrap();
         }
@@ -90,7 +94,7 @@ mod tests {
         assert_eq!(throttle.try_now(&keys, at(2)), Err(Duration::from_secs(1)));
         throttle.try_now(&keys, at(3)).unwrap();
         assert_eq!(throttle.try_now(&keys, at(3)), Err(Duration::from_secs(4)));
-        assert_eq!(throttle.try_now(&["bob".to_owned()], at(3)), Ok(()));
+        assert_eq!(throttle.try_now(&[("bob".to_owned(), SOMEBODY)], at(3)), Ok(()));
 
         throttle.forgive(&keys);
         assert_eq!(throttle.try_now(&keys, at(3)), Ok(()));
@@ -98,7 +102,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_ever() {
-        let (throttle, keys) = (Throttle::default(), ["ann".to_owned()]);
+        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), SOMEBODY)]);
         for hour in 0..100 {
             throttle.try_now(&keys, at(hour * 300)).unwrap();
         }

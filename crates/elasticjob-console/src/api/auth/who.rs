@@ -1,6 +1,6 @@
 //! The one who asks.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -8,16 +8,20 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use elasticjob::{
-    admin::{Admin, AdminError},
+    admin::{Admin, AdminError, Outline},
     history::Store,
+    job::JobName,
 };
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::accounts::{EVERYWHERE, Role, Roles, TOKEN};
 use crate::api::{
-    audit::Entry,
+    audit::{Author, Entry},
     extract::part,
+    mirror::Mirror,
+    passage::Trail,
     problem::{Code, Problem},
     registries::{Place, unknown},
     server::Peer,
@@ -38,6 +42,8 @@ pub(crate) struct Who {
     pub(crate) via: Via,
     pub(crate) address: Option<String>,
     roles: Roles,
+    /// Where is noted that what they did is written down.
+    trail: Trail,
 }
 
 /// How they are recognised.
@@ -84,10 +90,13 @@ impl FromRequestParts<Shared> for Who {
 
 async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
     let headers = &parts.headers;
-    let address = address(parts);
+    let address = address(parts, shared);
     let known = |username: String, via: Via, roles: Option<Roles>| {
         let roles = roles.or_else(|| shared.accounts.roles(&username)).ok_or_else(stranger)?;
-        Ok(Who { username, via, address: address.clone(), roles })
+        let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
+        let who = Who { username, via, address: address.clone(), roles, trail };
+        who.trail.met(who.author());
+        Ok(who)
     };
     if let Some(secret) = text(headers, ACCESS_TOKEN) {
         let session = shared.sessions.find(secret, false, shared.clock.monotonic());
@@ -178,9 +187,9 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
 }
 
 /// Where a request comes from.
-pub(crate) fn address(parts: &Parts) -> Option<String> {
-    let from = parts.extensions.get::<ConnectInfo<Peer>>();
-    from.map(|ConnectInfo(Peer(address))| address.ip().to_canonical().to_string())
+pub(crate) fn address(parts: &Parts, shared: &Shared) -> Option<String> {
+    let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
+    Some(shared.proxies.origin(peer.ip(), &parts.headers).to_string())
 }
 
 impl Who {
@@ -220,21 +229,41 @@ impl Who {
         Ok(place)
     }
 
-    /// An entry of the audit that is to be filled in.
-    pub(crate) fn entry(&self, shared: &Shared, action: &str) -> Entry {
-        Entry {
-            id: 0,
-            at: shared.clock.now(),
-            username: self.username.clone(),
-            via: self.via.word(),
-            address: self.address.clone(),
-            registry: None,
-            action: action.to_owned(),
-            target: None,
-            asked: Value::Null,
-            result: Value::Null,
-            problem: None,
+    fn author(&self) -> Author {
+        let (username, via) = (self.username.clone(), self.via.word());
+        Author { username, via, address: self.address.clone() }
+    }
+
+    /// Writes down what became of something they wanted to be done to the console itself.
+    pub(crate) fn note(
+        &self,
+        shared: &Shared,
+        action: &str,
+        target: &str,
+        asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        self.write_down(shared, None, (action, target), asked, result);
+    }
+
+    fn write_down(
+        &self,
+        shared: &Shared,
+        registry: Option<&str>,
+        (action, target): (&str, &str),
+        asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let mut entry = Entry::by(self.author(), shared.clock.now(), action);
+        entry.registry = registry.map(ToOwned::to_owned);
+        entry.target = Some(target.to_owned());
+        entry.asked = asked;
+        match result {
+            Ok(result) => entry.result = result,
+            Err(problem) => entry.problem = Some(problem.detail.clone()),
         }
+        shared.audit.add(entry);
+        self.trail.written();
     }
 }
 
@@ -304,38 +333,90 @@ impl<R> Door<R> {
         self.shared.books.of(&self.place.name).await
     }
 
-    /// Makes a change, writes down that it was made or not, and has the mirror look at the job it was about.
-    pub(crate) async fn change<T: Serialize>(
+    /// Writes down what became of something that is about this registry.
+    pub(crate) fn note(
         &self,
         action: &str,
         target: &str,
         asked: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let registry = Some(self.place.name.as_str());
+        self.who.write_down(&self.shared, registry, (action, target), asked, result);
+    }
+
+    /// Makes a change, writes down that it was made or not, and has the mirror look at what it was about.
+    pub(crate) async fn change<T: Serialize>(
+        &self,
+        action: &str,
+        about: About<'_>,
+        asked: Value,
         work: impl AsyncFnOnce(&Admin) -> Result<T, AdminError>,
     ) -> Result<T, Problem> {
-        let result = match self.admin().await {
-            Ok(admin) => {
-                let result = work(&admin).await.map_err(Problem::from);
-                if action.starts_with("job.") || action.starts_with("shard.") {
-                    // The watch comes round to it anyway; this is only sooner.
-                    let _ = self
-                        .place
-                        .mirror
-                        .look(&admin, target.split('#').next().unwrap_or(target))
-                        .await;
-                }
-                result
-            }
-            Err(problem) => Err(problem),
+        let admin = self.admin().await;
+        let result = match &admin {
+            Ok(admin) => work(admin).await.map_err(Problem::from),
+            Err(problem) => Err(problem.clone()),
         };
-        let mut entry = self.who.entry(&self.shared, action);
-        entry.registry = Some(self.place.name.clone());
-        entry.target = Some(target.to_owned());
-        entry.asked = asked;
-        match &result {
-            Ok(result) => entry.result = serde_json::to_value(result).unwrap_or_default(),
-            Err(problem) => entry.problem = Some(problem.detail.clone()),
+        let told = result.as_ref().map(|done| serde_json::to_value(done).unwrap_or_default());
+        self.note(action, &about.to_string(), asked, told);
+        if let Ok(admin) = admin {
+            let mirror = &self.place.mirror;
+            let looks = about.jobs(mirror).into_iter().map(|job| {
+                let admin = &admin;
+                // The watch comes round to it anyway; this is only sooner.
+                async move { drop(mirror.look(admin, &job).await) }
+            });
+            join_all(looks).await;
         }
-        self.shared.audit.add(entry);
         result
+    }
+}
+
+/// How many jobs are looked at at once after a change that is about many; the watch comes round to the others.
+const MOST_LOOKED_AT: usize = 128;
+
+/// What a change is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum About<'a> {
+    Job(&'a JobName),
+    Shard(&'a JobName, u32),
+    /// A server in one job, or in all.
+    Server(&'a str, Option<&'a JobName>),
+    /// An instance in one job, or in all.
+    Instance(&'a str, Option<&'a JobName>),
+}
+
+impl About<'_> {
+    /// The jobs that look otherwise afterwards.
+    fn jobs(&self, mirror: &Mirror) -> Vec<String> {
+        let having = |is_there: &dyn Fn(&Outline) -> bool| {
+            mirror.seen(|seen| {
+                let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
+                jobs.map(|(job, _)| job.clone()).take(MOST_LOOKED_AT).collect()
+            })
+        };
+        match self {
+            Self::Job(job)
+            | Self::Shard(job, _)
+            | Self::Server(_, Some(job))
+            | Self::Instance(_, Some(job)) => vec![job.to_string()],
+            Self::Server(address, None) => {
+                having(&|outline: &Outline| outline.servers.contains_key(*address))
+            }
+            Self::Instance(id, None) => {
+                having(&|outline: &Outline| outline.instances.contains(*id))
+            }
+        }
+    }
+}
+
+impl fmt::Display for About<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(f, "{job}"),
+            Self::Shard(job, item) => write!(f, "{job}#{item}"),
+            Self::Server(name, _) | Self::Instance(name, _) => f.write_str(name),
+        }
     }
 }

@@ -155,7 +155,7 @@ impl Reader {
             let clock = self.door.shared.clock.clone();
             if clock.monotonic().saturating_since(self.checked) >= BEAT {
                 self.checked = clock.monotonic();
-                if !may_listen(&self.door.shared, &self.door.who, &self.door.place.name) {
+                if !may_listen(&self.door.shared, &self.door.who, &self.door.place) {
                     return None;
                 }
             }

@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -14,7 +15,6 @@ use super::books::{Book, opened};
 use crate::api::{
     auth::{accounts::Role, who::Who},
     extract::{Body, Path},
-    places::note_added,
     problem::Problem,
     registries::unknown,
     state::Shared,
@@ -98,8 +98,8 @@ pub(crate) fn add(
         Some(_) => shared.books.add(registry, url),
         None => Err(unknown(registry)),
     };
-    let shown = added.as_ref().map(|book| book.url.to_string());
-    note_added(shared, who, "history.add", registry, shown);
+    let told = added.as_ref().map(|book| json!({ "url": book.url.to_string() }));
+    who.note(shared, "history.add", registry, Value::Null, told);
     added
 }
 
@@ -139,9 +139,7 @@ pub(crate) async fn try_out(
 ) -> Result<HistoryTrial, Problem> {
     who.needs(Role::Admin)?;
     let url = shared.books.check(url)?;
-    let mut entry = who.entry(shared, "history.test");
-    entry.target = Some(url.to_string());
-    shared.audit.add(entry);
+    who.note(shared, "history.test", &url.to_string(), Value::Null, Ok(Value::Null));
     let look = async {
         let store = opened(&url, &*shared.clock).await?;
         let jobs = store.jobs().await;
@@ -168,12 +166,11 @@ async fn remove_history(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a history away, and writes down that it was taken away.
+/// Takes a history away, and writes down that it was or not.
 pub(crate) fn remove(shared: &Shared, who: &Who, registry: &str) -> Result<(), Problem> {
     who.needs(Role::Admin)?;
-    shared.books.remove(registry)?;
-    let mut entry = who.entry(shared, "history.remove");
-    entry.target = Some(registry.to_owned());
-    shared.audit.add(entry);
-    Ok(())
+    let removed = shared.books.remove(registry);
+    let told = removed.as_ref().map(|()| Value::Null);
+    who.note(shared, "history.remove", registry, Value::Null, told);
+    removed
 }

@@ -72,12 +72,16 @@ impl ExecutionsAsked {
 
 /// Which traces.
 #[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct TracesAsked {
     job: Option<String>,
     /// `TASK_STAGING`, `TASK_RUNNING`, `TASK_FINISHED`, `TASK_FAILED`, `TASK_ERROR` or `TASK_KILLED`.
     state: Option<String>,
+    /// Who told it: `LITE_EXECUTOR` and so on.
+    source: Option<String>,
+    /// `READY`, `FAILOVER` and so on.
+    execution_type: Option<String>,
     /// From then on.
     #[param(format = DateTime)]
     from: Option<String>,
@@ -95,6 +99,8 @@ impl TracesAsked {
         Ok(TraceFilter {
             job: word("job", self.job)?,
             state: word("state", self.state)?,
+            source: word("source", self.source)?,
+            execution_type: word("executionType", self.execution_type)?,
             span: span(self.from.as_deref(), self.to.as_deref())?,
             after: after(self.after.as_deref())?,
             limit: Some(limit("limit", self.limit, 50, LARGEST_PAGE)?),

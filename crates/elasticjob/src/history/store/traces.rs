@@ -20,6 +20,10 @@ pub struct TraceFilter {
     pub job: Option<String>,
     /// `TASK_RUNNING` and so on.
     pub state: Option<String>,
+    /// That were told by this: `LITE_EXECUTOR` and so on.
+    pub source: Option<String>,
+    /// `READY`, `FAILOVER` and so on.
+    pub execution_type: Option<String>,
     /// Of then.
     pub span: Span,
     /// After this place.
@@ -91,6 +95,9 @@ impl Store {
         let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
         select.filter_if("job_name = ?", job);
         select.filter_if("state = ?", filter.state.as_deref().map(Into::into));
+        select.filter_if("source = ?", filter.source.as_deref().map(Into::into));
+        let kind = filter.execution_type.as_deref().map(Into::into);
+        select.filter_if("execution_type = ?", kind);
         filter.span.of_moments(select, "creation_time", &self.dialect().moment("?"));
     }
 

@@ -22,10 +22,19 @@ pub(super) fn username(claims: &Claims, settings: &Settings) -> Result<String, S
         return Err(format!("what the provider says in {claim:?} cannot be a name; {hint}"));
     }
     // Anybody could say that they have somebody else's address.
-    if claim == "email" && claims.get("email_verified") == Some(&Value::Bool(false)) {
-        return Err("the provider has not verified that address".to_owned());
+    if claim == "email" && !is_verified(claims) {
+        return Err("the provider does not say that it has verified that address".to_owned());
     }
     Ok(format!("{PREFIX}{name}"))
+}
+
+/// Whether the provider says that the address is theirs; some say it in a word.
+fn is_verified(claims: &Claims) -> bool {
+    match claims.get("email_verified") {
+        Some(Value::Bool(is_verified)) => *is_verified,
+        Some(Value::String(word)) => word == "true",
+        _ => false,
+    }
 }
 
 /// What they may: in each registry the most that anything the claim says gives them.
@@ -107,10 +116,17 @@ mod tests {
             assert!(name(wrong.clone(), "").is_err(), "{wrong}");
         }
         let email = "usernameClaim = 'email'";
-        assert!(name(json!({ "email": "a@b.c", "email_verified": false }), email).is_err());
-        assert_eq!(
-            name(json!({ "email": "a@b.c", "email_verified": true }), email).unwrap(),
-            "oidc:a@b.c"
-        );
+        for unverified in [
+            json!({ "email": "a@b.c" }),
+            json!({ "email": "a@b.c", "email_verified": false }),
+            json!({ "email": "a@b.c", "email_verified": "false" }),
+            json!({ "email": "a@b.c", "email_verified": 1 }),
+        ] {
+            assert!(name(unverified.clone(), email).is_err(), "{unverified}");
+        }
+        for verified in [json!(true), json!("true")] {
+            let said = json!({ "email": "a@b.c", "email_verified": verified });
+            assert_eq!(name(said, email).unwrap(), "oidc:a@b.c");
+        }
     }
 }

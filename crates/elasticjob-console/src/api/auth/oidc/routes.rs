@@ -123,7 +123,7 @@ async fn end_oidc(
     let Some(login) = logins.take(secret, state, shared.clock.monotonic()) else {
         return outside("/", Outcome::Stale);
     };
-    let address = address(&parts);
+    let address = address(&parts, &shared);
     if asked.iss.is_some_and(|iss| iss != provider.settings.issuer) {
         note(&shared, "oidc:", address, Err("the answer is of another provider"));
         return outside(&login.to, Outcome::Failed);
