@@ -25,6 +25,31 @@ test("a chosen shard is triggered, with a parameter of its own", async ({ root }
   await said(root, /greet: 1 instance asked/);
 });
 
+test("what is tried again after a failure is the same wish, and plain http is enough", async ({
+  root,
+}) => {
+  // Over plain http a browser has no randomUUID.
+  await root.addInitScript(() => Reflect.deleteProperty(Crypto.prototype, "randomUUID"));
+  const keys: (string | undefined)[] = [];
+  await root.route("**/jobs/load/trigger", async (route) => {
+    keys.push(route.request().headers()["idempotency-key"]);
+    if (keys.length > 1) return route.continue();
+    const problem = { code: "refused", detail: "the line broke" };
+    return route.fulfill({ status: 409, json: problem });
+  });
+  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.getByRole("button", { name: "Trigger", exact: true }).click();
+  const trigger = root.getByRole("dialog").getByRole("button", { name: "Trigger" });
+  await trigger.click();
+  await said(root, "the line broke");
+  await trigger.click();
+
+  await said(root, /load: \d instances? asked/);
+  expect(keys).toHaveLength(2);
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(keys[1]).toBe(keys[0]);
+});
+
 test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');

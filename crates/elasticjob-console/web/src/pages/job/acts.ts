@@ -1,5 +1,8 @@
+import { useState } from "react";
+
 import { useAct } from "../../api/act";
 import { ask, query } from "../../api/client";
+import { Intent } from "../../api/intent";
 import { atJob, keys } from "../../api/queries";
 import type { Cancelled, Switched, Triggered } from "../../api/types";
 import { useRegistry } from "../../app/registry";
@@ -17,6 +20,7 @@ export function useJobActs(job: string) {
   const t = useText();
   const registry = useRegistry();
   const at = atJob(registry, job);
+  const [intent] = useState(() => new Intent());
   const touches = [
     keys.job(registry, job),
     keys.shards(registry, job),
@@ -27,9 +31,10 @@ export function useJobActs(job: string) {
     trigger: useAct<TriggerAsked, Triggered>({
       // Sent twice by accident, it still runs once.
       run: (asked) =>
-        ask("POST", `${at}/trigger`, asked, { "Idempotency-Key": crypto.randomUUID() }),
+        ask("POST", `${at}/trigger`, asked, { "Idempotency-Key": intent.keyOf(asked) }),
       done: (done) => t.job.triggered(job, done.instances.length, done.waiting.length),
       touches,
+      then: () => intent.done(),
     }),
     cancel: useAct<{ shards?: number[] }, Cancelled>({
       run: (asked) => ask("POST", `${at}/cancel`, asked),
