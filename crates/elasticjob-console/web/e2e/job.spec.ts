@@ -77,7 +77,33 @@ test("a configuration is checked while it is typed, and shown as a difference be
 
   await said(root, /Stored as version/);
   await root.goto(`${home()}/audit`);
-  await expect(root.getByRole("cell", { name: "job.config" }).first()).toBeVisible();
+  const entry = root.getByRole("row").filter({ hasText: "job.config" }).first();
+  await expect(entry).toContainText("flaky");
+  await entry.getByRole("button", { name: "Details" }).click();
+  const changes = root.getByRole("table", { name: "Changes" });
+  await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
+});
+
+test("a look that failed takes nobody's page away", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("half typed");
+  await expect(root.getByText("1 change")).toBeVisible();
+  const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
+  await root.route("**/api/v1/**", (route) =>
+    route.request().method() === "GET" ? route.fulfill(refused) : route.continue(),
+  );
+
+  // Whoever comes back to the page looks again at everything.
+  await expect(async () => {
+    const look = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
+    await root.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await look;
+  }).toPass();
+
+  await expect(label).toHaveValue("half typed");
+  await expect(root.getByText("not now")).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Review changes" })).toBeEnabled();
 });
 
 test("whoever was slower is told, and keeps what they typed", async ({ root }) => {

@@ -25,7 +25,7 @@ export function Dump({ job, onClose }: { job: string; onClose: () => void }) {
       closeButtonProps={{ "aria-label": t.close }}
     >
       {dump.isPending && <Loading />}
-      {dump.isError && <Failure error={dump.error} />}
+      {dump.isError && dump.data === undefined && <Failure error={dump.error} />}
       {dump.data !== undefined && (
         <>
           <ScrollArea.Autosize mah="60vh" tabIndex={0}>

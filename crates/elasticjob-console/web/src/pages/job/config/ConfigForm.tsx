@@ -56,7 +56,7 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
     gcTime: 10_000,
     placeholderData: keepPreviousData,
   });
-  const problem = plan.isError ? asProblem(plan.error) : null;
+  const problem = plan.isError && !plan.data ? asProblem(plan.error) : null;
   const errors = problem?.field ? { [problem.field]: says(problem) } : {};
   const isElsewhere = problem && !(problem.field && isShown(problem.field, draft));
   const differences = plan.data?.differences ?? [];

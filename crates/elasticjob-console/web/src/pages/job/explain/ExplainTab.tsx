@@ -46,7 +46,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
         />
       </Group>
       {explained.isPending && <Loading />}
-      {explained.isError && <Failure error={explained.error} />}
+      {explained.isError && !explained.data && <Failure error={explained.error} />}
       {explained.data && (
         <Card title={t.explain.verdicts[gravest]} isFlush>
           <ul className={classes.findings} aria-live="polite">
