@@ -1,12 +1,54 @@
-import { expect, test } from "vitest";
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { withRows } from "./live";
+import { standIn, Told } from "./heard.testing";
+import { follow, withRows } from "./live";
 import type { JobRow, JobsPage } from "./types";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 const row = (jobName: string, status: JobRow["status"] = "OK", runningCount = 0) =>
   ({ jobName, status, runningCount }) as JobRow;
 
 const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPage;
+
+/** Somebody who follows the registry `r`; what is asked for again is written down. */
+function follower() {
+  const seen = standIn();
+  const client = new QueryClient();
+  const asked: (readonly unknown[] | undefined)[] = [];
+  vi.spyOn(client, "invalidateQueries").mockImplementation((filters) => {
+    asked.push(filters?.queryKey);
+    return Promise.resolve();
+  });
+  const lines: string[] = [];
+  const end = follow(client, "r", (line) => lines.push(line));
+  const connect = () => {
+    Told.open[0]?.onopen?.();
+    Told.open[0]?.say("connection", { isConnected: true });
+  };
+  connect();
+  const say = (name: string, data: unknown) => Told.open[0]?.say(name, data);
+  return { ...seen, client, asked, lines, connect, say, end };
+}
+
+test("what happened while nobody looked is looked at again", () => {
+  const { see, connect, asked, end } = follower();
+  vi.advanceTimersByTime(10_000);
+  expect(asked).toEqual([]);
+
+  see(false);
+  see(true);
+  connect();
+  vi.advanceTimersByTime(1_000);
+
+  expect(asked).toEqual([["r", "r"]]);
+  end();
+});
 
 test("a row that changed is put in, and only that", () => {
   const before = page(row("a"), row("b"));

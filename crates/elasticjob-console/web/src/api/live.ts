@@ -19,37 +19,49 @@ const RATED = 30_000;
 export function useLive(registry: string): Line {
   const client = useQueryClient();
   const [line, setLine] = useState<Line>("connecting");
-
   useEffect(() => {
-    const heard = new Gathered(client, registry);
-    let wasLost = false;
-    const end = listen(`${atRegistry(registry)}/events`, {
-      on: {
-        connection: (data) => {
-          const { isConnected } = data as { isConnected: boolean };
-          setLine(isConnected ? "live" : "registryDown");
-          // There is no replay: what happened in between is looked at again.
-          if (wasLost) heard.reload();
-          wasLost = !isConnected;
-        },
-        job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
-        shards: (data) => heard.shards(data as { jobName: string }),
-        run: (data) => heard.run(data as Run),
-        reload: () => heard.reload(),
-      },
-      lost: () => {
-        wasLost = true;
-        setLine("lost");
-      },
-    });
+    const end = follow(client, registry, setLine);
     return () => {
       end();
-      heard.close();
       setLine("connecting");
     };
   }, [client, registry]);
-
   return line;
+}
+
+/** Puts what is heard of a registry where it is shown, until what it returns is called. */
+export function follow(
+  client: QueryClient,
+  registry: string,
+  setLine: (line: Line) => void,
+): () => void {
+  const heard = new Gathered(client, registry);
+  let wasOpen = false;
+  let wasAway = false;
+  const end = listen(`${atRegistry(registry)}/events`, {
+    on: {
+      connection: (data) => {
+        const { isConnected } = data as { isConnected: boolean };
+        setLine(isConnected ? "live" : "registryDown");
+        // There is no replay: what happened in between is looked at again.
+        if (wasAway) heard.reload();
+        wasAway = !isConnected;
+      },
+      job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
+      shards: (data) => heard.shards(data as { jobName: string }),
+      run: (data) => heard.run(data as Run),
+      reload: () => heard.reload(),
+    },
+    opened: () => {
+      wasAway ||= wasOpen;
+      wasOpen = true;
+    },
+    lost: () => setLine("lost"),
+  });
+  return () => {
+    end();
+    heard.close();
+  };
 }
 
 class Gathered {
