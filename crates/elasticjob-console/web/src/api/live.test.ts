@@ -50,13 +50,60 @@ test("what happened while nobody looked is looked at again", () => {
   end();
 });
 
-test("a row that changed is put in, and only that", () => {
-  const before = page(row("a"), row("b"));
-  const after = withRows(before, new Map([["b", row("b", "OK", 3)]]));
+test("what runs in a job is seen in its row at once, and in no other", () => {
+  const { client, say, end } = follower();
+  const key = ["r", "r", "jobs", {}];
+  const before = page(row("a"), row("b", "OK", 1));
+  client.setQueryData(key, before);
 
-  expect(after.page.items[0]).toBe(before.items[0]);
-  expect(after.page.items[1]?.runningCount).toBe(3);
-  expect(after.isStale).toBe(false);
+  say("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
+  vi.advanceTimersByTime(300);
+
+  const after = client.getQueryData<JobsPage>(key);
+  expect(after?.items[0]).toMatchObject({ runningCount: 2, waitingForFailoverCount: 1 });
+  expect(after?.items[1]).toBe(before.items[1]);
+  end();
+});
+
+test("what else a row shows of its shards is asked for, at a pace", () => {
+  const { say, asked, end } = follower();
+  for (let tick = 0; tick < 100; tick += 1) {
+    say("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
+    vi.advanceTimersByTime(100);
+  }
+
+  const lists = asked.filter((key) => key?.[2] === "jobs");
+  expect(lists.length).toBeGreaterThanOrEqual(2);
+  expect(lists.length).toBeLessThanOrEqual(3);
+  end();
+});
+
+test("however often there is too much to tell, everything is asked for every five seconds at most", () => {
+  const { say, asked, end } = follower();
+  for (let second = 0; second < 20; second += 1) {
+    say("reload", {});
+    vi.advanceTimersByTime(1_000);
+  }
+
+  const everything = asked.filter((key) => key?.length === 2);
+  expect(everything.length).toBeGreaterThanOrEqual(4);
+  expect(everything.length).toBeLessThanOrEqual(5);
+  end();
+});
+
+test("a job that changed is put in where it stands, and the rest of the page stays", () => {
+  const { client, say, end } = follower();
+  const key = ["r", "r", "jobs", {}];
+  const before = page(row("a"), row("b"));
+  client.setQueryData(key, before);
+
+  say("job", { jobName: "b", job: row("b", "DISABLED") });
+  vi.advanceTimersByTime(300);
+
+  const after = client.getQueryData<JobsPage>(key);
+  expect(after?.items[0]).toBe(before.items[0]);
+  expect(after?.items[1]?.status).toBe("DISABLED");
+  end();
 });
 
 test("a job that is gone is taken away, and the page is asked for again", () => {
