@@ -146,7 +146,7 @@ async function openWhileItRuns(page: Page) {
     expect(run && Date.now() - Date.parse(run.startedAt)).toBeLessThan(4_000);
     await page.goto(`${home()}/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`);
     await expect(page.locator('[data-listening="live"]')).toBeVisible({ timeout: 4_000 });
-    await expect(page.getByRole("button", { name: "Cancel what runs" })).toBeVisible({
+    await expect(page.getByRole("button", { name: "Cancel this run" })).toBeVisible({
       timeout: 2_000,
     });
   }).toPass({ timeout: 100_000, intervals: [200] });
@@ -186,6 +186,14 @@ test("what failed is run again, and the new run is looked at", async ({ root }) 
   await root.goto(`${home()}/r/dev/runs?job=flaky&state=failed`);
   await root.locator("[data-run]").first().getByRole("link").first().click(A_FAILURE);
   await root.getByRole("button", { name: "Run the failed shard again" }).click();
+  const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
+  await expect(dialog.getByRole("radio", { name: "these" })).toBeChecked();
+  await expect(dialog.getByLabel("The time it works for")).not.toHaveValue("");
+  const sent = root.waitForRequest("**/jobs/flaky/trigger");
+  await dialog.getByRole("button", { name: "Trigger" }).click();
+  const body = (await sent).postDataJSON() as { shards: number[]; at: string };
+  expect(body.shards).toHaveLength(1);
+  expect(body.at).toMatch(/Z$/);
 
   await said(root, /flaky: 1 instance asked/);
   await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
@@ -193,6 +201,40 @@ test("what failed is run again, and the new run is looked at", async ({ root }) 
     timeout: 45_000,
   });
   await expect(root.getByText("Triggered by")).toBeVisible();
+});
+
+test("what was triggered is run again with its parameter, or it is said that nobody knows it", async ({
+  root,
+}) => {
+  // The same run, as if somebody had asked for it with a parameter that history knows, or not.
+  let parameter: string | undefined;
+  await root.route(/\/api\/v1\/r\/dev\/runs\/[^/?]+$/, async (route) => {
+    const response = await route.fetch();
+    const run = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...run, source: "trigger", parameter } });
+  });
+  await root.goto(`${home()}/r/dev/runs?job=flaky&state=failed`);
+  await root.locator("[data-run]").first().getByRole("link").first().click(A_FAILURE);
+  const again = root.getByRole("button", { name: "Run the failed shard again" });
+  const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
+  await again.click();
+  await expect(dialog).toContainText("history does not tell with which parameter");
+
+  parameter = "2026-11-15";
+  await root.reload();
+  await again.click();
+  await expect(dialog.getByLabel("Parameter for this run")).toHaveValue("2026-11-15");
+  await expect(dialog).not.toContainText("history does not tell");
+});
+
+test("cancelling a run means that run, and no other", async ({ root }) => {
+  await openWhileItRuns(root);
+  const runId = decodeURIComponent(root.url().split("/").at(-1) ?? "");
+  const sent = root.waitForRequest("**/jobs/settle/cancel");
+  await root.getByRole("button", { name: "Cancel this run" }).click();
+
+  expect((await sent).postDataJSON()).toEqual({ run: runId });
+  await said(root, /settle: \d shards? asked to stop/);
 });
 
 test("histories are listed with their registries, and cannot be added where that is switched off", async ({

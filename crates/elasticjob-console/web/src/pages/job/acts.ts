@@ -15,6 +15,12 @@ export interface TriggerAsked {
   at?: string;
 }
 
+export interface CancelAsked {
+  shards?: number[];
+  /** Only if this run is still the one that runs. */
+  run?: string;
+}
+
 /** Everything that can be done to a job. */
 export function useJobActs(job: string) {
   const t = useText();
@@ -36,7 +42,7 @@ export function useJobActs(job: string) {
       touches,
       then: () => intent.done(),
     }),
-    cancel: useAct<{ shards?: number[] }, Cancelled>({
+    cancel: useAct<CancelAsked, Cancelled>({
       run: (asked) => ask("POST", `${at}/cancel`, asked),
       done: ({ asked, notCancellable }) => {
         const told = Object.values(asked).flat().length;
