@@ -84,6 +84,34 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
 });
 
+test("what is stored is what was shown, however fast one is", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/load/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("first");
+  await expect(root.getByText("1 change")).toBeVisible();
+  // At no time may something be stored that is not what the dialog shows.
+  await root.evaluate(() => {
+    const seen: string[] = ((window as unknown as { seen: string[] }).seen = []);
+    new MutationObserver(() => {
+      const dialog = document.querySelector('[role="dialog"]');
+      const store = [...(dialog?.querySelectorAll("button") ?? [])].find(
+        (button) => button.textContent === "Store",
+      );
+      if (store && !store.disabled) seen.push(dialog?.textContent ?? "");
+    }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  });
+
+  await label.fill("second");
+  await label.press("Enter");
+  const dialog = root.getByRole("dialog", { name: "Change load" });
+  await expect(dialog).toContainText("second");
+  await expect(dialog.getByRole("button", { name: "Store" })).toBeEnabled();
+
+  const shown = await root.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  expect(shown.length).toBeGreaterThan(0);
+  expect(shown.filter((text) => text.includes("first"))).toEqual([]);
+});
+
 test("a look that failed takes nobody's page away", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
