@@ -49,6 +49,26 @@ test("a job is triggered from the list", async ({ root }) => {
   await said(root, /greet: 3 instances asked/);
 });
 
+test("a job is disabled from the list after saying what that means", async ({ root }) => {
+  const row = root.locator('[data-job="load"]');
+  const open = async (item: string) => {
+    await root.getByRole("button", { name: "Actions for load" }).click();
+    await root.getByRole("menuitem", { name: item }).click();
+  };
+  await open("Disable");
+  const dialog = root.getByRole("dialog", { name: "Disable load?" });
+  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await expect(row).not.toContainText("disabled");
+
+  await open("Disable");
+  await dialog.getByRole("button", { name: "Disable" }).click();
+  await said(root, "load is disabled");
+  await expect(row).toContainText("disabled");
+  await open("Enable");
+  await said(root, "load is enabled");
+});
+
 test("what somebody else does is seen, and so is time going by", async ({ root }) => {
   const row = root.locator('[data-job="greet"]');
   const before = await row.locator("time").first().getAttribute("datetime");

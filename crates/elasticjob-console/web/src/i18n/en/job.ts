@@ -55,8 +55,8 @@ export const job = {
     triggerJava:
       "Java instances cannot take chosen shards, a parameter or a time; they refuse, and you will be told.",
     disableTitle: (name: string) => `Disable ${name}?`,
-    disableHappens: (servers: number, instances: number) => [
-      `It is switched off on ${s(servers, "server")} and in its configuration, so that new instances start disabled too.`,
+    disableHappens: (servers: number | null, instances: number) => [
+      `It is switched off on ${servers === null ? "every server" : s(servers, "server")} and in its configuration, so that new instances start disabled too.`,
       `Its shards are taken from ${s(instances, "instance")}; what runs now is not interrupted.`,
       "It does not run when due until somebody enables it.",
     ],

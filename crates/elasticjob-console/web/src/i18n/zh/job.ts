@@ -53,7 +53,7 @@ export const job: typeof English = {
     triggerJava: "Java 实例不支持指定分片、参数或时间；它们会拒绝，并告知您。",
     disableTitle: (name) => `禁用 ${name}？`,
     disableHappens: (servers, instances) => [
-      `在 ${servers} 台服务器上以及配置中关闭，新加入的实例也会处于禁用状态。`,
+      `在${servers === null ? "所有" : ` ${servers} 台`}服务器上以及配置中关闭，新加入的实例也会处于禁用状态。`,
       `收回 ${instances} 个实例的分片；正在运行的不会被中断。`,
       "在有人启用之前，到期也不会运行。",
     ],
