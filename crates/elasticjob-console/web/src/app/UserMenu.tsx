@@ -1,6 +1,7 @@
 import { Button, Menu, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { Link } from "react-router";
 
+import { useAct } from "../api/act";
 import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
 import { useDoor, useSession } from "./session";
@@ -8,7 +9,7 @@ import { useDoor, useSession } from "./session";
 export function UserMenu() {
   const t = useText();
   const session = useSession();
-  const { leave } = useDoor();
+  const leave = useAct({ run: useDoor().leave });
   const { setColorScheme } = useMantineColorScheme();
   const isDark = useComputedColorScheme("light") === "dark";
   return (
@@ -40,7 +41,7 @@ export function UserMenu() {
         >
           {isDark ? t.toLight : t.toDark}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void leave()}>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => leave.mutate()}>
           {t.logOut}
         </Menu.Item>
       </Menu.Dropdown>
