@@ -89,6 +89,48 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
   );
 });
 
+test("the tile of what was late leads to how late it was", async ({ root }) => {
+  await root.setViewportSize({ width: 1280, height: 420 });
+  await root.goto(`${home()}/r/dev?range=6h`);
+  const chart = root.getByRole("figure", { name: "How late the latest began" });
+  await expect(chart).toBeVisible();
+  await expect(chart).not.toBeInViewport();
+
+  await root.locator("[data-tile]").filter({ hasText: "Late" }).click();
+
+  await expect(chart).toBeInViewport();
+  await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
+});
+
+test("what is cut or estimated says so", async ({ root }) => {
+  const incidents = Array.from({ length: 50 }, (_, number) => ({
+    jobName: `job-${number}`,
+    kind: "crashed",
+    message: "nobody runs it",
+  }));
+  await root.route("**/api/v1/r/dev/overview*", async (route) => {
+    const response = await route.fetch();
+    const seen = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...seen, incidents } });
+  });
+  let isEstimated = true;
+  await root.route("**/api/v1/r/dev/forecast*", async (route) => {
+    const response = await route.fetch();
+    const heat = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...heat, isEstimated } });
+  });
+  await root.goto(`${home()}/r/dev`);
+  await expect(root.getByText("Only the first 50 are named; there may be more.")).toBeVisible();
+  await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
+
+  incidents.pop();
+  isEstimated = false;
+  await root.reload();
+  await expect(root.getByRole("button", { name: "41 more" })).toBeVisible();
+  await expect(root.getByText("there may be more")).toHaveCount(0);
+  await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
+});
+
 test("a job's last runs stand beside it, and a new one is put there by itself", async ({
   root,
 }) => {

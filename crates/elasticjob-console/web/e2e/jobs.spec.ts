@@ -43,6 +43,16 @@ test("many jobs are switched at once, and the list shows it by itself", async ({
   await expect(row).not.toContainText("disabled");
 });
 
+test("if not all that was found can be selected, that is said", async ({ root }) => {
+  const refused = { status: 403, json: { code: "forbidden", detail: "not so many" } };
+  await root.route("**/api/v1/r/dev/jobs?*pageSize=1000*", (route) => route.fulfill(refused));
+  await root.getByRole("checkbox", { name: "Select greet" }).check();
+  await root.getByRole("button", { name: /^Select all \d+ found/ }).click();
+
+  await said(root, "not so many");
+  await expect(root.getByText("1 selected")).toBeVisible();
+});
+
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();

@@ -105,6 +105,8 @@ test("what is not there is said, with a way on", async ({ root }) => {
   await expect(root.getByRole("alert")).toContainText("There is no such thing");
   await root.goto(`${home()}/r/elsewhere/jobs`);
   await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
+  await root.goto(`${home()}/r/dev/jobs/greet/nonsense`);
+  await expect(root.getByText("There is no such page")).toBeVisible();
   await root.goto(`${home()}/nowhere`);
   await expect(root.getByText("There is no such page")).toBeVisible();
 });

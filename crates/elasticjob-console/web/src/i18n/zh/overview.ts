@@ -7,7 +7,8 @@ export const overview: typeof English = {
     asOf: "无法连接注册中心；以下数据截至",
     heat: "未来数小时的触发",
     heatNone: "没有即将触发的作业。",
-    heatSays: (total, hours) => `${hours} 小时内触发 ${total.toLocaleString("zh")} 次`,
+    heatSays: (total, hours, isEstimated) =>
+      `${hours} 小时内触发${isEstimated ? "约" : ""} ${total.toLocaleString("zh")} 次`,
     heatPeak: (most, at) => `；最密集的时段从 ${at} 开始：${most.toLocaleString("zh")} 次`,
     heatCell: (at, count) => `${at}：${count.toLocaleString("zh")} 次`,
     heatRange: "时间范围",
@@ -36,6 +37,7 @@ export const overview: typeof English = {
     nothingDue: "没有即将触发的作业",
     why: "为什么？",
     more: (count) => `还有 ${count} 个`,
+    cut: (count) => `这里只列出前 ${count} 个，可能还有更多。`,
     kinds: {
       unreadable: "无法读取",
       crashed: "无实例",

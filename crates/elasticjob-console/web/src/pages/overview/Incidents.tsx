@@ -24,6 +24,8 @@ const TONES: Record<Incident["kind"], Tone> = {
 
 /** How many are shown before somebody asks for all. */
 const FIRST = 8;
+/** How many the server names at most. */
+const NAMED = 50;
 
 /** What somebody should look at; from each a way to why. */
 export function Incidents({ incidents }: { incidents: Incident[] }) {
@@ -64,6 +66,13 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
           </Text>
         </Box>
       ))}
+      {incidents.length >= NAMED && (
+        <Box component="li" px="md" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
+          <Text size="sm" c="var(--warn)">
+            {t.overview.cut(incidents.length)}
+          </Text>
+        </Box>
+      )}
       {incidents.length > shown && (
         <Box component="li" p="xs" ta="center" style={{ borderTop: "1px solid var(--line)" }}>
           <Button variant="subtle" size="compact-sm" onClick={() => setShown(incidents.length)}>
