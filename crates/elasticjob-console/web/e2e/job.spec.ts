@@ -59,6 +59,25 @@ test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await expect(row).not.toContainText("disabled");
 });
 
+test("what holds of a job is said in words, whatever may happen", async ({ root }) => {
+  await root.route("**/api/v1/r/dev/jobs/greet", async (route) => {
+    const response = await route.fetch();
+    const job = (await response.json()) as { config: { properties: { props: unknown } } };
+    job.config.properties.props = {
+      "elasticjob.catch.up": "all:6h",
+      "elasticjob.on.lease.loss": "finish-fenced",
+      "elasticjob.dst": "quartz",
+    };
+    await route.fulfill({ response, json: job });
+  });
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  const holds = root.locator("dl").filter({ hasText: "If an instance dies" });
+
+  await expect(holds).toContainText("all of the last 6h run later, in order");
+  await expect(holds).toContainText("runs to its end, and counts as fenced off");
+  await expect(holds).toContainText("as Quartz does");
+});
+
 test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
   root,
 }) => {

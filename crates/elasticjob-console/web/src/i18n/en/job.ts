@@ -157,6 +157,24 @@ export const job = {
     ifFails: "If a shard fails",
     attempts: (count: number) => `tried up to ${count} times`,
     noRetry: "not tried again until the next fire",
+    ifLeaseIsLost: "If its lease is lost while it runs",
+    leaseLoss: {
+      cancel: "cancelled before another may start it",
+      "finish-fenced": "runs to its end, and counts as fenced off",
+      continue: "runs on; it may run twice",
+    } as Words,
+    ifNobodyWasThere: "If nobody was there when due",
+    catchUp: (rule: string) => {
+      const [kind, window] = rule.split(":");
+      if (kind === "none") return "told, and not run";
+      if (kind === "last") return "the last one runs later";
+      return kind === "all" && window ? `all of the last ${window} run later, in order` : rule;
+    },
+    whenClocksChange: "When clocks change",
+    clocks: {
+      default: "nothing is left out, nothing falls silent",
+      quartz: "as Quartz does: what is skipped does not run",
+    } as Words,
     timeout: "Longest run",
     noTimeout: "no limit",
     config: "Configuration",

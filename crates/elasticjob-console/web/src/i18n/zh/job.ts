@@ -149,6 +149,24 @@ export const job: typeof English = {
     ifFails: "分片失败时",
     attempts: (count) => `最多尝试 ${count} 次`,
     noRetry: "下次触发前不再尝试",
+    ifLeaseIsLost: "运行中失去租约时",
+    leaseLoss: {
+      cancel: "在他人开始之前取消",
+      "finish-fenced": "运行到结束，记为已隔离",
+      continue: "继续运行；可能重复运行",
+    },
+    ifNobodyWasThere: "到期时没有实例在线",
+    catchUp: (rule) => {
+      const [kind, window] = rule.split(":");
+      if (kind === "none") return "只记录，不补跑";
+      if (kind === "last") return "之后补跑最后一次";
+      return kind === "all" && window ? `之后按顺序补跑最近 ${window} 内的每一次` : rule;
+    },
+    whenClocksChange: "夏令时切换时",
+    clocks: {
+      default: "不遗漏，也不静默",
+      quartz: "与 Quartz 相同：被跳过的时间不运行",
+    },
     timeout: "最长运行时间",
     noTimeout: "不限",
     config: "配置",
