@@ -57,3 +57,21 @@ test("a token is shown once, works, and is gone when it is removed", async ({
   await said(root, "Token nightly export is removed");
   expect((await program.get(`${home()}/api/v1/r/dev/jobs`)).status()).toBe(401);
 });
+
+test("whoever has no account here is offered no password and no tokens", async ({ root }) => {
+  await root.goto(`${home()}/account`);
+  await expect(root.getByRole("button", { name: "Change password" })).toBeVisible();
+  // As the server says of somebody who logged in at a provider.
+  await root.route("**/api/v1/session", async (route) => {
+    const response = await route.fetch();
+    const session = (await response.json()) as { hasAccount: boolean };
+    expect(session.hasAccount).toBe(true);
+    await route.fulfill({ response, json: { ...session, hasAccount: false } });
+  });
+
+  await root.reload();
+
+  await expect(root.getByText("You log in elsewhere")).toBeVisible();
+  await expect(root.getByRole("button", { name: "Change password" })).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Make token" })).toHaveCount(0);
+});

@@ -54,6 +54,8 @@ struct SessionShown {
     roles: Roles,
     /// What a change by cookie carries in the header X-CSRF-Token; nothing without a cookie.
     csrf_token: Option<String>,
+    /// Whether they have an account here, with a password and tokens; whoever logged in at a provider may have none.
+    has_account: bool,
     /// Whether registries can be added here.
     can_add_registries: bool,
     /// Whether histories can be added here.
@@ -67,6 +69,7 @@ fn shown(who: &Who, csrf_token: Option<String>, shared: &Shared) -> SessionShown
         username: who.username.clone(),
         roles: who.roles().clone(),
         csrf_token,
+        has_account: shared.accounts.roles(&who.username).is_some(),
         can_add_registries: shared.registries.adding().is_on,
         can_add_histories: shared.books.adding().is_on,
         version: env!("CARGO_PKG_VERSION"),
@@ -92,6 +95,8 @@ async fn login(
         username,
         roles,
         csrf_token: Some(session.csrf),
+        // Whoever has a password has one.
+        has_account: true,
         can_add_registries: shared.registries.adding().is_on,
         can_add_histories: shared.books.adding().is_on,
         version: env!("CARGO_PKG_VERSION"),

@@ -9,6 +9,8 @@ export interface Session {
   username: string;
   roles: Record<string, Role>;
   csrfToken: string;
+  /** Whoever logged in at a provider may have none here: no password, no tokens. */
+  hasAccount: boolean;
   canAddRegistries: boolean;
   canAddHistories: boolean;
   version: string;

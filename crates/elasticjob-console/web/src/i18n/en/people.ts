@@ -20,6 +20,9 @@ export const people = {
   account: {
     roles: "What you may",
     everywhere: "everywhere",
+    elsewhere: "You log in elsewhere",
+    elsewhereAbout:
+      "The login provider knows your password, and this console has no account of yours that tokens could belong to. An admin can make one for programs.",
     password: "Password",
     oldPassword: "Old password",
     newPassword: "New password",

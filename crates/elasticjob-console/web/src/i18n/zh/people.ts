@@ -20,6 +20,9 @@ export const people: typeof English = {
   account: {
     roles: "您的权限",
     everywhere: "所有注册中心",
+    elsewhere: "您在别处登录",
+    elsewhereAbout:
+      "密码由登录提供方保管；本控制台没有您的账号，因此也没有令牌可归属。管理员可以为程序创建账号。",
     password: "密码",
     oldPassword: "旧密码",
     newPassword: "新密码",
