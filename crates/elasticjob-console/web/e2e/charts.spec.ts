@@ -1,7 +1,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
 
-import { expect, home, test } from "./person";
+import { expect, home, send, test } from "./person";
 
 /** What a chart's legend counts under this word. */
 async function counted(page: Page, chart: string, word: string): Promise<number> {
@@ -17,13 +17,7 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
   await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
 
   const before = await counted(root, "Runs by how they ended", "done");
-  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
-    csrfToken: string;
-  };
-  const asked = await root.request.post(`${home()}/api/v1/r/dev/jobs/load/trigger`, {
-    headers: { "X-CSRF-Token": csrfToken },
-  });
-  expect(asked.ok()).toBe(true);
+  await send(root, "POST", "/r/dev/jobs/load/trigger");
   await expect
     .poll(() => counted(root, "Runs by how they ended", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);

@@ -1,4 +1,4 @@
-import { expect, home, said, test } from "./person";
+import { expect, home, said, send, test } from "./person";
 
 test.beforeEach(async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs`);
@@ -79,24 +79,24 @@ test("a job is disabled from the list after saying what that means", async ({ ro
   await said(root, "load is enabled");
 });
 
-test("what somebody else does is seen, and so is time going by", async ({ root }) => {
+test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
   const row = root.locator('[data-job="greet"]');
-  const before = await row.locator("time").first().getAttribute("datetime");
-  await expect(row.locator("time").first()).not.toHaveAttribute("datetime", before ?? "", {
-    timeout: 30_000,
-  });
+  await expect(root.locator('[data-line="live"]')).toBeAttached();
+  // Whatever the page asks for from now on, it is not answered.
+  const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
+  await root.route("**/api/v1/r/dev/jobs?*", (route) => route.fulfill(refused));
 
-  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
-    csrfToken: string;
-  };
-  const post = (verb: string) =>
-    root.request.post(`${home()}/api/v1/r/dev/jobs/greet/${verb}`, {
-      headers: { "X-CSRF-Token": csrfToken },
-    });
-  await post("disable");
+  await send(root, "POST", "/r/dev/jobs/greet/disable");
   await expect(row).toContainText("disabled");
-  await post("enable");
+  await send(root, "POST", "/r/dev/jobs/greet/enable");
   await expect(row).not.toContainText("disabled");
+  await expect(row).toContainText("running", { timeout: 25_000 });
+});
+
+test("time going by is seen", async ({ root }) => {
+  const next = root.locator('[data-job="greet"]').locator("time").first();
+  const before = await next.getAttribute("datetime");
+  await expect(next).not.toHaveAttribute("datetime", before ?? "", { timeout: 30_000 });
 });
 
 test("a job is made, and removed by its name", async ({ root }) => {
