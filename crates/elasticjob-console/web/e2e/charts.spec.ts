@@ -88,11 +88,11 @@ test("the tile of what was late leads to how late it was", async ({ root }) => {
   await root.goto(`${home()}/r/dev?range=6h`);
   const chart = root.getByRole("figure", { name: "How late the latest began" });
   await expect(chart).toBeVisible();
-  await expect(chart).not.toBeInViewport();
+  await expect(chart).not.toBeInViewport({ ratio: 0.9 });
 
   await root.locator("[data-tile]").filter({ hasText: "Late" }).click();
 
-  await expect(chart).toBeInViewport();
+  await expect(chart).toBeInViewport({ ratio: 0.9 });
   await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
 });
 

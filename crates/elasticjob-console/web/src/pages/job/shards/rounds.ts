@@ -131,13 +131,14 @@ export function useRounds(registry: string, job: string, shards: Shard[]): Round
   const { data } = useQuery<Round[]>({
     queryKey: seenKey(registry, job),
     queryFn: skipToken,
-    initialData: [],
   });
   useEffect(() => {
     client.setQueryData<Round[]>(seenKey(registry, job), (before) => noted(before ?? [], shards));
   }, [client, registry, job, shards]);
-  return data;
+  return data ?? NONE;
 }
+
+const NONE: Round[] = [];
 
 /** Not below the registry: nobody can be asked for them again. */
 const seenKey = (registry: string, job: string) => ["seen", registry, job] as const;
