@@ -183,6 +183,10 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   await toEnd.click();
   await expect(toEnd).toHaveCount(0);
 
+  // What the instances said is there too, and leads on.
+  const traces = root.getByRole("region", { name: "Status trace" });
+  await expect(traces.locator("[data-trace]").filter({ hasText: "finished" })).not.toHaveCount(0);
+
   await root.getByRole("link", { name: "Only the output of shard 1" }).click();
   await expect(root).toHaveURL(/shard=1/);
   await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(1);

@@ -95,6 +95,7 @@ export const runs = {
       TASK_KILLED: "killed",
       TASK_LOST: "lost",
     } as Words,
+    allTraces: "all of this job",
     noTraces: "No instance has said anything yet",
     message: "Message",
     count: "How often",

@@ -89,6 +89,7 @@ export const runs: typeof English = {
       TASK_KILLED: "已终止",
       TASK_LOST: "已丢失",
     },
+    allTraces: "此作业的全部",
     noTraces: "还没有实例报告过状态",
     message: "消息",
     count: "次数",

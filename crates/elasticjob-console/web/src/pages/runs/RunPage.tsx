@@ -23,6 +23,7 @@ import { useRun, type RunDetails } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
 import { TimelineCard } from "./TimelineCard";
+import { TracesCard } from "./TracesCard";
 
 export function RunPage() {
   const t = useText();
@@ -100,6 +101,7 @@ function Found({ run }: { run: RunDetails }) {
           />
         </Card>
         <TimelineCard attempts={run.executions} known={job.data?.instanceList} />
+        <TracesCard run={run} />
         <OutputCard runId={run.runId} shards={run.items.map((each) => each.item)} />
       </Stack>
     </>
