@@ -100,6 +100,17 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 });
 
+test("what the server says is said in Chinese too, with its own words below", async ({ root }) => {
+  await root.getByRole("button", { name: "中文" }).click();
+  await root.goto(`${home()}/r/dev/doctor`);
+  await expect(root.getByText("服务器没有发现问题。")).toBeVisible();
+  await expect(root.locator('[lang="en"]').filter({ hasText: "ZooKeeper" })).toBeVisible();
+  await root.goto(`${home()}/r/dev/jobs/greet/explain`);
+  await expect(root.getByText("它的调度：上次与下次到期的时间。")).toBeVisible();
+  await root.getByRole("button", { name: "English" }).click();
+  await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
+});
+
 test("what is not there is said, with a way on", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/nobody-made-this`);
   await expect(root.getByRole("alert")).toContainText("There is no such thing");

@@ -191,6 +191,7 @@ export const job = {
       matters: "It runs, but look at this",
       informs: "Nothing stands in its way",
     },
+    says: (_topic: string, message: string) => message,
     weights: { blocks: "in the way", matters: "matters", informs: "for information" },
     topics: {
       missing: "job",

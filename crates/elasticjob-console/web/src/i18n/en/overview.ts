@@ -40,6 +40,8 @@ export const overview = {
     why: "Why?",
     more: (count: number) => `${count} more`,
     cut: (count: number) => `Only the first ${count} are named; there may be more.`,
+    /** What the server says; another language says it by its kind, above the server's own words. */
+    says: (_kind: string, message: string) => message,
     kinds: {
       unreadable: "unreadable",
       crashed: "no instance",

@@ -1,5 +1,27 @@
 import type { job as English } from "../en/job";
 
+/** 服务器只用英文说明；这里按主题用中文说，原文附在下面。 */
+const FINDINGS: Record<string, string> = {
+  missing: "注册中心中没有这个作业的配置。",
+  unreadable: "注册中心中有无法读取的内容。",
+  disabled: "作业已被禁用，到期也不会运行。",
+  noInstance: "没有实例在线，没有人能运行它。",
+  serverDisabled: "有服务器被禁用，不会分到分片。",
+  noLeader: "没有可用的主节点，分片不会被分配。",
+  resharding: "分片正在或等待重新分配。",
+  noShard: "没有这个分片，或它即将随重新分片消失。",
+  shardDisabled: "该分片已被禁用。",
+  noOwner: "该分片不属于任何实例：尚未分配。",
+  ownerGone: "该分片所属的实例已离线。",
+  running: "该分片正在运行，或运行它的实例已离线。",
+  misfire: "该分片在运行期间又到期了。",
+  failover: "该分片等待被接管，或已被接管。",
+  schedule: "它的调度：上次与下次到期的时间。",
+  started: "最近一次触发已经开始运行。",
+  missed: "该次触发没有开始运行。",
+  limits: "有些情况无法得知。",
+};
+
 /** 中文：与 en/job.ts 相同的形状。 */
 export const job: typeof English = {
   job: {
@@ -183,6 +205,7 @@ export const job: typeof English = {
       matters: "可以运行，但请注意",
       informs: "没有阻碍",
     },
+    says: (topic, message) => FINDINGS[topic] ?? message,
     weights: { blocks: "阻碍", matters: "注意", informs: "信息" },
     topics: {
       missing: "作业",

@@ -1,5 +1,18 @@
 import type { overview as English } from "../en/overview";
 
+/** 服务器只用英文说明；这里按类别用中文说，原文附在下面。 */
+const INCIDENTS: Record<string, string> = {
+  unreadable: "无法读取它的配置，实例沿用最后一次读到的配置。",
+  crashed: "没有实例在线，没有人运行它。",
+  ownerGone: "有分片属于已经离线的实例。",
+  shardingFlag: "分片尚未分配。",
+  waitingForFailover: "运行中的实例已离线，有分片等待被接管。",
+  stuck: "有分片运行过久，一直没有结束。",
+  drift: "已分配的分片数与配置的不一致。",
+  misfired: "有分片在运行期间又到期了。",
+  missed: "有到期的触发没有运行。",
+};
+
 /** 中文：与 en/overview.ts 相同的形状。 */
 export const overview: typeof English = {
   overview: {
@@ -38,6 +51,7 @@ export const overview: typeof English = {
     why: "为什么？",
     more: (count) => `还有 ${count} 个`,
     cut: (count) => `这里只列出前 ${count} 个，可能还有更多。`,
+    says: (kind, message) => INCIDENTS[kind] ?? message,
     kinds: {
       unreadable: "无法读取",
       crashed: "无实例",

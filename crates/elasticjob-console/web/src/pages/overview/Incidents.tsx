@@ -7,8 +7,8 @@ import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { JobLink } from "../../parts/JobLink";
 import { Badge, type Tone } from "../../parts/Badge";
-import { Prose } from "../../parts/Prose";
 import { Empty } from "../../parts/states";
+import { Told } from "../../parts/Told";
 
 const TONES: Record<Incident["kind"], Tone> = {
   unreadable: "bad",
@@ -61,9 +61,10 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
               {t.overview.why}
             </Anchor>
           </Group>
-          <Text size="sm" c="dimmed" mt={2} className="wrap" component="div">
-            <Prose text={incident.message} />
-          </Text>
+          <Told
+            says={t.overview.says(incident.kind, incident.message)}
+            message={incident.message}
+          />
         </Box>
       ))}
       {incidents.length >= NAMED && (
