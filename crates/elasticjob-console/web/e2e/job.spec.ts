@@ -50,6 +50,19 @@ test("what is tried again after a failure is the same wish, and plain http is en
   expect(keys[1]).toBe(keys[0]);
 });
 
+test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  const more = root.getByRole("button", { name: "More" });
+  await more.focus();
+  await root.keyboard.press("Enter");
+  await expect(root.getByRole("menuitem", { name: "Cancel what runs" })).toBeFocused();
+  await root.keyboard.press("ArrowDown");
+  await expect(root.getByRole("menuitem", { name: "Shut down" })).toBeFocused();
+  await root.keyboard.press("Escape");
+  await expect(root.getByRole("menu")).toHaveCount(0);
+  await expect(more).toBeFocused();
+});
+
 test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');

@@ -28,7 +28,7 @@ export function Dump({ job, onClose }: { job: string; onClose: () => void }) {
       {dump.isError && dump.data === undefined && <Failure error={dump.error} />}
       {dump.data !== undefined && (
         <>
-          <ScrollArea.Autosize mah="60vh" tabIndex={0}>
+          <ScrollArea.Autosize mah="60vh" viewportProps={{ tabIndex: 0 }}>
             <pre className="mono" style={{ margin: 0, fontSize: 12 }}>
               {dump.data}
             </pre>

@@ -17,6 +17,7 @@ import { asProblem } from "../../api/problem";
 import { atRegistry, keys } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
+import { DANGER } from "../../parts/Confirm";
 
 export type BulkAction = "trigger" | "enable" | "disable" | "shutdown";
 
@@ -121,7 +122,7 @@ export function BulkRun({
           )}
           {state === "asks" && (
             <Button
-              color={action === "shutdown" ? "red" : undefined}
+              color={action === "shutdown" ? DANGER : undefined}
               onClick={() => void run()}
               data-autofocus
             >
