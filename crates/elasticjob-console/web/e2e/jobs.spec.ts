@@ -53,6 +53,32 @@ test("if not all that was found can be selected, that is said", async ({ root })
   await expect(root.getByText("1 selected")).toBeVisible();
 });
 
+test("a search gets a name, is found by it again, and forgotten", async ({ root }) => {
+  const views = root.getByRole("button", { name: "Views" });
+  await views.click();
+  await expect(root.getByRole("menuitem", { name: "Save this search" })).toBeDisabled();
+  await root.keyboard.press("Escape");
+  await root.getByRole("searchbox", { name: "Search jobs" }).fill("handler:script");
+  await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
+  await views.click();
+  await root.getByRole("menuitem", { name: "Save this search" }).click();
+  await root.getByRole("dialog").getByLabel("Name").fill("scripts");
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+
+  await root.goto(`${home()}/r/dev/jobs`);
+  await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
+  await views.click();
+  await root.getByRole("menuitem", { name: "scripts", exact: true }).click();
+  await expect(root).toHaveURL(/q=handler/);
+  await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
+
+  await views.click();
+  await root.getByRole("menuitem", { name: "Forget view scripts" }).click();
+  await root.reload();
+  await views.click();
+  await expect(root.getByRole("menuitem", { name: "scripts", exact: true })).toHaveCount(0);
+});
+
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();
