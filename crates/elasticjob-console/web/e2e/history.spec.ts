@@ -1,4 +1,4 @@
-import type { Download, Page } from "@playwright/test";
+import type { Download, Page, Request } from "@playwright/test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -191,6 +191,46 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   await expect(root).toHaveURL(/shard=1/);
   await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(1);
   await expect(output.getByText(/settle: [02] /)).toHaveCount(0);
+});
+
+test("a page holds one line to the server, that of a run too, and none while nobody sees it", async ({
+  root,
+}) => {
+  // A browser has six for all its tabs.
+  const open = new Set<Request>();
+  root.on("request", (request) => {
+    if (request.url().includes("/events")) open.add(request);
+  });
+  for (const over of ["requestfailed", "requestfinished"] as const) {
+    root.on(over as "requestfailed", (request: Request) => open.delete(request));
+  }
+  const lines = () =>
+    [...open].map((request) => new URL(request.url()).pathname.split("/").slice(5));
+  await root.addInitScript(() => {
+    let isHidden = false;
+    Object.defineProperty(document, "hidden", { get: () => isHidden });
+    Object.assign(window, {
+      hide: (hidden: boolean) => {
+        isHidden = hidden;
+        document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+      },
+    });
+  });
+  const hide = (isHidden: boolean) =>
+    root.evaluate(
+      (hidden) => (window as never as { hide: (is: boolean) => void }).hide(hidden),
+      isHidden,
+    );
+
+  await openWhileItRuns(root);
+  await expect.poll(() => lines().map((path) => path.at(-2))).toEqual(["output"]);
+  await hide(true);
+  await expect.poll(lines).toEqual([]);
+  await hide(false);
+  await expect.poll(() => lines().length).toBe(1);
+
+  await root.getByRole("link", { name: "Jobs", exact: true }).first().click();
+  await expect.poll(lines).toEqual([["events"]]);
 });
 
 test("what failed is run again, and the new run is looked at", async ({ root }) => {
