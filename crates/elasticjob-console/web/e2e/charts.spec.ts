@@ -102,10 +102,11 @@ test("what is cut or estimated says so", async ({ root }) => {
     kind: "crashed",
     message: "nobody runs it",
   }));
+  let incidentCount = 1_234;
   await root.route("**/api/v1/r/dev/overview*", async (route) => {
     const response = await route.fetch();
     const seen = (await response.json()) as Record<string, unknown>;
-    await route.fulfill({ response, json: { ...seen, incidents } });
+    await route.fulfill({ response, json: { ...seen, incidents, incidentCount } });
   });
   let isEstimated = true;
   await root.route("**/api/v1/r/dev/forecast*", async (route) => {
@@ -114,14 +115,14 @@ test("what is cut or estimated says so", async ({ root }) => {
     await route.fulfill({ response, json: { ...heat, isEstimated } });
   });
   await root.goto(`${home()}/r/dev`);
-  await expect(root.getByText("Only the first 50 are named; there may be more.")).toBeVisible();
+  await expect(root.getByText("Of 1,234, the gravest 50.")).toBeVisible();
   await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
 
-  incidents.pop();
+  incidentCount = 50;
   isEstimated = false;
   await root.reload();
-  await expect(root.getByRole("button", { name: "41 more" })).toBeVisible();
-  await expect(root.getByText("there may be more")).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "42 more" })).toBeVisible();
+  await expect(root.getByText(/the gravest/)).toHaveCount(0);
   await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
 });
 

@@ -170,3 +170,14 @@ test("an account gets another role, its owner another password, and it is remove
   await expect(edith.getByRole("button", { name: "Log in" })).toBeVisible();
   await context.close();
 });
+
+test("an audit that cannot be written says so", async ({ root }) => {
+  await root.route("**/api/v1/audit*", async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...page, problem: "no space left on device" } });
+  });
+  await root.goto(`${home()}/audit`);
+  await expect(root.getByRole("alert")).toContainText("The audit cannot be written to disk");
+  await expect(root.getByRole("alert")).toContainText("no space left on device");
+});

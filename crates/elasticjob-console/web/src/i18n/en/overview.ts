@@ -39,7 +39,8 @@ export const overview = {
     nothingDue: "Nothing is due",
     why: "Why?",
     more: (count: number) => `${count} more`,
-    cut: (count: number) => `Only the first ${count} are named; there may be more.`,
+    cut: (count: number, total: number) =>
+      `Of ${total.toLocaleString("en")}, the gravest ${count}.`,
     /** What the server says; another language says it by its kind, above the server's own words. */
     says: (_kind: string, message: string) => message,
     kinds: {

@@ -4,6 +4,7 @@ import { s } from "./words";
 export const people = {
   audit: {
     about: "Every change made through this console, and every one that was refused.",
+    unwritten: "The audit cannot be written to disk",
     none: "Nothing was changed yet",
     noneAbout: "Changes and refused attempts appear here, with who, when and what.",
     registry: "Registry",

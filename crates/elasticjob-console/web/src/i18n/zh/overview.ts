@@ -50,7 +50,7 @@ export const overview: typeof English = {
     nothingDue: "没有即将触发的作业",
     why: "为什么？",
     more: (count) => `还有 ${count} 个`,
-    cut: (count) => `这里只列出前 ${count} 个，可能还有更多。`,
+    cut: (count, total) => `共 ${total.toLocaleString("zh")} 个，这里是最严重的 ${count} 个。`,
     says: (kind, message) => INCIDENTS[kind] ?? message,
     kinds: {
       unreadable: "无法读取",

@@ -4,6 +4,7 @@ import type { people as English } from "../en/people";
 export const people: typeof English = {
   audit: {
     about: "通过控制台进行的每次修改，以及每次被拒绝的尝试。",
+    unwritten: "审计无法写入磁盘",
     none: "还没有任何修改",
     noneAbout: "修改和被拒绝的尝试会显示在这里：谁、何时、做了什么。",
     registry: "注册中心",

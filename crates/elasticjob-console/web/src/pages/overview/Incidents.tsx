@@ -24,11 +24,9 @@ const TONES: Record<Incident["kind"], Tone> = {
 
 /** How many are shown before somebody asks for all. */
 const FIRST = 8;
-/** How many the server names at most. */
-const NAMED = 50;
 
 /** What somebody should look at; from each a way to why. */
-export function Incidents({ incidents }: { incidents: Incident[] }) {
+export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
   const t = useText();
   const to = useTo();
   const [shown, setShown] = useState(FIRST);
@@ -67,10 +65,10 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
           />
         </Box>
       ))}
-      {incidents.length >= NAMED && (
+      {total > incidents.length && (
         <Box component="li" px="md" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
           <Text size="sm" c="var(--warn)">
-            {t.overview.cut(incidents.length)}
+            {t.overview.cut(incidents.length, total)}
           </Text>
         </Box>
       )}
