@@ -87,7 +87,7 @@ bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client a
 	$(CARGO) run --release -p bench -- history
 	$(CARGO) run --release -p bench -- console
 
-bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
+bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty-five minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh
 	$(CARGO) build --release -p interop -p bench

@@ -10,8 +10,10 @@ use elasticjob::runtime::{Clock, SystemClock};
 use testbed::ZooKeeper;
 
 /// Of each of the clusters that run beside each other.
-const KILLS: usize = 11;
+const KILLS: usize = 13;
 const CLUSTERS: usize = 2;
+/// On three workers: each kill hits four of them.
+const SHARDS: u32 = 12;
 const SESSION: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(500);
 /// From hearing of it to running, for 99 of 100.
@@ -35,7 +37,7 @@ async fn what_a_killed_worker_ran_runs_elsewhere_within_a_moment_of_hearing_of_i
         times
     };
     let [notice, kill] = [sorted(|one| one.from_notice_ms), sorted(|one| one.from_kill_ms)];
-    let at = |times: &[f64], percent: usize| times[(times.len() - 1) * percent / 100];
+    let at = |times: &[f64], percent: usize| times[(times.len() * percent).div_ceil(100) - 1];
     let [p50, p99] = [50, 99].map(|percent| at(&notice, percent));
     eprintln!(
         "{} shards taken over in {} kills: from the notice p50 {p50:.1} ms, p99 {p99:.1} ms, the last {:.1} ms; from the kill p50 {:.0} ms, \
@@ -47,14 +49,14 @@ async fn what_a_killed_worker_ran_runs_elsewhere_within_a_moment_of_hearing_of_i
         kill[kill.len() - 1],
         (SESSION + TICK).as_millis(),
     );
-    assert!(takeovers.len() >= KILLS * CLUSTERS, "every kill hit something");
+    assert!(takeovers.len() >= 100, "{} are too few to speak of one in a hundred", takeovers.len());
     assert!(p99 <= BAR_MS, "p99 {p99:.1} ms from the notice, at most {BAR_MS} expected");
 }
 
 /// Kills one of three workers in the middle of a run, again and again.
 async fn kills(server: &ZooKeeper, number: usize) -> Vec<Takeover> {
     // It never ends by itself while somebody waits for it to be taken over.
-    let task = Task::new("settle", "* * * * * ?", 3, 40, Duration::from_millis(100));
+    let task = Task::new("settle", "* * * * * ?", SHARDS, 40, Duration::from_millis(100));
     let cluster = Cluster::new(Plan {
         program: env!("CARGO_BIN_EXE_chaos").into(),
         logs: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("failover-{number}")),
@@ -119,9 +121,10 @@ async fn running_on(cluster: &Cluster, worker: usize) -> Vec<Execution> {
 async fn taken_over(cluster: &Cluster, lost: &Execution) -> (i64, i64) {
     let what = format!("shard {} of {} is taken over", lost.key.item, lost.key.run);
     let heir_of = |said: &[Said]| {
-        let heir = executions(said, &mut Vec::new())
-            .into_values()
-            .find(|heir| heir.key.item == lost.key.item && heir.key.token > lost.key.token)?;
+        let heir = executions(said, &mut Vec::new()).into_values().find(|heir| {
+            (heir.key.item, &heir.key.run) == (lost.key.item, &lost.key.run)
+                && heir.key.token > lost.key.token
+        })?;
         let noticed = said.iter().find(|said| {
             said.worker == heir.worker
                 && matches!(&said.what, What::Noticed(gone) if *gone == lost.key.instance)

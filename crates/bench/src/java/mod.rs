@@ -124,7 +124,7 @@ pub(crate) async fn run(options: Options) -> Result<bool, BoxError> {
 
 fn heading() -> String {
     format!(
-        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and less than twenty minutes on a machine that has nothing else to do; `make bench-java BRIEF=1` \
+        "# Beside the real ElasticJob\n\n`make bench-java` has written this page, on {}. It needs Maven, a JDK and twenty-five minutes on a machine that has nothing else to do; `make bench-java BRIEF=1` \
          shows in two whether it works.\n\nElasticJob 3.0.4 (the newest that Maven gives out here) and ours, in turn, each in processes of its own, on one ZooKeeper on the same machine. \
          Both run jobs that do nothing but note when they began. The JVMs are started as they come, ours is the release build. Absolute times are this machine's; what to compare are the rows.",
         machine::line()

@@ -3,4 +3,5 @@
 mod connections;
 mod deaths;
 mod life;
+mod registry;
 mod scene;

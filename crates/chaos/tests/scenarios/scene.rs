@@ -1,6 +1,7 @@
 //! A few workers with a job or two, and what can be seen of them.
 
 use std::{
+    net::SocketAddr,
     path::Path,
     sync::{Arc, LazyLock},
     time::Duration,
@@ -45,6 +46,17 @@ impl Scene {
         on_one_host: bool,
     ) -> Self {
         let address = tokio::task::block_in_place(|| SERVER.address());
+        Self::on(address, name, session, tasks, on_one_host).await
+    }
+
+    /// On a server of its own.
+    pub(crate) async fn on(
+        address: SocketAddr,
+        name: &str,
+        session: Duration,
+        tasks: &[Task],
+        on_one_host: bool,
+    ) -> Self {
         let cluster = Cluster::new(Plan {
             program: env!("CARGO_BIN_EXE_chaos").into(),
             logs: Path::new(env!("CARGO_TARGET_TMPDIR")).join(name),

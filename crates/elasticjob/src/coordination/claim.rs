@@ -67,6 +67,46 @@ impl Stake {
     pub fn new(shard: u32, seen: Seen) -> Self {
         Self { shard, seen, is_flagged: false, is_marked: false, left_behind: None }
     }
+
+    /// What claiming it takes away. A flag of Java's may be older than a run that settled it: only what the ledger calls lost is put back.
+    pub fn cleared(&self) -> Cleared {
+        let is_lost = self.seen.page.state == State::Lost;
+        Cleared { flag: self.is_flagged && is_lost, mark: self.is_marked }
+    }
+}
+
+/// What a claim took away, and has to put back if nothing comes of it: otherwise nobody would know that there is something to make up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cleared {
+    /// That it waits to be taken over.
+    pub flag: bool,
+    /// That a run of it was missed.
+    pub mark: bool,
+}
+
+impl Cleared {
+    /// What is still missing, if somebody put it there meanwhile.
+    #[must_use]
+    pub fn unless_there(self, flag: bool, mark: bool) -> Self {
+        Self { flag: self.flag && !flag, mark: self.mark && !mark }
+    }
+}
+
+/// A shard that is given back.
+#[derive(Debug, Clone, Copy)]
+pub struct Return<'a> {
+    /// Which one.
+    pub shard: u32,
+    /// What its page says from now on.
+    pub page: &'a Page,
+    /// The version its page has.
+    pub version: Version,
+    /// What hangs below it.
+    pub view: Option<&'a ShardView>,
+    /// The transaction of the claim.
+    pub claimed_in: Zxid,
+    /// What is to be as it was before.
+    pub put_back: Cleared,
 }
 
 /// Why a multi was refused.
@@ -179,11 +219,11 @@ impl Claimant<'_> {
         steps
     }
 
-    /// Gives shards back: what the claim `claimed_in` created goes, if it is still there, and the page says how it ended. What
+    /// Gives shards back: what their claims created goes, if it is still there, and the pages say how they ended. What
     /// `is_fenced` can only be given back by whoever lives: what the dead held is for others to take over.
     pub fn release<'s>(
         &self,
-        ended: impl IntoIterator<Item = (u32, &'s Page, Version, Option<&'s ShardView>, Zxid)>,
+        ended: impl IntoIterator<Item = Return<'s>>,
         is_fenced: bool,
     ) -> Steps {
         let mut steps = Steps::default();
@@ -191,7 +231,7 @@ impl Claimant<'_> {
             let path = self.tree.process(self.me);
             steps.add(Op::Check { path, expected: Expected::Any }, Refusal::Ground);
         }
-        for (shard, page, version, view, claimed_in) in ended {
+        for Return { shard, page, version, view, claimed_in, put_back } in ended {
             for (part, known) in view.iter().flat_map(|view| view.holders()) {
                 let ours = known.as_ref().and_then(Known::read);
                 if ours.is_some_and(|document| document.created == claimed_in) {
@@ -201,6 +241,7 @@ impl Claimant<'_> {
             }
             let seen = Seen { page: Page::default(), version: Some(version) };
             self.page(&mut steps, shard, &seen, page);
+            self.put_back(&mut steps, shard, put_back);
         }
         steps
     }
@@ -239,9 +280,15 @@ impl Claimant<'_> {
         steps
     }
 
-    /// Takes back a claim of which it is not known whether it came about: the page is what it was before; what was to be taken over is
-    /// flagged again.
-    pub fn undo(&self, stake: &Stake, version: Version, view: &ShardView) -> Steps {
+    /// Takes back a claim of which it is not known whether it came about: the page is what it was before, and so is what the claim took
+    /// away.
+    pub fn undo(
+        &self,
+        stake: &Stake,
+        version: Version,
+        view: &ShardView,
+        put_back: Cleared,
+    ) -> Steps {
         let mut steps = Steps::default();
         let shard = stake.shard;
         for (part, known) in view.holders() {
@@ -252,10 +299,7 @@ impl Claimant<'_> {
         }
         let seen = Seen { page: Page::default(), version: Some(version) };
         self.page(&mut steps, shard, &seen, &stake.seen.page);
-        if stake.is_flagged && stake.seen.page.state == State::Lost {
-            let path = self.tree.failover_item(shard);
-            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
-        }
+        self.put_back(&mut steps, shard, put_back);
         steps
     }
 
@@ -275,6 +319,18 @@ impl Claimant<'_> {
         }
         if stake.is_marked {
             gone(self.tree.shard(stake.shard, Part::Misfire));
+        }
+    }
+
+    fn put_back(&self, steps: &mut Steps, shard: u32, cleared: Cleared) {
+        let mut back = |path: Path| {
+            steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
+        };
+        if cleared.flag {
+            back(self.tree.failover_item(shard));
+        }
+        if cleared.mark {
+            back(self.tree.shard(shard, Part::Misfire));
         }
     }
 

@@ -13,7 +13,7 @@ pub enum Flaw {
     KeepWhatMoved,
     /// What runs goes on when the lease has ended.
     IgnoreLease,
-    /// The page's version is not checked when the dead are buried, nor whether they are dead.
+    /// What somebody held is buried without looking whether they are dead, and whether anything was lost.
     BuryUnseen,
     /// A Java instance that is absent for a moment is taken for dead.
     NoGrace,

@@ -26,6 +26,41 @@ pub struct Page {
     pub owner: Option<InstanceId>,
     /// How that stands.
     pub state: State,
+    /// What somebody asked for, if it was triggered: whoever takes it over runs the same.
+    pub asked: Option<Box<Asked>>,
+}
+
+/// What somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The time it is to work for.
+    pub at: Timestamp,
+    /// What the job is given instead of its own parameter.
+    pub parameter: Option<String>,
+    /// Who asked.
+    pub by: Option<String>,
+}
+
+impl Asked {
+    fn of(fire: &Fire) -> Option<Box<Self>> {
+        let asked = || Self {
+            at: fire.due_at,
+            parameter: fire.parameter.clone(),
+            by: fire.triggered_by.clone(),
+        };
+        (!fire.run.is_scheduled()).then(|| Box::new(asked()))
+    }
+
+    fn read(value: &Map<String, Value>) -> Option<Box<Self>> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        let owned = |key: &str| text(key).map(ToOwned::to_owned);
+        let at = text("at")?.parse().ok()?;
+        Some(Box::new(Self { at, parameter: owned("parameter"), by: owned("by") }))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "at": self.at.to_string(), "parameter": self.parameter, "by": self.by })
+    }
 }
 
 /// How the newest run of a shard stands.
@@ -100,20 +135,23 @@ impl Page {
                 .map(|owner| owner.parse().map_err(|_| wrong(format!("owner {owner:?}"))))
                 .transpose()?,
             state: state.ok_or_else(|| wrong(format!("state {word:?}")))?,
+            asked: value.get("asked").and_then(Value::as_object).and_then(Asked::read),
         })
     }
 
     /// Writes a page.
     pub fn to_bytes(&self) -> Vec<u8> {
-        json!({
+        let mut page = json!({
             "run": self.run.as_ref().map(ToString::to_string),
             "dueAt": self.due_at.map(|due| due.to_string()),
             "attempt": self.attempt,
             "owner": self.owner.as_ref().map(ToString::to_string),
             "state": self.state.word(),
-        })
-        .to_string()
-        .into_bytes()
+        });
+        if let Some(asked) = &self.asked {
+            page["asked"] = asked.to_json();
+        }
+        page.to_string().into_bytes()
     }
 
     /// Whether this fire has been started, by anybody: a scheduled one when a later one was, a triggered one when it was itself.
@@ -135,6 +173,7 @@ impl Page {
             attempt: if is_same { self.attempt + 1 } else { 1 },
             owner: Some(owner.clone()),
             state: State::Running,
+            asked: Asked::of(fire),
         }
     }
 
@@ -150,6 +189,7 @@ impl Page {
             attempt: 1,
             owner: Some(owner.clone()),
             state: State::Lost,
+            asked: None,
         }
     }
 
@@ -173,11 +213,17 @@ mod tests {
                 attempt: 2,
                 owner: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
                 state,
+                asked: None,
             };
 
             assert_eq!(Page::read(&page.to_bytes()), Ok(page));
         }
         assert_eq!(Page::read(&Page::default().to_bytes()), Ok(Page::default()));
+        let asked = Fire::triggered("settle".parse().unwrap(), due_at, RunId::triggered(7))
+            .by(Some("jane".into()))
+            .given(Some("42".into()));
+        let page = Page::default().started(&asked, &"10.0.0.7@-@4711-ab12".parse().unwrap());
+        assert_eq!(Page::read(&page.to_bytes()), Ok(page));
     }
 
     #[test]

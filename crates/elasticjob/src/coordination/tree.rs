@@ -37,9 +37,26 @@ pub enum Place {
     CompletedAll,
     Completed(u32),
     NextInstanceIp,
-    /// A parent, a latch, or something nobody knows.
+    /// One of the parents of [`JobTree::skeleton`], by its number there.
+    Parent(usize),
+    /// Another parent, a latch, or something nobody knows.
     Other,
 }
+
+/// How many parents a job's tree has.
+pub const PARENTS: usize = SKELETON.len();
+
+/// What has to be there before an instance can enter, parents first.
+const SKELETON: [&str; 8] = [
+    "servers",
+    "instances",
+    "leader",
+    "leader/election",
+    "leader/sharding",
+    "leader/failover",
+    "leader/failover/items",
+    "sharding",
+];
 
 /// What hangs below a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -220,19 +237,8 @@ impl JobTree {
     }
 
     /// What has to be there before an instance can enter, parents first.
-    pub fn skeleton(&self) -> Vec<Path> {
-        [
-            "servers",
-            "instances",
-            "leader",
-            "leader/election",
-            "leader/sharding",
-            "leader/failover",
-            "leader/failover/items",
-            "sharding",
-        ]
-        .map(|relative| self.at(relative))
-        .into()
+    pub fn skeleton(&self) -> [Path; PARENTS] {
+        SKELETON.map(|relative| self.at(relative))
     }
 
     /// What a place means; `None` if it is not below this job.
@@ -240,7 +246,8 @@ impl JobTree {
         if *path == self.root {
             return Some(Place::Root);
         }
-        let segments: Vec<&str> = path.below(&self.root)?.split('/').collect();
+        let relative = path.below(&self.root)?;
+        let segments: Vec<&str> = relative.split('/').collect();
         let number = |text: &str| text.parse::<u32>().ok();
         Some(match segments.as_slice() {
             ["config"] => Place::Config,
@@ -270,7 +277,10 @@ impl JobTree {
                 number(shard).map_or(Place::Other, Place::Completed)
             }
             ["next-job-instance-ip"] => Place::NextInstanceIp,
-            _ => Place::Other,
+            _ => SKELETON
+                .iter()
+                .position(|parent| *parent == relative)
+                .map_or(Place::Other, Place::Parent),
         })
     }
 
@@ -304,7 +314,7 @@ mod tests {
             (tree.shard(2, Part::Running), Place::Shard(2, Part::Running)),
             (tree.trigger("x@-@1"), Place::Trigger("x@-@1".into())),
             (tree.election_latch(), Place::Other),
-            (tree.servers(), Place::Other),
+            (tree.servers(), Place::Parent(0)),
         ] {
             assert_eq!(tree.place(&path), Some(place), "{path}");
         }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::tree::{JobTree, Part, Place};
+use super::tree::{JobTree, PARENTS, Part, Place};
 use crate::{
     job::Instance,
     registry::{Event, Node, Path, Stat, Version, Zxid},
@@ -84,8 +84,8 @@ impl ShardView {
 #[derive(Debug, Clone)]
 pub struct View {
     tree: JobTree,
-    /// Everything that is there, whatever it means.
-    known: BTreeSet<Path>,
+    /// Which parents of the tree's skeleton are there.
+    parents: [bool; PARENTS],
     /// What we wrote ourselves and have not been told of yet. Boxed: a map keeps room for eleven of them, also when it is empty again.
     expected: BTreeMap<Path, Box<Document>>,
     /// Whether the picture is whole: false from a gap until the snapshot after it is complete.
@@ -121,7 +121,7 @@ impl View {
     pub fn new(tree: JobTree) -> Self {
         Self {
             tree,
-            known: BTreeSet::new(),
+            parents: [false; PARENTS],
             expected: BTreeMap::new(),
             current: false,
             root: None,
@@ -149,9 +149,10 @@ impl View {
         self.current
     }
 
-    /// Whether something is there.
-    pub fn contains(&self, path: &Path) -> bool {
-        self.known.contains(path)
+    /// What is missing of the tree's skeleton, parents first.
+    pub fn missing_parents(&self) -> impl Iterator<Item = Path> {
+        let parents = self.tree.skeleton().into_iter().zip(self.parents);
+        parents.filter(|(_, is_there)| !is_there).map(|(path, _)| path)
     }
 
     /// Takes what the watch told; says which place is not as it was.
@@ -167,7 +168,6 @@ impl View {
             }
             Event::InitApply { path, .. } | Event::Apply { path } => {
                 let place = self.tree.place(path)?;
-                self.known.insert(path.clone());
                 match self.expected.remove(path) {
                     Some(document) => self.put(&place, *document),
                     None => self.appear(&place),
@@ -176,7 +176,6 @@ impl View {
             }
             Event::Delete { path } => {
                 let place = self.tree.place(path)?;
-                self.known.remove(path);
                 self.vanish(&place);
                 Some(place)
             }
@@ -231,7 +230,6 @@ impl View {
     pub fn learn(&mut self, path: &Path, node: Option<Node>) {
         let Some(place) = self.tree.place(path) else { return };
         let Some(Node { data, stat: Stat { version, created, changed_at_ms, .. } }) = node else {
-            self.known.remove(path);
             self.vanish(&place);
             return;
         };
@@ -275,6 +273,7 @@ impl View {
             Place::Processing => self.processing = true,
             Place::FailoverItem(shard) => drop(self.failover_items.insert(*shard)),
             Place::Trigger(id) => drop(self.triggers.insert(id.clone())),
+            Place::Parent(number) => self.parents[*number] = true,
             Place::Shard(shard, Part::Itself) => drop(self.shards.entry(*shard).or_default()),
             Place::Shard(shard, Part::Misfire) => {
                 self.shards.entry(*shard).or_default().misfire = true;
@@ -301,6 +300,7 @@ impl View {
             Place::Processing => self.processing = false,
             Place::FailoverItem(shard) => drop(self.failover_items.remove(shard)),
             Place::Trigger(id) => drop(self.triggers.remove(id)),
+            Place::Parent(number) => self.parents[*number] = false,
             Place::Shard(shard, Part::Itself) => drop(self.shards.remove(shard)),
             Place::Shard(shard, part) => {
                 let Some(shard) = self.shards.get_mut(shard) else { return };

@@ -34,7 +34,7 @@ impl Failure {
     }
 
     /// What a panic left behind.
-    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         match text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)) {
             Some(text) => Self::new(format_args!("panicked: {text}")),

@@ -1,6 +1,9 @@
 //! Who is called before and after every execution on this instance.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -86,7 +89,10 @@ impl Listeners {
     /// Tells all of them.
     pub fn missed(&self, job: &JobName, fires: usize) {
         for listener in &self.0 {
-            listener.missed(job, fires);
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener.missed(job, fires))) {
+                let failure = Failure::panicked(&*payload);
+                tracing::error!(%job, %failure, "a listener failed when it was told of a missed fire");
+            }
         }
     }
 }

@@ -22,23 +22,33 @@ pub struct Fire {
     pub run: RunId,
     /// Who triggered it, if somebody did and is known.
     pub triggered_by: Option<String>,
+    /// What the job is given instead of its own parameter.
+    pub parameter: Option<String>,
 }
 
 impl Fire {
     /// The schedule says so.
     pub fn scheduled(job: JobName, due_at: Timestamp) -> Self {
-        Self { run: RunId::scheduled(job.clone(), due_at), job, due_at, triggered_by: None }
+        let run = RunId::scheduled(job.clone(), due_at);
+        Self { run, job, due_at, triggered_by: None, parameter: None }
     }
 
     /// Somebody says so.
     pub fn triggered(job: JobName, due_at: Timestamp, run: RunId) -> Self {
-        Self { job, due_at, run, triggered_by: None }
+        Self { job, due_at, run, triggered_by: None, parameter: None }
     }
 
     /// The same, and who said so.
     #[must_use]
     pub fn by(mut self, who: Option<String>) -> Self {
         self.triggered_by = who;
+        self
+    }
+
+    /// The same, with another parameter than the job's own.
+    #[must_use]
+    pub fn given(mut self, parameter: Option<String>) -> Self {
+        self.parameter = parameter;
         self
     }
 }

@@ -1,6 +1,12 @@
 //! One fire on this instance: claim, run, release.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    num::NonZeroU32,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,12 +23,13 @@ use crate::{
         Runner, Setting, Verdict, Work,
     },
     job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
-    registry::{Registry, Session},
+    registry::{Error, Registry, Session},
     runtime::{Cancel, CancelReason, Clock},
     schedule::{Missed, Schedule},
 };
 
 /// What a run needs.
+#[derive(Clone)]
 pub(super) struct Run {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
@@ -44,8 +51,8 @@ pub(super) struct Run {
 /// What became of it.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Shards ran.
-    Ran,
+    /// Shards ran; these were asked for, too, and could not.
+    Ran { left: BTreeSet<u32> },
     /// There was nothing to run.
     Nothing,
     /// No shard is ours yet: what there is to catch up with is not known.
@@ -69,7 +76,7 @@ impl Run {
             Why::Late { .. } => Reason::Misfire,
             Why::CatchUp => Reason::CatchUp,
         };
-        let is_asked = matches!(why, Why::Asked(_));
+        let is_tried_again = matches!(why, Why::Asked(_) | Why::CatchUp);
         let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
         let cancel = self.cancel.child();
         let request = Request {
@@ -84,7 +91,11 @@ impl Run {
         // Before the claim: if the session is renewed meanwhile, what is claimed is not believed in for longer than the session it was claimed in.
         let session = self.registry.session();
         match self.claims.claim(request).await {
-            Ok(claimed) => self.execute(claimed, &session, reason, &cancel, once).await,
+            Ok(claimed) => {
+                let given = self.given(&fire);
+                let run = given.as_deref().unwrap_or(self);
+                run.execute(claimed, &session, reason, &cancel, once).await
+            }
             Err(Refused::Nothing) => {
                 if reason == Reason::Due {
                     self.chronicle.nothing(&fire.run, &self.task(&fire, Vec::new()));
@@ -95,8 +106,13 @@ impl Run {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run yet");
                 End::OutOfReach
             }
-            // Nothing makes up for a trigger: it is tried again.
-            Err(Refused::Resharding) if is_asked => End::OutOfReach,
+            // Nothing makes up for a trigger, or for what was due while nobody was there: it is tried again.
+            Err(
+                Refused::Resharding
+                | Refused::Busy
+                | Refused::Left
+                | Refused::Registry(Error::SessionExpired),
+            ) if is_tried_again => End::OutOfReach,
             Err(error) => {
                 tracing::warn!(job = %fire.job, due_at = %fire.due_at, %error, "fire not run");
                 End::Nothing
@@ -110,7 +126,9 @@ impl Run {
         let session = self.registry.session();
         match self.claims.take(cancel.clone(), self.busy.shards()).await {
             Ok(claimed) => {
-                self.execute(claimed, &session, Reason::Failover, &cancel, &self.once).await
+                let given = self.given(&claimed.fire);
+                let run = given.as_deref().unwrap_or(self);
+                run.execute(claimed, &session, Reason::Failover, &cancel, &self.once).await
             }
             Err(_) => End::Nothing,
         }
@@ -146,6 +164,8 @@ impl Run {
             let fire = Fire::scheduled(self.job.name.clone(), due_at);
             match self.fire(fire, Why::CatchUp, patience).await {
                 End::Nothing => {}
+                // The next one would make this one look as if it had run.
+                out_of_reach @ End::OutOfReach => return out_of_reach,
                 other => end = other,
             }
             if self.cancel.is_cancelled() {
@@ -153,6 +173,13 @@ impl Run {
             }
         }
         end
+    }
+
+    /// The same with the parameter this fire brings, if it does.
+    fn given(&self, fire: &Fire) -> Option<Box<Self>> {
+        let parameter = fire.parameter.clone()?;
+        let job = Arc::new(Job::clone(&self.job).parameter(parameter));
+        Some(Box::new(Self { job, ..self.clone() }))
     }
 
     /// `cancel` is what all of its shards are cancelled by.
@@ -193,9 +220,9 @@ impl Run {
         let execution = Execution::new(task, fire.run.clone(), plain);
         self.chronicle.runs(&fire.run, &execution.task);
         let running = async {
-            let mut handler = self
-                .work
-                .prepare(&self.setting(session))
+            let prepared = AssertUnwindSafe(|| self.work.prepare(&self.setting(session)));
+            let mut handler = catch_unwind(prepared)
+                .unwrap_or_else(|payload| Err(Failure::panicked(&*payload)))
                 .map(|handler| self.chronicle.over(handler));
             if let Err(failure) = self.listeners.before(&execution).await
                 && let Verdict::Throw(thrown) = self.tell(fire, &failure)
@@ -232,7 +259,7 @@ impl Run {
             ended.push((claim.item, how_it_ended(&ran.outcome)));
         }
         self.release(fire, ended).await;
-        End::Ran
+        End::Ran { left: claimed.left }
     }
 
     fn task(&self, fire: &Fire, items: Vec<u32>) -> TaskId {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::{coordination::trigger::Ask, job::Fire};
 
 /// More than this many triggers at once are somebody's mistake.
-const ASKS: usize = 64;
+const ASKS: usize = 1_000;
 
 /// What a worker has to do when it is idle. Most of it is a question — is something late, is something orphaned — whose answer is looked
 /// up when it is asked, so that nothing has to be remembered right.
@@ -29,12 +29,12 @@ pub(super) enum Task {
 }
 
 impl Todo {
-    /// It is due. One that was due before and has not begun is late by now, and found as that.
+    /// It is due. One that was due before and has not begun is made up for by this one.
     pub(super) fn due(&mut self, fire: Fire) {
         self.due = Some(fire);
     }
 
-    /// It could not be done: it is still to be done. A fire only if no other is due by now; then it is late, and found as that.
+    /// It could not be done: it is still to be done. A fire only if no other is due by now, which makes up for it.
     pub(super) fn again(&mut self, task: Task) {
         match task {
             Task::Fire(fire) => drop(self.due.get_or_insert(fire)),
@@ -57,7 +57,8 @@ impl Todo {
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<Task> {
+    /// What comes first; what others left behind only if we `may_take` it.
+    pub(super) fn next(&mut self, may_take: bool) -> Option<Task> {
         if let Some(fire) = self.due.take() {
             return Some(Task::Fire(fire));
         }
@@ -70,7 +71,7 @@ impl Todo {
         if std::mem::take(&mut self.may_be_late) {
             return Some(Task::Late);
         }
-        std::mem::take(&mut self.may_be_orphans).then_some(Task::TakeOver)
+        (may_take && std::mem::take(&mut self.may_be_orphans)).then_some(Task::TakeOver)
     }
 }
 
@@ -89,7 +90,7 @@ mod tests {
         }
         todo.due(fire);
 
-        let order: Vec<String> = std::iter::from_fn(|| todo.next())
+        let order: Vec<String> = std::iter::from_fn(|| todo.next(true))
             .map(|task| format!("{task:?}").split(['(', ' ']).next().unwrap().to_owned())
             .collect();
 

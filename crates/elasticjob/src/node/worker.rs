@@ -30,6 +30,7 @@ use crate::{
         },
         sharding::Dealers,
         tree::JobTree,
+        trigger::Ask,
     },
     execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
     job::{
@@ -127,10 +128,59 @@ struct Life {
     /// What was missed while nobody was there has been looked after.
     is_caught_up: bool,
     busy: Busy,
+    /// What is to be done: what somebody asked for is, whatever becomes of the session.
+    todo: Todo,
     /// Runs, those of earlier sessions among them.
     runs: JoinSet<End>,
+    /// What all of them are told to end by.
+    cancel: Cancel,
     /// The run of this session, and what it is for.
     active: Option<(task::Id, Task)>,
+    /// What somebody asked for in an earlier session, and is not over: it may turn out that it never began.
+    asked: Vec<(task::Id, Task)>,
+    /// A run of what the dead left behind. It is work of its own: what is due meanwhile runs beside it.
+    taking: Option<task::Id>,
+}
+
+impl Life {
+    fn new(since: Timestamp) -> Self {
+        Self {
+            since,
+            is_caught_up: false,
+            busy: Busy::default(),
+            todo: Todo::default(),
+            runs: JoinSet::new(),
+            cancel: Cancel::new(),
+            active: None,
+            asked: Vec::new(),
+            taking: None,
+        }
+    }
+
+    /// Another session: what runs goes on, and holds up nothing.
+    fn renew(&mut self) -> Cancel {
+        self.asked.extend(self.active.take().filter(|(_, task)| matches!(task, Task::Ask(_))));
+        self.taking = None;
+        self.cancel.child()
+    }
+
+    /// What is to be done next, and can be.
+    fn next(&mut self) -> Option<Task> {
+        if self.active.is_some() {
+            return None;
+        }
+        self.todo.next(self.taking.is_none())
+    }
+
+    /// What it was for that has ended, if it was of this session or somebody waits for it.
+    fn ended(&mut self, id: task::Id) -> Option<Task> {
+        if self.taking.take_if(|taking| *taking == id).is_some() {
+            return Some(Task::TakeOver);
+        }
+        let mut asked = self.asked.extract_if(.., |(asked, _)| *asked == id);
+        let ended = asked.next().or_else(|| self.active.take_if(|(active, _)| *active == id));
+        ended.map(|(_, task)| task)
+    }
 }
 
 /// How one session in a job ended.
@@ -198,13 +248,7 @@ impl Worker {
 
     /// Lives in the job, over as many sessions as it takes, until the node stops or somebody shuts the instance down.
     pub(super) async fn run(self: Box<Self>, mut member: Member) {
-        let mut life = Life {
-            since: self.shared.clock.now(),
-            is_caught_up: false,
-            busy: Busy::default(),
-            runs: JoinSet::new(),
-            active: None,
-        };
+        let mut life = Life::new(self.shared.clock.now());
         loop {
             let parting = self.live(member, &mut life).await;
             self.ready.send_replace(false);
@@ -215,13 +259,13 @@ impl Worker {
             member = loop {
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
+                    _ = self.stop.cancelled() => return self.drain(&mut life).await,
                     // Boxed: it is large and rare, and every worker would carry the room for it.
                     joined = Box::pin(self.join()) => match joined {
                         Ok(member) => break member,
                         // What only the registry knows and it has forgotten is over.
                         Err(JoinError::Gone { .. }) => {
-                            return self.drain(life.runs, &Cancel::new()).await;
+                            return self.drain(&mut life).await;
                         }
                         Err(error) => {
                             tracing::error!(job = %self.said.name, %error, "cannot join again yet");
@@ -230,7 +274,7 @@ impl Worker {
                 }
                 tokio::select! {
                     biased;
-                    _ = self.stop.cancelled() => return self.drain(life.runs, &Cancel::new()).await,
+                    _ = self.stop.cancelled() => return self.drain(&mut life).await,
                     () = self.shared.clock.sleep_until(self.shared.clock.monotonic() + AGAIN) => {}
                 }
             };
@@ -241,23 +285,25 @@ impl Worker {
         let mut job = Arc::clone(member.job());
         let mut alarm = self.alarm(&job);
         let mut runner = self.runner(&job);
-        let cancel = Cancel::new();
-        let mut todo = Todo::default();
+        let cancel = life.renew();
         let mut pause = None;
-        life.active = None;
         loop {
             // Runs of one job on one instance are sequential. A task may come to nothing: then it is the next one's turn.
-            while life.active.is_none()
-                && pause.is_none()
-                && let Some(task) = todo.next()
+            while pause.is_none()
+                && let Some(task) = life.next()
             {
+                let task = self.named(task);
                 let run = self.start(&member, &job, &runner, &cancel, life);
-                life.active = self.spawn(task.clone(), run, &job, life).map(|id| (id, task));
+                let id = self.spawn(task.clone(), run, &job, life);
+                match task {
+                    Task::TakeOver => life.taking = id,
+                    task => life.active = id.map(|id| (id, task)),
+                }
             }
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    self.drain(std::mem::take(&mut life.runs), &cancel).await;
+                    self.drain(life).await;
                     member.leave().await;
                     return Parting::Stopped;
                 }
@@ -274,18 +320,18 @@ impl Worker {
                         job = now;
                     }
                     Some(News::Unreadable(_)) => {}
-                    Some(News::Triggered(ask)) => todo.ask(*ask),
+                    Some(News::Triggered(ask)) => life.todo.ask(*ask),
                     Some(News::Ready) => {
                         self.ready.send_replace(true);
-                        todo.is_behind |= !life.is_caught_up;
-                        todo.may_be_late = true;
+                        life.todo.is_behind |= !life.is_caught_up;
+                        life.todo.may_be_late = true;
                     }
                     Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
-                    Some(News::Missed) => todo.may_be_late = true,
-                    Some(News::Orphaned) => todo.may_be_orphans = true,
+                    Some(News::Missed) => life.todo.may_be_late = true,
+                    Some(News::Orphaned) => life.todo.may_be_orphans = true,
                     Some(News::Lost(lost)) => self.shared.chronicle.lost(*lost),
                     Some(News::ShutDown) => {
-                        self.drain(std::mem::take(&mut life.runs), &cancel).await;
+                        self.drain(life).await;
                         member.leave().await;
                         return Parting::Stopped;
                     }
@@ -297,9 +343,11 @@ impl Worker {
                     }
                 },
                 due_at = due(alarm.as_mut()) => {
-                    if life.active.is_none() {
-                        todo.due(Fire::scheduled(job.name.clone(), due_at));
+                    // What only waits for its turn, or looks whether there is anything to do, does not hold it up.
+                    if life.active.is_none() || life.busy.shards().is_empty() {
+                        life.todo.due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
+                        life.todo.may_be_late = true;
                         tracing::warn!(job = %job.name, %due_at, "due while the last run is not over: it runs right after");
                         self.shared.chronicle.misfired(&RunId::scheduled(job.name.clone(), due_at), || TaskId {
                             job: job.name.clone(),
@@ -317,22 +365,25 @@ impl Worker {
                         Ok((id, end)) => (id, end),
                         Err(error) => (error.id(), End::Nothing),
                     };
-                    let task = life.active.take_if(|(active, _)| *active == id).map(|(_, task)| task);
+                    let task = life.ended(id);
                     let is_behind = matches!(end, End::StillBehind | End::OutOfReach);
                     if matches!(task, Some(Task::CatchUp)) && !is_behind {
                         life.is_caught_up = true;
-                        todo.is_behind = false;
+                        life.todo.is_behind = false;
                     }
                     match end {
                         // What was due meanwhile is late; what died meanwhile can be taken over.
-                        End::Ran => {
-                            todo.may_be_late = true;
-                            todo.may_be_orphans = true;
+                        End::Ran { left } => {
+                            life.todo.may_be_late = true;
+                            life.todo.may_be_orphans = true;
+                            if let Some(Task::Ask(ask)) = task && !left.is_empty() {
+                                life.todo.again(Task::Ask(Ask { shards: left, ..ask }));
+                            }
                         }
                         // If the owners of before are still written there: when shards are dealt we are told again.
                         End::Nothing | End::StillBehind => {}
                         End::OutOfReach => if let Some(task) = task {
-                            todo.again(task);
+                            life.todo.again(task);
                             pause = Some(self.shared.clock.monotonic() + AGAIN);
                         },
                     }
@@ -352,15 +403,8 @@ impl Worker {
             }
             Task::Ask(ask) => {
                 let at = ask.at.unwrap_or_else(|| self.shared.clock.now());
-                let id = ask.run.unwrap_or_else(|| RunId::triggered(self.shared.randomness.bits()));
-                let fire = Fire::triggered(job.name.clone(), at, id).by(ask.by);
-                let run = match ask.parameter {
-                    Some(parameter) => {
-                        let job = Job::clone(&run.job).parameter(parameter);
-                        Run { job: Arc::new(job), ..run }
-                    }
-                    None => run,
-                };
+                let fire =
+                    Fire::triggered(job.name.clone(), at, ask.run?).by(ask.by).given(ask.parameter);
                 life.runs
                     .spawn(async move { run.fire(fire, Why::Asked(ask.shards), patience).await })
             }
@@ -386,6 +430,17 @@ impl Worker {
             Task::TakeOver => life.runs.spawn(async move { run.take_over().await }),
         };
         Some(handle.id())
+    }
+
+    /// A trigger of the ancestor's does not say which run it is to be; tried again, it is to be the same.
+    fn named(&self, task: Task) -> Task {
+        match task {
+            Task::Ask(ask @ Ask { run: None, .. }) => {
+                let run = Some(RunId::triggered(self.shared.randomness.bits()));
+                Task::Ask(Ask { run, ..ask })
+            }
+            task => task,
+        }
     }
 
     fn alarm(&self, job: &Job) -> Option<Alarm> {
@@ -440,16 +495,16 @@ impl Worker {
     }
 
     /// Lets what runs finish; what takes longer is told to end and waited for once more.
-    async fn drain(&self, mut runs: JoinSet<End>, cancel: &Cancel) {
-        let clock = &self.shared.clock;
+    async fn drain(&self, life: &mut Life) {
+        let (clock, runs) = (&self.shared.clock, &mut life.runs);
         let all = async { while runs.join_next().await.is_some() {} };
         tokio::select! {
             biased;
             () = all => return,
             () = clock.sleep_until(clock.monotonic() + self.shared.drain) => {}
         }
-        cancel.cancel(CancelReason::ShuttingDown);
-        while runs.join_next().await.is_some() {}
+        life.cancel.cancel(CancelReason::ShuttingDown);
+        while life.runs.join_next().await.is_some() {}
     }
 }
 

@@ -5,12 +5,17 @@
 //! ([`Member`](elasticjob::coordination::member::Member)), then whole nodes. Time stands still unless a test lets it pass; Java instances
 //! are what they write.
 
+mod asks;
+mod dealing;
+mod deaths;
 mod documents;
 mod fires;
-mod liveness;
 #[path = "../ground/log.rs"]
 mod log;
+mod management;
 mod members;
 mod nodes;
+mod outages;
+mod runs;
 mod safety;
 mod stage;

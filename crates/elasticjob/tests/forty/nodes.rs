@@ -28,6 +28,7 @@ pub(crate) struct Try {
     pub(crate) run: String,
     pub(crate) reason: Reason,
     pub(crate) token: FencingToken,
+    pub(crate) parameter: String,
     /// Why it was told to end, and when.
     pub(crate) cancelled: Option<(CancelReason, Timestamp)>,
 }
@@ -90,6 +91,7 @@ impl Book {
                 run: shard.run.to_string(),
                 reason: shard.attempt.reason,
                 token: shard.token,
+                parameter: shard.job_parameter.to_string(),
                 cancelled: None,
             });
             tries.len() - 1

@@ -106,6 +106,37 @@ async fn s02_a_reconnect_in_the_same_session_is_no_death_neither_ours_nor_javas(
 }
 
 #[tokio::test(start_paused = true)]
+async fn s02_what_java_takes_for_a_death_in_a_reconnect_is_not_run_beside_the_living() {
+    let stage = Stage::new().await;
+    let ours = stage.join(1, with_failover(2)).await;
+    let java = stage.java("10.0.0.3@-@4711").await;
+    stage.settle().await;
+    let of_java = stage.owners(2).await.iter().position(|owner| owner == java.id).unwrap() as u32;
+    let (running, flag) =
+        (stage.tree.shard(of_java, Part::Running), stage.tree.failover_item(of_java));
+    // As Java does it, with a Java peer that sees it: the node goes and comes, the shard is flagged, and what still runs is forgotten.
+    java.runs(&stage.tree, of_java).await;
+    java.vanishes(&stage.tree).await;
+    stage.write(&flag, "").await;
+    java.returns(&stage.tree).await;
+    stage.remove(&running).await;
+    stage.settle().await;
+
+    assert!(matches!(ours.take().await, Err(Refused::Nothing)));
+    assert!(stage.stat(&flag).await.is_none(), "nobody else runs it either");
+    // The same, and it does not come back.
+    java.runs(&stage.tree, of_java).await;
+    java.vanishes(&stage.tree).await;
+    stage.write(&flag, "").await;
+    stage.remove(&running).await;
+    stage.settle().await;
+    assert!(matches!(ours.take().await, Err(Refused::Nothing)), "it may come back");
+    stage.pass_seconds(1).await;
+    let taken = ours.take().await.unwrap();
+    assert_eq!(taken.shards.iter().map(|shard| shard.item).collect::<Vec<_>>(), [of_java]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn s03_a_reconnect_takes_away_no_running_neither_our_own_nor_anybody_elses() {
     let stage = Stage::new().await;
     let java = stage.java("10.0.0.3@-@4711").await;

@@ -20,6 +20,9 @@ use elasticjob::{
 };
 use tokio::sync::oneshot;
 
+/// Longer than a second look at everything is away, in seconds.
+pub(crate) const TICK: u64 = 80;
+
 /// One job in one registry, and the clock everybody goes by.
 pub(crate) struct Stage {
     pub(crate) server: MemoryServer,

@@ -2,6 +2,7 @@
 
 mod ancestor;
 mod asking;
+mod explaining;
 mod forgetting;
 mod ground;
 mod keeping;
@@ -73,6 +74,7 @@ on_every_database! {
     asking::a_chart_gets_its_counts,
     asking::fires_that_did_not_run_are_listed,
     asking::a_gap_that_several_instances_tell_of_is_one,
+    explaining::a_fire_of_long_ago_is_explained,
     forgetting::old_runs_go_with_all_that_is_theirs_and_failures_stay_longer,
     forgetting::of_each_job_so_many_runs_are_kept,
     forgetting::what_others_wrote_is_left_alone_unless_it_is_asked_for,

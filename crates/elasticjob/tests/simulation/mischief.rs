@@ -7,8 +7,11 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::tree::Part,
-    job::{Failover, Misfire},
+    coordination::{
+        tree::Part,
+        trigger::{Ask, Trigger},
+    },
+    job::{Failover, Misfire, RunId},
     registry::{Create, Expected, Registry, plant},
     runtime::Clock,
 };
@@ -83,9 +86,9 @@ impl World {
                 self.slots[node % 10].ahead.store(ahead, Ordering::Relaxed);
             }
             66..70 => {
-                self.book.tell(format_args!("everybody is killed"));
                 let nodes: Vec<usize> = self.slots.iter().filter_map(|slot| slot.node).collect();
                 if self.dice.percent(20) {
+                    self.book.tell(format_args!("everybody is killed"));
                     for node in nodes {
                         if let Some(line) = self.lines.get(&node) {
                             line.kill();
@@ -194,6 +197,29 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// Somebody asks for a run of every job that can make up for the fire this may be in the way of.
+    pub(super) async fn ask_for_all(&mut self) {
+        for (number, plan) in self.plans.clone().iter().enumerate() {
+            let can_wait = {
+                let plan = lock(plan);
+                plan.every >= 30 && plan.job.misfire == Misfire::RunOnce && !plan.has_java
+            };
+            if !can_wait {
+                continue;
+            }
+            let run = RunId::triggered(number as u128 + 1);
+            let ask = Trigger::Run(Ask { run: Some(run.clone()), ..Ask::default() }).to_bytes();
+            let tree = tree_of(plan);
+            let all = self.observer.children(&tree.instances()).await.ok().flatten();
+            let _ = plant(&self.observer, &tree.triggers()).await;
+            for id in all.unwrap_or_default() {
+                let node = Create::persistent(&tree.trigger(id), ask.clone());
+                let _ = self.observer.create(node).await;
+            }
+            self.asked.push((number, run));
         }
     }
 

@@ -102,6 +102,16 @@ fn every_seed_keeps_every_promise() {
     }
 }
 
+/// A fire vanished if its owner's clock was a second behind and somebody joined within that second.
+#[test]
+#[ignore = "needs an optimised build: make test, or make sim"]
+fn seeds_16408_and_16440_a_fire_that_falls_between_two_clocks() {
+    for seed in [16_408, 16_440] {
+        let story = simulate(seed, Flaws::default());
+        assert!(story.violations.is_empty(), "{story}\nseed {seed}: {}", story.violations[0]);
+    }
+}
+
 #[test]
 #[ignore = "needs an optimised build: make test, or make sim"]
 fn the_same_seed_is_the_same_story() {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
+    book::Execution,
     jobs::{Phase, Plan},
     world::{World, lock, tree_of},
 };
@@ -25,6 +26,29 @@ impl World {
         self.judge_tree().await;
         self.judge_last_fires();
         self.judge_all_fires();
+        self.judge_asks();
+    }
+
+    /// What was asked for ran on every shard, once.
+    fn judge_asks(&self) {
+        for (number, run) in &self.asked {
+            let plan = lock(&self.plans[*number]);
+            for shard in 0..plan.job.shards.get() {
+                let is_it = |execution: &&Execution| {
+                    execution.place.0 == plan.job.name.as_str()
+                        && execution.place.1 == shard
+                        && execution.run == *run
+                        && execution.reason != Reason::Retry
+                };
+                let count = self.book.lock().executions.iter().filter(is_it).count();
+                if count != 1 {
+                    self.book.violated(format_args!(
+                        "{}/{shard} ran {count} times for what was asked for when nothing was wrong",
+                        plan.job.name
+                    ));
+                }
+            }
+        }
     }
 
     /// Nothing is left behind, and every shard has a living owner.

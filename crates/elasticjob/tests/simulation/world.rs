@@ -23,7 +23,7 @@ use super::{
 };
 use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
-    job::Shard,
+    job::{RunId, Shard},
     node::{Node, NodeError, NodeJob, Running},
     registry::memory::{MemoryRegistry, MemoryServer},
     runtime::Clock,
@@ -63,6 +63,8 @@ pub(super) struct World {
     is_calm: Arc<AtomicBool>,
     pub(super) temper: Temper,
     pub(super) settled_at: Duration,
+    /// What somebody asked for when everything had come to rest: of which plan, as which run.
+    pub(super) asked: Vec<(usize, RunId)>,
 }
 
 /// A process that took part.
@@ -154,6 +156,7 @@ impl World {
             is_calm: Arc::default(),
             temper,
             settled_at: Duration::ZERO,
+            asked: Vec::new(),
             dice,
         }
     }
@@ -266,6 +269,7 @@ impl World {
             Act::Settled => {
                 self.settled_at = self.time.elapsed();
                 self.book.tell(format_args!("everything should have come to rest"));
+                self.ask_for_all().await;
             }
         }
     }

@@ -203,3 +203,35 @@ pub(crate) async fn rust_does_not_take_a_java_reconnect_for_a_death(ground: Grou
     assert_eq!(completed(&scene, &settle, 0).await, [1, 1]);
     assert_eq!(scene.record.runs("settle").len(), 2, "nobody took anything over");
 }
+
+/// Java takes a reconnect of Java for a death, and flags what still runs. Rust is idle and would run it.
+pub(crate) async fn what_java_takes_for_a_death_in_a_cut_is_not_run_beside_the_living(
+    ground: Ground,
+) {
+    let scene = Scene::new(&ground, "cut-among-java").await.session(ms(10_000));
+    let settle = taken_over(3);
+    let (mut cut, mut peer) = join(scene.java("java-cut"), scene.java("java-peer")).await;
+    let mut rust = scene.rust(1).await;
+    let rust_id = rust.joins(&settle, ms(500)).await;
+    let cut_id = cut.joins(&settle, ms(LASTS)).await;
+    let peer_id = peer.joins(&settle, ms(LASTS)).await;
+    scene.dealt(&settle, &[&cut_id, &peer_id, &rust_id]).await;
+    under_way(&scene, &settle).await;
+    let instance = scene.tree(&settle).instance(&cut_id);
+    let born = scene.registry.exists(&instance).await.unwrap().unwrap().created;
+
+    cut.line.cut();
+    tokio::time::sleep(ms(800)).await;
+    cut.line.heal();
+    scene
+        .until("Java has made its node anew", async || {
+            let stat = scene.registry.exists(&instance).await.unwrap();
+            stat.is_some_and(|stat| stat.created != born)
+        })
+        .await;
+
+    assert_eq!(completed(&scene, &settle, 0).await, [1, 1, 1]);
+    assert_eq!(scene.record.runs("settle").len(), 3, "nothing ran beside the living");
+    let stat = scene.registry.exists(&instance).await.unwrap();
+    assert!(stat.is_some(), "nobody took its node away");
+}

@@ -57,6 +57,7 @@ on_both_grounds! {
     deaths::a_job_whose_whole_cluster_was_killed_goes_on_once_rust_joins
     deaths::a_cut_shorter_than_the_session_costs_rust_nothing
     deaths::rust_does_not_take_a_java_reconnect_for_a_death
+    deaths::what_java_takes_for_a_death_in_a_cut_is_not_run_beside_the_living
     console::the_java_console_manages_rust_instances
     console::the_rust_console_manages_java_instances
     console::a_dump_says_the_same_in_both_languages

@@ -88,6 +88,8 @@ pub enum Topic {
     Started,
     /// The fire in question was not started.
     Missed,
+    /// What history knows of the fire in question.
+    Remembered,
     /// What cannot be known.
     Limits,
 }

@@ -2,10 +2,12 @@
 //!
 //! A pure reading of a [`Picture`]: what stands in the way now, what was due by the schedule, and what the ledger says of it. The ledger keeps the
 //! newest run of every shard and Java keeps none, so there are limits, and they are told as findings of their own. What only history
-//! knows is asked here once there is one.
+//! knows is added by whoever has one (`Admin::explain_with`).
 
 mod finding;
 mod fire;
+#[cfg(feature = "history")]
+mod remembered;
 mod shard;
 mod whole;
 

@@ -17,14 +17,16 @@ use tokio::{
 };
 
 use super::{
-    claiming::{Held, Parked, Releasing},
+    claiming::Parked,
     duties::{Duty, Memory, duties, has_ghosts},
     failover::Taking,
     handle::{Command, Ground, News, Refused},
+    holding::Held,
     join::{
         Author, IfAbsent, JoinError, Joining, entry, settle_configuration, stored_configuration,
     },
     presence::Presence,
+    releasing::Releasing,
 };
 use crate::{
     coordination::{
@@ -39,7 +41,7 @@ use crate::{
     },
     job::{Difference, InstanceId, Job},
     registry::{
-        Error, Event, Expected, Path, Registry, SessionId, SessionState, States, Watch, plant,
+        Error, Event, Expected, Path, Registry, SessionId, SessionState, States, Watch, Zxid, plant,
     },
     runtime::{CancelReason, Clock, Monotonic, Randomness},
 };
@@ -257,6 +259,7 @@ impl Actor {
             .chain(waits.then_some(soon))
             .chain(self.memory.next_tick.filter(|_| looks))
             .chain(self.memory.next_doubt().filter(|_| looks))
+            .chain(self.memory.blinks.next(self.clock.monotonic()).filter(|_| looks))
             .chain(self.memory.unblocks_at.filter(|_| looks))
             .min()
     }
@@ -287,8 +290,16 @@ impl Actor {
         self.changes += 1;
         let place = self.view.apply(event);
         match (event, place) {
-            (Event::Init, _) | (Event::Delete { .. }, Some(Place::Instance(_))) => {
+            (Event::Init, _) => {
                 self.memory.is_suspicious = true;
+                self.memory.blinks.forget();
+            }
+            (Event::Delete { .. }, Some(Place::Instance(id))) => {
+                self.memory.is_suspicious = true;
+                self.note_blink(&id);
+            }
+            (Event::Apply { .. }, Some(Place::Instance(id))) => {
+                self.memory.blinks.back(&id, self.clock.monotonic());
             }
             (Event::Apply { .. }, Some(Place::Shard(shard, Part::Running)))
                 if self.view.failover_items.contains(&shard) =>
@@ -305,9 +316,27 @@ impl Actor {
             }
             (_, Some(Place::FailoverItem(shard))) => {
                 self.memory.ran_since_flagged.remove(&shard);
+                match event {
+                    Event::Delete { .. } => self.memory.blinks.settled(shard),
+                    _ => self.memory.blinks.flagged(shard, self.clock.monotonic()),
+                }
             }
             _ => {}
         }
+    }
+
+    /// The node of an instance went: what it ran, if it is Java's, may go on.
+    fn note_blink(&mut self, id: &str) {
+        if !id.parse().is_ok_and(|id: InstanceId| id.is_java()) {
+            return;
+        }
+        let shards = self.view.shards.iter();
+        let ran = shards.filter(|(_, view)| {
+            let is_owner = view.owner.as_ref().and_then(Known::text) == Some(id);
+            is_owner && view.running.is_some() && view.failovering.is_none()
+        });
+        let ran = ran.map(|(shard, _)| *shard).collect();
+        self.memory.blinks.gone(id, ran, self.clock.monotonic());
     }
 
     /// Takes everything the watch has told and reads what has to be read: the view is current as of our last write.
@@ -475,19 +504,45 @@ impl Actor {
 
     async fn take_trigger(&mut self) -> Result<(), Error> {
         let path = self.tree.trigger(&self.me);
-        match self.registry.get(&path).await? {
-            Some(node) => match self.registry.delete(&path, Expected::Any).await {
-                Ok(_) => match Trigger::read(&node.data) {
-                    Trigger::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
-                    Trigger::Cancel(shards) => self.cancel(&shards),
-                },
-                Err(Error::Absent { .. }) => {}
-                Err(error) => return Err(error),
-            },
+        let node = self.registry.get(&path).await?;
+        let is_new = |(created, _): &(Zxid, Trigger)| {
+            node.as_ref().is_none_or(|node| node.stat.created != *created)
+        };
+        // One whose taking away was not answered: it is gone, so it was ours.
+        if let Some((_, trigger)) = self.memory.trigger.take_if(|before| is_new(before)) {
+            self.heed(trigger);
+        }
+        match node {
+            Some(node) => {
+                let trigger = Trigger::read(&node.data);
+                match self.registry.delete(&path, Expected::Version(node.stat.version)).await {
+                    Ok(_) => {
+                        self.memory.trigger = None;
+                        self.heed(trigger);
+                    }
+                    // Somebody else took it away, or says something else by now.
+                    Err(Error::Absent { .. } | Error::Conflict { .. }) => {
+                        self.memory.trigger = None;
+                    }
+                    Err(error) => {
+                        if error.is_outage() {
+                            self.memory.trigger = Some((node.stat.created, trigger));
+                        }
+                        return Err(error);
+                    }
+                }
+            }
             // Before the watch is heard: another one may have come since.
             None => self.view.learn(&path, None),
         }
         self.catch_up().await
+    }
+
+    fn heed(&self, trigger: Trigger) {
+        match trigger {
+            Trigger::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
+            Trigger::Cancel(shards) => self.cancel(&shards),
+        }
     }
 
     fn cancel(&self, shards: &BTreeSet<u32>) {

@@ -8,13 +8,15 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::handle::Lost;
+use super::{blink::Blinks, handle::Lost};
 use crate::{
     coordination::{
         sharding::available,
+        trigger::Trigger,
         view::{Known, View},
     },
     job::{InstanceId, Job, Resharding},
+    registry::Zxid,
     runtime::{Monotonic, Randomness},
 };
 
@@ -72,8 +74,12 @@ pub(super) struct Memory {
     pub(super) tidied_at: Option<u64>,
     /// Ids that hold shards and are absent, each with when it counts as dead.
     pub(super) doubts: BTreeMap<String, Monotonic>,
+    /// What a trigger said that was taken away without an answer, and which one it was.
+    pub(super) trigger: Option<(Zxid, Trigger)>,
     /// Shards that were seen running since they were flagged: what was lost has been made up for.
     pub(super) ran_since_flagged: BTreeSet<u32>,
+    /// Java instances that went for a moment, and what was flagged because of it.
+    pub(super) blinks: Blinks,
     /// From when to when we last ran each shard, by our clock, with a claim that everybody could see and nobody took away.
     pub(super) ran: BTreeMap<u32, RangeInclusive<Timestamp>>,
     /// Marks that were there before anybody was: nobody waits for what they stand for.
@@ -162,7 +168,7 @@ pub(super) fn duties(
     if !view.instances.contains_key(me.as_str()) {
         return vec![Duty::ShutDown];
     }
-    if view.triggers.contains(me.as_str()) {
+    if view.triggers.contains(me.as_str()) || memory.trigger.is_some() {
         duties.push(Duty::TakeTrigger);
     }
     if view.processing && (memory.dealing || memory.unblocks_at.is_some_and(|when| now >= when)) {

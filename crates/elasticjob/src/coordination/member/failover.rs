@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::{Actor, Beside},
+    blink::GRACE,
     duties::is_enabled,
     handle::{Claimed, Lost, News, Refused},
 };
@@ -27,8 +28,6 @@ use crate::{
     runtime::Cancel,
 };
 
-/// How long a Java instance has to be absent before it counts as dead: it deletes and creates its node whenever it reconnects.
-const GRACE: Duration = Duration::from_millis(500);
 /// How long to queue for taking over.
 const TURN: Duration = Duration::from_secs(10);
 /// How often a taking-over looks again when others were faster.
@@ -51,7 +50,10 @@ impl Actor {
             self.memory.is_suspicious = true;
             return Err(error);
         }
-        self.disown().await?;
+        if let Err(error) = self.disown().await {
+            self.memory.is_suspicious = true;
+            return Err(error);
+        }
         let mut absent: Vec<(u32, InstanceId)> = Vec::new();
         for (shard, view) in &self.view.shards {
             for holder in holders(view) {
@@ -211,7 +213,7 @@ impl Actor {
                 tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
             }
             // Somebody else was faster, or it is not what it was: it is looked at again.
-            Err(Error::Member { .. }) => self.memory.is_suspicious = true,
+            Err(error) if steps.refusal(&error).is_some() => self.memory.is_suspicious = true,
             Err(error) => return Err(error),
         }
         self.pages.remove(&shard);
@@ -227,8 +229,10 @@ impl Actor {
         if !may_take {
             return BTreeSet::new();
         }
+        let now = self.clock.monotonic();
         let is_free = |shard: &u32| {
             *shard < self.job.shards.get()
+                && !self.memory.blinks.is_undecided(*shard, now)
                 && !self.held.contains_key(shard)
                 && !self.uncertain.contains_key(shard)
                 && self.view.shards.get(shard).is_some_and(|view| {
@@ -278,7 +282,7 @@ impl Actor {
     async fn take_now(&mut self, turn: &Turn) -> Result<Claimed, Refused> {
         for _ in 0..TRIES {
             self.catch_up().await?;
-            self.drop_what_ran_since().await?;
+            self.drop_what_is_not_lost().await?;
             let (fire, stakes) = self.share().await?;
             let (Some(fire), false) = (fire, stakes.is_empty()) else {
                 return Err(Refused::Nothing);
@@ -295,7 +299,7 @@ impl Actor {
                     if let Err(error) = self.catch_up().await {
                         tracing::debug!(job = %self.job.name, %error, "could not look again after taking over");
                     }
-                    return Ok(Claimed { fire, shards, token });
+                    return Ok(Claimed { fire, shards, token, left: BTreeSet::new() });
                 }
                 Err(error) if steps.refusal(&error).is_some() => {
                     for stake in &stakes {
@@ -344,7 +348,13 @@ impl Actor {
             (Some(run), Some(due_at)) if run.is_scheduled() => {
                 Fire::scheduled(self.job.name.clone(), due_at)
             }
-            (Some(run), _) => Fire::triggered(self.job.name.clone(), self.clock.now(), run.clone()),
+            (Some(run), _) => {
+                let asked = page.asked.as_deref();
+                let at = asked.map_or_else(|| self.clock.now(), |asked| asked.at);
+                Fire::triggered(self.job.name.clone(), at, run.clone())
+                    .by(asked.and_then(|asked| asked.by.clone()))
+                    .given(asked.and_then(|asked| asked.parameter.clone()))
+            }
             (None, _) => {
                 let run = RunId::triggered(self.randomness.bits());
                 Fire::triggered(self.job.name.clone(), self.clock.now(), run)
@@ -352,21 +362,53 @@ impl Actor {
         }
     }
 
-    /// A shard that ran since it was flagged has made up for what was lost; Java forgets to take the flag away.
-    async fn drop_what_ran_since(&mut self) -> Result<(), Error> {
+    /// Flagged shards that their owners still run. One that reconnects takes `running` away, which one that was started anew under the same
+    /// id would not.
+    fn mistaken(&self) -> Vec<u32> {
+        let is_so = |&(shard, id): &(u32, &str)| {
+            self.view.instances.contains_key(id)
+                && self.view.shards.get(&shard).is_some_and(|view| view.running.is_none())
+        };
+        self.memory.blinks.mistaken().filter(is_so).map(|(shard, _)| shard).collect()
+    }
+
+    /// A shard that ran since it was flagged has made up for what was lost; Java forgets to take the flag away. And nothing was lost when only
+    /// a reconnect was taken for a death.
+    async fn drop_what_is_not_lost(&mut self) -> Result<(), Error> {
         if self.flaws.has(Flaw::TakeTwice) {
             return Ok(());
         }
-        let ran = &self.memory.ran_since_flagged;
-        let stale: Vec<u32> = self.view.failover_items.intersection(ran).copied().collect();
-        for shard in stale {
-            let path = self.tree.failover_item(shard);
-            match self.registry.multi(vec![Op::Delete { path, expected: Expected::Any }]).await {
+        let flagged = self.view.failover_items.clone();
+        for shard in
+            flagged.into_iter().filter(|shard| self.is_not_lost(*shard)).collect::<Vec<_>>()
+        {
+            self.pages.remove(&shard);
+            let seen = self.page(shard).await?;
+            // What the page was read with is heard by now. Whoever flags it anew after that writes the page, and the multi is refused.
+            self.catch_up().await?;
+            let is_mistaken = self.mistaken().contains(&shard);
+            // What the ledger calls lost is: somebody else ran it, who died.
+            if !self.is_not_lost(shard) || (is_mistaken && seen.page.state == State::Lost) {
+                continue;
+            }
+            if is_mistaken {
+                tracing::info!(job = %self.job.name, shard, "flagged because its owner reconnected, which still runs it");
+            }
+            let page = self.tree.page(shard);
+            let expected = seen.version.map(Expected::Version);
+            let mut ops: Vec<Op> =
+                expected.map(|expected| Op::Check { path: page, expected }).into_iter().collect();
+            ops.push(Op::Delete { path: self.tree.failover_item(shard), expected: Expected::Any });
+            match self.registry.multi(ops).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         self.catch_up().await
+    }
+
+    fn is_not_lost(&self, shard: u32) -> bool {
+        self.memory.ran_since_flagged.contains(&shard) || self.mistaken().contains(&shard)
     }
 }
 

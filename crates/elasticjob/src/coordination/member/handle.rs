@@ -96,6 +96,13 @@ pub enum Why {
     Asked(BTreeSet<u32>),
 }
 
+impl Why {
+    /// Whether somebody asked for this shard.
+    pub fn is_asked_of(&self, shard: u32) -> bool {
+        matches!(self, Self::Asked(shards) if shards.is_empty() || shards.contains(&shard))
+    }
+}
+
 /// Shards that are ours to run, until released.
 #[derive(Debug, Clone)]
 pub struct Claimed {
@@ -105,6 +112,8 @@ pub struct Claimed {
     pub shards: Vec<ClaimedShard>,
     /// Grows with every claim.
     pub token: FencingToken,
+    /// Shards of ours that were asked for and that somebody had in hand: they are still to run.
+    pub left: BTreeSet<u32>,
 }
 
 /// A shard that is ours to run.
@@ -141,6 +150,9 @@ pub enum Refused {
     /// The shards were being dealt all the time.
     #[error("the shards were being dealt for longer than the fire could wait")]
     Resharding,
+    /// What was asked for still runs here, for an earlier fire.
+    #[error("this process still runs these shards for an earlier fire")]
+    Busy,
     /// The registry.
     #[error(transparent)]
     Registry(#[from] Error),

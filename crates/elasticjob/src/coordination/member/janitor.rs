@@ -3,7 +3,7 @@
 //! Whatever was missed — a notification, a death nobody saw, what a Java instance left behind — is derived anew from the tree. Nothing of
 //! a live instance is touched.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     actor::Actor,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     coordination::{flaw::Flaw, view::Known},
     job::{Failover, InstanceId, Resharding},
-    registry::{Error, Expected, Op},
+    registry::{Create, Error, Expected, Op},
     runtime::Monotonic,
 };
 
@@ -40,13 +40,17 @@ impl Actor {
         let mut gone = self.triggers_of_nobody();
         if leads(&self.view, &self.me) == Some(true) {
             gone.extend(self.flags_of_nothing());
-            gone.extend(self.deserted_servers(now));
         }
         for op in gone {
             match self.registry.multi(vec![op]).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),
             }
+        }
+        if leads(&self.view, &self.me) == Some(true) {
+            self.clear_deserted_servers(now).await?;
+        } else {
+            self.memory.deserted.clear();
         }
         self.nudge(now).await?;
         self.catch_up().await
@@ -93,11 +97,34 @@ impl Actor {
             .collect()
     }
 
-    /// Pods come with new addresses every time. Those that were disabled stay: somebody meant it.
-    fn deserted_servers(&mut self, now: Monotonic) -> Vec<Op> {
+    /// Somebody may enter while their server is taken away, and would never run without it: it is put back.
+    async fn clear_deserted_servers(&mut self, now: Monotonic) -> Result<(), Error> {
+        for address in self.deserted_servers(now) {
+            let path = self.tree.server(&address);
+            match self.registry.delete(&path, Expected::Any).await {
+                Ok(_) | Err(Error::Absent { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            // The answer was a sync: whoever entered before is seen; whoever enters after finds no server, and brings one.
+            self.catch_up().await?;
+            if self.inhabited().contains(&address) {
+                match self.registry.create(Create::persistent(&path, "ENABLED")).await {
+                    Ok(_) | Err(Error::Exists { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn inhabited(&self) -> BTreeSet<String> {
         let ids = self.view.instances.keys().filter_map(|id| id.parse::<InstanceId>().ok());
-        let inhabited: std::collections::BTreeSet<String> =
-            ids.map(|id| id.server().to_owned()).collect();
+        ids.map(|id| id.server().to_owned()).collect()
+    }
+
+    /// Pods come with new addresses every time. Those that were disabled stay: somebody meant it.
+    fn deserted_servers(&mut self, now: Monotonic) -> Vec<String> {
+        let inhabited = self.inhabited();
         self.memory.deserted.retain(|address, _| {
             self.view.servers.contains_key(address) && !inhabited.contains(address)
         });
@@ -108,7 +135,7 @@ impl Actor {
             }
             let since = *self.memory.deserted.entry(address.clone()).or_insert(now);
             if now >= since + DESERTED {
-                gone.push(delete(self.tree.server(address)));
+                gone.push(address.clone());
             }
         }
         gone

@@ -155,10 +155,12 @@ fn is_race(error: &Error) -> bool {
 pub(super) fn entry(view: &View, job: &Job, instance: &Instance, session: SessionId) -> Vec<Op> {
     let tree = view.tree();
     let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
-    let missing = tree.skeleton().into_iter().filter(|path| !view.contains(path));
-    ops.extend(missing.map(|path| Op::Create(Create::persistent(&path, ""))));
+    ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
-    if !view.contains(&server) {
+    if view.servers.contains_key(instance.id.server()) {
+        // It may be taken away as deserted just now.
+        ops.push(Op::Check { path: server, expected: Expected::Any });
+    } else {
         let status = if job.disabled { "DISABLED" } else { "ENABLED" };
         ops.push(Op::Create(Create::persistent(&server, status)));
     }

@@ -18,16 +18,22 @@
 //! The handle is [`Member`]; what happens is told through [`News`].
 
 mod actor;
+mod blink;
 mod claiming;
 mod dealing;
+mod doubt;
 mod duties;
 mod failover;
 mod handle;
 mod hold;
+mod holding;
 mod janitor;
 mod join;
+mod missing;
 mod ownership;
+mod pages;
 mod presence;
+mod releasing;
 
 pub use self::{
     handle::{

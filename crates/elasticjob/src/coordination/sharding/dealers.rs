@@ -1,6 +1,10 @@
 //! Ways to deal shards that the program brings, by name.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use super::strategy::{Dealer, Situation};
 use crate::job::{Job, Strategy};
@@ -15,8 +19,8 @@ impl Dealers {
         self.0.insert(name.as_ref().to_uppercase(), dealer);
     }
 
-    /// The owner of shard *i* at index *i*, by the strategy the job names. One that nobody brought, or that did not give every shard
-    /// to a candidate, is replaced by `AVG_ALLOCATION`, with a warning: badly dealt shards still run, undealt ones do not.
+    /// The owner of shard *i* at index *i*, by the strategy the job names. One that nobody brought, that panics, or that did not give every
+    /// shard to a candidate, is replaced by `AVG_ALLOCATION`, with a warning: badly dealt shards still run, undealt ones do not.
     pub fn deal(&self, job: &Job, situation: &Situation<'_>) -> Vec<String> {
         let strategy = Strategy::of(job);
         let Strategy::Named(name) = &strategy else { return strategy.deal(situation) };
@@ -24,7 +28,8 @@ impl Dealers {
             tracing::warn!(job = %job.name, strategy = name.as_str(), "this instance does not know the strategy: shards are dealt by AVG_ALLOCATION; hint: Node::strategy brings one");
             return Strategy::AvgAllocation.deal(situation);
         };
-        let plan = dealer.deal(situation);
+        // One that panics gave nothing to anybody.
+        let plan = catch_unwind(AssertUnwindSafe(|| dealer.deal(situation))).unwrap_or_default();
         let is_candidate =
             |id: &String| situation.candidates.iter().any(|candidate| candidate.id == *id);
         if plan.len() == situation.total as usize && plan.iter().all(is_candidate) {

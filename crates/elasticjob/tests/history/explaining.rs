@@ -1,0 +1,78 @@
+//! Why something ran long ago, or did not.
+
+use std::sync::Arc;
+
+use elasticjob::{
+    admin::{Admin, Topic},
+    coordination::tree::JobTree,
+    history::{Ending, Event, Missed, Sink, Why},
+    job::{Job, Reason},
+    registry::{Create, Registry, memory::MemoryServer, plant},
+    runtime::SystemClock,
+};
+
+use crate::{
+    ground::Ground,
+    story::{Told, after, noon},
+};
+
+pub(crate) async fn a_fire_of_long_ago_is_explained(ground: &Ground) {
+    let store = ground.open().await;
+    let registry =
+        MemoryServer::new(Arc::new(SystemClock)).join("shop".parse().unwrap()).await.unwrap();
+    let job = Job::named("settle").unwrap().cron("0 0 * * * ?").unwrap().shards(2);
+    let tree = JobTree::new(registry.namespace(), &job.name).unwrap();
+    plant(&registry, tree.root()).await.unwrap();
+    registry.create(Create::persistent(&tree.config(), job.to_yaml())).await.unwrap();
+    let admin = Admin::on(Arc::new(registry));
+    let lost = Told::of("settle", 0);
+    let again = lost.on("10.0.0.8@-@12-00000002").again(Reason::Failover, 200).late(9_000);
+    let failed = lost.item(1);
+    let an_hour = 3_600_000;
+    let missed = Event::Missed(Missed {
+        job: job.name.clone(),
+        first: after(an_hour),
+        last: after(2 * an_hour),
+        count: 2,
+        why: Why::NobodyThere,
+        at: after(3 * an_hour),
+    });
+    store
+        .keep(&[
+            lost.started(),
+            again.started(),
+            again.ended(40, Ending::Done),
+            failed.started(),
+            failed.ended(5, Ending::Failed("no such order\nin line 7".to_owned())),
+            missed,
+        ])
+        .await
+        .unwrap();
+    let at = async |millis| {
+        let explained = admin.explain_with(&store, &job.name, None, Some(after(millis))).await;
+        let findings = explained.unwrap().findings.into_iter();
+        let told = findings.filter(|finding| finding.topic == Topic::Remembered);
+        told.map(|finding| (finding.shard, finding.says)).collect::<Vec<_>>()
+    };
+
+    let ran = at(60_000).await;
+    assert_eq!(ran.len(), 3, "{ran:?}");
+    let noon = noon();
+    assert!(ran[0].1.contains(&format!("attempt 1 (due) of the fire of {noon}")), "{ran:?}");
+    assert!(
+        ran[1].1.contains("attempt 2 (failover)") && ran[1].1.contains("9000 ms late"),
+        "{ran:?}"
+    );
+    assert!(ran[1].1.contains("on 10.0.0.8@-@12-00000002 and was done after 40 ms"), "{ran:?}");
+    assert!(ran[2].1.ends_with("and was failed after 5 ms: no such order"), "{ran:?}");
+    assert_eq!(
+        ran.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(),
+        [Some(0), Some(0), Some(1)]
+    );
+    let missed = at(2 * an_hour).await;
+    assert!(
+        missed[0].1.contains("2 fires not run") && missed[0].1.contains("nobody there"),
+        "{missed:?}"
+    );
+    assert!(at(-10 * an_hour).await[0].1.contains("has nothing"));
+}
