@@ -227,6 +227,7 @@ async fn whoever_the_provider_knows_has_the_roles_of_their_groups_and_no_account
     let session = ask("/api/v1/session").json();
     assert_eq!(session["username"], "oidc:ann");
     assert_eq!(session["roles"], json!({ "shop": "operator" }));
+    assert_eq!(session["hasAccount"], false);
     assert_eq!(ask("/api/v1/accounts").problem().1, "forbidden");
     let post = |path: &str, body: &Value| {
         let csrf = session["csrfToken"].as_str().unwrap();

@@ -1,7 +1,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
 
-import { expect, home, test } from "./person";
+import { expect, home, send, test } from "./person";
 
 /** What a chart's legend counts under this word. */
 async function counted(page: Page, chart: string, word: string): Promise<number> {
@@ -17,13 +17,7 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
   await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
 
   const before = await counted(root, "Runs by how they ended", "done");
-  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
-    csrfToken: string;
-  };
-  const asked = await root.request.post(`${home()}/api/v1/r/dev/jobs/load/trigger`, {
-    headers: { "X-CSRF-Token": csrfToken },
-  });
-  expect(asked.ok()).toBe(true);
+  await send(root, "POST", "/r/dev/jobs/load/trigger");
   await expect
     .poll(() => counted(root, "Runs by how they ended", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);
@@ -87,6 +81,49 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
   await expect(root.locator("[data-tile]").filter({ hasText: "Missed" })).toContainText(
     String(lastHours.missed),
   );
+});
+
+test("the tile of what was late leads to how late it was", async ({ root }) => {
+  await root.setViewportSize({ width: 1280, height: 420 });
+  await root.goto(`${home()}/r/dev?range=6h`);
+  const chart = root.getByRole("figure", { name: "How late the latest began" });
+  await expect(chart).toBeVisible();
+  await expect(chart).not.toBeInViewport({ ratio: 0.9 });
+
+  await root.locator("[data-tile]").filter({ hasText: "Late" }).click();
+
+  await expect(chart).toBeInViewport({ ratio: 0.9 });
+  await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
+});
+
+test("what is cut or estimated says so", async ({ root }) => {
+  const incidents = Array.from({ length: 50 }, (_, number) => ({
+    jobName: `job-${number}`,
+    kind: "crashed",
+    message: "nobody runs it",
+  }));
+  let incidentCount = 1_234;
+  await root.route("**/api/v1/r/dev/overview*", async (route) => {
+    const response = await route.fetch();
+    const seen = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...seen, incidents, incidentCount } });
+  });
+  let isEstimated = true;
+  await root.route("**/api/v1/r/dev/forecast*", async (route) => {
+    const response = await route.fetch();
+    const heat = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...heat, isEstimated } });
+  });
+  await root.goto(`${home()}/r/dev`);
+  await expect(root.getByText("Of 1,234, the gravest 50.")).toBeVisible();
+  await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
+
+  incidentCount = 50;
+  isEstimated = false;
+  await root.reload();
+  await expect(root.getByRole("button", { name: "42 more" })).toBeVisible();
+  await expect(root.getByText(/the gravest/)).toHaveCount(0);
+  await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
 });
 
 test("a job's last runs stand beside it, and a new one is put there by itself", async ({

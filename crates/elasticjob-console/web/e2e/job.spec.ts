@@ -1,4 +1,4 @@
-import { expect, home, said, test } from "./person";
+import { expect, home, said, send, test } from "./person";
 
 test("a job is disabled after saying what that means, and enabled again", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/load`);
@@ -25,6 +25,44 @@ test("a chosen shard is triggered, with a parameter of its own", async ({ root }
   await said(root, /greet: 1 instance asked/);
 });
 
+test("what is tried again after a failure is the same wish, and plain http is enough", async ({
+  root,
+}) => {
+  // Over plain http a browser has no randomUUID.
+  await root.addInitScript(() => Reflect.deleteProperty(Crypto.prototype, "randomUUID"));
+  const keys: (string | undefined)[] = [];
+  await root.route("**/jobs/load/trigger", async (route) => {
+    keys.push(route.request().headers()["idempotency-key"]);
+    if (keys.length > 1) return route.continue();
+    const problem = { code: "refused", detail: "the line broke" };
+    return route.fulfill({ status: 409, json: problem });
+  });
+  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.getByRole("button", { name: "Trigger", exact: true }).click();
+  const trigger = root.getByRole("dialog").getByRole("button", { name: "Trigger" });
+  await trigger.click();
+  await said(root, "the line broke");
+  await trigger.click();
+
+  await said(root, /load: \d instances? asked/);
+  expect(keys).toHaveLength(2);
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(keys[1]).toBe(keys[0]);
+});
+
+test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  const more = root.getByRole("button", { name: "More" });
+  await more.focus();
+  await root.keyboard.press("Enter");
+  await expect(root.getByRole("menuitem", { name: "Cancel what runs" })).toBeFocused();
+  await root.keyboard.press("ArrowDown");
+  await expect(root.getByRole("menuitem", { name: "Shut down" })).toBeFocused();
+  await root.keyboard.press("Escape");
+  await expect(root.getByRole("menu")).toHaveCount(0);
+  await expect(more).toBeFocused();
+});
+
 test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');
@@ -32,6 +70,25 @@ test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await expect(row).toContainText("disabled");
   await row.getByRole("button", { name: "Enable shard 1" }).click();
   await expect(row).not.toContainText("disabled");
+});
+
+test("what holds of a job is said in words, whatever may happen", async ({ root }) => {
+  await root.route("**/api/v1/r/dev/jobs/greet", async (route) => {
+    const response = await route.fetch();
+    const job = (await response.json()) as { config: { properties: { props: unknown } } };
+    job.config.properties.props = {
+      "elasticjob.catch.up": "all:6h",
+      "elasticjob.on.lease.loss": "finish-fenced",
+      "elasticjob.dst": "quartz",
+    };
+    await route.fulfill({ response, json: job });
+  });
+  await root.goto(`${home()}/r/dev/jobs/greet`);
+  const holds = root.locator("dl").filter({ hasText: "If an instance dies" });
+
+  await expect(holds).toContainText("all of the last 6h run later, in order");
+  await expect(holds).toContainText("runs to its end, and counts as fenced off");
+  await expect(holds).toContainText("as Quartz does");
 });
 
 test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
@@ -52,23 +109,71 @@ test("a configuration is checked while it is typed, and shown as a difference be
 
   await said(root, /Stored as version/);
   await root.goto(`${home()}/audit`);
-  await expect(root.getByRole("cell", { name: "job.config" }).first()).toBeVisible();
+  const entry = root.getByRole("row").filter({ hasText: "job.config" }).first();
+  await expect(entry).toContainText("flaky");
+  await entry.getByRole("button", { name: "Details" }).click();
+  const changes = root.getByRole("table", { name: "Changes" });
+  await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
+});
+
+test("what is stored is what was shown, however fast one is", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/load/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("first");
+  await expect(root.getByText("1 change")).toBeVisible();
+  // At no time may something be stored that is not what the dialog shows.
+  await root.evaluate(() => {
+    const seen: string[] = ((window as unknown as { seen: string[] }).seen = []);
+    new MutationObserver(() => {
+      const dialog = document.querySelector('[role="dialog"]');
+      const store = [...(dialog?.querySelectorAll("button") ?? [])].find(
+        (button) => button.textContent === "Store",
+      );
+      if (store && !store.disabled) seen.push(dialog?.textContent ?? "");
+    }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  });
+
+  await label.fill("second");
+  await label.press("Enter");
+  const dialog = root.getByRole("dialog", { name: "Change load" });
+  await expect(dialog).toContainText("second");
+  await expect(dialog.getByRole("button", { name: "Store" })).toBeEnabled();
+
+  const shown = await root.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  expect(shown.length).toBeGreaterThan(0);
+  expect(shown.filter((text) => text.includes("first"))).toEqual([]);
+});
+
+test("a look that failed takes nobody's page away", async ({ root }) => {
+  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+  const label = root.getByRole("textbox", { name: "Label" });
+  await label.fill("half typed");
+  await expect(root.getByText("1 change")).toBeVisible();
+  const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
+  await root.route("**/api/v1/**", (route) =>
+    route.request().method() === "GET" ? route.fulfill(refused) : route.continue(),
+  );
+
+  // Whoever comes back to the page looks again at everything.
+  await expect(async () => {
+    const look = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
+    await root.evaluate(() =>
+      document.dispatchEvent(new Event("visibilitychange", { bubbles: true })),
+    );
+    await look;
+  }).toPass();
+
+  await expect(label).toHaveValue("half typed");
+  await expect(root.getByText("not now")).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Review changes" })).toBeEnabled();
 });
 
 test("whoever was slower is told, and keeps what they typed", async ({ root }) => {
-  const config = `${home()}/api/v1/r/dev/jobs/overrun/config`;
   await root.goto(`${home()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("mine");
   await root.getByRole("button", { name: "Review changes" }).click();
-  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
-    csrfToken: string;
-  };
-  const theirs = await root.request.patch(config, {
-    data: { description: "theirs" },
-    headers: { "X-CSRF-Token": csrfToken, "If-Match": "*" },
-  });
-  expect(theirs.ok()).toBe(true);
+  await send(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
 
   await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
 

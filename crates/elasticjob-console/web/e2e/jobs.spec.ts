@@ -1,4 +1,4 @@
-import { expect, home, said, test } from "./person";
+import { expect, home, said, send, test } from "./person";
 
 test.beforeEach(async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs`);
@@ -43,30 +43,89 @@ test("many jobs are switched at once, and the list shows it by itself", async ({
   await expect(row).not.toContainText("disabled");
 });
 
+test("if not all that was found can be selected, that is said", async ({ root }) => {
+  const refused = { status: 403, json: { code: "forbidden", detail: "not so many" } };
+  await root.route("**/api/v1/r/dev/jobs?*pageSize=1000*", (route) => route.fulfill(refused));
+  await root.getByRole("checkbox", { name: "Select greet" }).check();
+  await root.getByRole("button", { name: /^Select all \d+ found/ }).click();
+
+  await said(root, "not so many");
+  await expect(root.getByText("1 selected")).toBeVisible();
+});
+
+test("a search gets a name, is found by it again, and forgotten", async ({ root }) => {
+  const views = root.getByRole("button", { name: "Views" });
+  await views.click();
+  await expect(root.getByRole("menuitem", { name: "Save this search" })).toBeDisabled();
+  await root.keyboard.press("Escape");
+  await root.getByRole("searchbox", { name: "Search jobs" }).fill("handler:script");
+  await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
+  await views.click();
+  await root.getByRole("menuitem", { name: "Save this search" }).click();
+  await root.getByRole("dialog").getByLabel("Name").fill("scripts");
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+
+  await root.goto(`${home()}/r/dev/jobs`);
+  await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
+  await views.click();
+  await root.getByRole("menuitem", { name: "scripts", exact: true }).click();
+  await expect(root).toHaveURL(/q=handler/);
+  await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
+
+  await views.click();
+  await root.getByRole("menuitem", { name: "Forget view scripts" }).click();
+  await root.reload();
+  await views.click();
+  await expect(root.getByRole("menuitem", { name: "scripts", exact: true })).toHaveCount(0);
+});
+
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();
   await said(root, /greet: 3 instances asked/);
 });
 
-test("what somebody else does is seen, and so is time going by", async ({ root }) => {
-  const row = root.locator('[data-job="greet"]');
-  const before = await row.locator("time").first().getAttribute("datetime");
-  await expect(row.locator("time").first()).not.toHaveAttribute("datetime", before ?? "", {
-    timeout: 30_000,
-  });
-
-  const { csrfToken } = (await (await root.request.get(`${home()}/api/v1/session`)).json()) as {
-    csrfToken: string;
+test("a job is disabled from the list after saying what that means", async ({ root }) => {
+  const row = root.locator('[data-job="load"]');
+  const open = async (item: string) => {
+    await root.getByRole("button", { name: "Actions for load" }).click();
+    await root.getByRole("menuitem", { name: item }).click();
   };
-  const post = (verb: string) =>
-    root.request.post(`${home()}/api/v1/r/dev/jobs/greet/${verb}`, {
-      headers: { "X-CSRF-Token": csrfToken },
-    });
-  await post("disable");
-  await expect(row).toContainText("disabled");
-  await post("enable");
+  await open("Disable");
+  const dialog = root.getByRole("dialog", { name: "Disable load?" });
+  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
   await expect(row).not.toContainText("disabled");
+
+  await open("Disable");
+  await dialog.getByRole("button", { name: "Disable" }).click();
+  await said(root, "load is disabled");
+  await expect(row).toContainText("disabled");
+  await open("Enable");
+  await said(root, "load is enabled");
+});
+
+test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
+  const row = root.locator('[data-job="greet"]');
+  await expect(root.locator('[data-line="live"]')).toBeAttached();
+  // Whatever the page asks for from now on, it is not answered.
+  const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
+  await root.route("**/api/v1/r/dev/jobs?*", (route) => route.fulfill(refused));
+
+  await send(root, "POST", "/r/dev/jobs/greet/disable");
+  await expect(row).toContainText("disabled");
+  await send(root, "POST", "/r/dev/jobs/greet/enable");
+  await expect(row).not.toContainText("disabled");
+  // And what begins to run; settle does so every ten seconds, for seven.
+  const settle = root.locator('[data-job="settle"]');
+  await expect(settle).not.toContainText("running", { timeout: 20_000 });
+  await expect(settle).toContainText("running", { timeout: 20_000 });
+});
+
+test("time going by is seen", async ({ root }) => {
+  const next = root.locator('[data-job="greet"]').locator("time").first();
+  const before = await next.getAttribute("datetime");
+  await expect(next).not.toHaveAttribute("datetime", before ?? "", { timeout: 30_000 });
 });
 
 test("a job is made, and removed by its name", async ({ root }) => {

@@ -1,4 +1,4 @@
-import { expect, fillIn, home, logIn, test } from "./person";
+import { expect, fillIn, home, logIn, said, test } from "./person";
 
 test("a wrong password is refused, and the right one leads to the page that was asked for", async ({
   page,
@@ -36,4 +36,21 @@ test("whoever logs out is out", async ({ page }) => {
   await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
   const answer = await page.request.get(`${home()}/api/v1/session`);
   expect(answer.status()).toBe(401);
+});
+
+test("whoever could not be logged out is not told that they are", async ({ root }) => {
+  const refused = { status: 409, json: { code: "conflict", detail: "not now" } };
+  await root.route("**/api/v1/logout", (route) => route.fulfill(refused));
+  const logOut = async () => {
+    await root.getByRole("button", { name: "Account root" }).click();
+    await root.getByRole("menuitem", { name: "Log out" }).click();
+  };
+  await logOut();
+
+  await said(root, "not now");
+  await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
+
+  await root.unroute("**/api/v1/logout");
+  await logOut();
+  await expect(root.getByRole("button", { name: "Log in" })).toBeVisible();
 });

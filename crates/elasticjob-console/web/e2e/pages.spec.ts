@@ -1,6 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 
-import { expect, goByKey, home, test } from "./person";
+import { expect, fillIn, goByKey, home, test } from "./person";
 
 const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev", "Overview", "总览"],
@@ -73,6 +73,75 @@ for (const [language, scheme, width] of READERS) {
   });
 }
 
+/** What opens over a page: where, and what is pressed to see it. */
+const OVER: [path: string, ...press: string[]][] = [
+  ["/r/dev/jobs/greet", "Trigger"],
+  ["/r/dev/jobs/greet", "Disable"],
+  ["/r/dev/jobs/greet", "More"],
+  ["/r/dev/jobs/greet", "More", "Shut down"],
+  ["/r/dev/jobs/greet", "More", "Remove"],
+  ["/r/dev/jobs/greet", "More", "Dump"],
+  ["/r/dev/jobs", "Actions for greet"],
+  ["/r/dev/jobs", "Actions for greet", "Disable"],
+  ["/r/dev/jobs", "Views"],
+  ["/r/dev/servers", "Actions for 127.0.0.1"],
+  ["/accounts", "Add account"],
+  ["/account", "Account root"],
+  ["/registries", "Registry –, switch"],
+];
+
+for (const scheme of ["light", "dark"] as const) {
+  test(`the login, dialogs and menus can be read by everybody: ${scheme}`, async ({
+    page,
+    complaints,
+  }) => {
+    test.setTimeout(300_000);
+    expect(complaints).toEqual([]);
+    await page.addInitScript((scheme) => {
+      localStorage.setItem("elasticjob-scheme", scheme);
+      localStorage.setItem("elasticjob-language", "en");
+    }, scheme);
+    const found: Record<string, string[]> = {};
+    const look = async (what: string) => {
+      // What fades in is not seen yet.
+      await page.evaluate(() =>
+        Promise.all(
+          document
+            .getAnimations()
+            .filter((each) => each.effect?.getTiming().iterations !== Infinity)
+            .map((each) => each.finished.catch(() => undefined)),
+        ),
+      );
+      // A menu hangs over the page, and belongs to none of its regions.
+      const axe = new AxeBuilder({ page }).setLegacyMode().disableRules(["region"]);
+      const { violations } = await axe.analyze();
+      const told = violations.map(({ id, nodes }) => {
+        const where = nodes.map((node) => `${node.html} ${node.failureSummary ?? ""}`);
+        return `${id}: ${where.join(" | ")}`;
+      });
+      if (told.length > 0) found[what] = told;
+    };
+    await page.goto(home());
+    await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
+    await look("login");
+    await fillIn(page, "root", "wrong");
+    await expect(page.getByRole("alert")).toBeVisible();
+    await look("login refused");
+    await fillIn(page, "root", "root");
+    await expect(page.getByRole("heading", { name: "Overview" })).toBeVisible();
+
+    for (const [path, first, ...items] of OVER) {
+      await page.goto(home() + path);
+      await page.getByRole("button", { name: first, exact: true }).click();
+      for (const item of items) await page.getByRole("menuitem", { name: item }).click();
+      await expect(page.getByRole("dialog").or(page.getByRole("menu")).first()).toBeVisible();
+      await expect(page.getByRole("status")).toHaveCount(0);
+      await look([path, first, ...items].join(" > "));
+    }
+    expect(found).toEqual({});
+  });
+}
+
 test("a language is switched at once, kept, and complete in the menu", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
   await expect(root.getByRole("heading", { name: "总览" })).toBeVisible();
@@ -100,11 +169,24 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 });
 
+test("what the server says is said in Chinese too, with its own words below", async ({ root }) => {
+  await root.getByRole("button", { name: "中文" }).click();
+  await root.goto(`${home()}/r/dev/doctor`);
+  await expect(root.getByText("服务器没有发现问题。")).toBeVisible();
+  await expect(root.locator('[lang="en"]').filter({ hasText: "ZooKeeper" })).toBeVisible();
+  await root.goto(`${home()}/r/dev/jobs/greet/explain`);
+  await expect(root.getByText("它的调度：上次与下次到期的时间。")).toBeVisible();
+  await root.getByRole("button", { name: "English" }).click();
+  await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
+});
+
 test("what is not there is said, with a way on", async ({ root }) => {
   await root.goto(`${home()}/r/dev/jobs/nobody-made-this`);
   await expect(root.getByRole("alert")).toContainText("There is no such thing");
   await root.goto(`${home()}/r/elsewhere/jobs`);
   await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
+  await root.goto(`${home()}/r/dev/jobs/greet/nonsense`);
+  await expect(root.getByText("There is no such page")).toBeVisible();
   await root.goto(`${home()}/nowhere`);
   await expect(root.getByText("There is no such page")).toBeVisible();
 });

@@ -59,3 +59,29 @@ export const goByKey = (page: Page, key: string, heading: string) =>
       timeout: 5_000,
     });
   }).toPass({ timeout: 45_000 });
+
+/** What somebody does beside the page, as a program would, with the session of this one. */
+export async function send(
+  page: Page,
+  method: "POST" | "PATCH" | "DELETE",
+  path: string,
+  data = {},
+) {
+  const session = await page.request.get(`${home()}/api/v1/session`);
+  const { csrfToken } = (await session.json()) as { csrfToken: string };
+  const answer = await page.request.fetch(`${home()}/api/v1${path}`, {
+    method,
+    data,
+    headers: { "X-CSRF-Token": csrfToken, ...(method === "PATCH" && { "If-Match": "*" }) },
+  });
+  expect(answer.ok(), `${method} ${path}: ${await answer.text()}`).toBe(true);
+}
+
+/** A page that looks at nothing by itself from now on, however long one waits: what it shows, it was told. */
+export const withoutPolls = (page: Page) =>
+  page.addInitScript(() => {
+    const real = window.setInterval.bind(window);
+    const still = (act: TimerHandler, every?: number, ...rest: unknown[]) =>
+      (every ?? 0) > 1_000 ? 0 : real(act, every, ...rest);
+    window.setInterval = still as typeof window.setInterval;
+  });

@@ -1,4 +1,4 @@
-import { expect, home, logIn, said, test } from "./person";
+import { expect, fillIn, home, logIn, said, test } from "./person";
 
 test("a viewer sees everything and changes nothing, whatever they send", async ({
   root,
@@ -56,4 +56,128 @@ test("a token is shown once, works, and is gone when it is removed", async ({
   await root.getByRole("button", { name: "Remove token nightly export" }).click();
   await said(root, "Token nightly export is removed");
   expect((await program.get(`${home()}/api/v1/r/dev/jobs`)).status()).toBe(401);
+});
+
+test("whoever has no account here is offered no password and no tokens", async ({ root }) => {
+  await root.goto(`${home()}/account`);
+  await expect(root.getByRole("button", { name: "Change password" })).toBeVisible();
+  // As the server says of somebody who logged in at a provider.
+  await root.route("**/api/v1/session", async (route) => {
+    const response = await route.fetch();
+    const session = (await response.json()) as { hasAccount: boolean };
+    expect(session.hasAccount).toBe(true);
+    await route.fulfill({ response, json: { ...session, hasAccount: false } });
+  });
+
+  await root.reload();
+
+  await expect(root.getByText("You log in elsewhere")).toBeVisible();
+  await expect(root.getByRole("button", { name: "Change password" })).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Make token" })).toHaveCount(0);
+});
+
+test("an operator steers jobs, and changes none", async ({ root, browser }) => {
+  await root.goto(`${home()}/accounts`);
+  await root.getByRole("button", { name: "Add account" }).click();
+  const form = root.getByRole("dialog");
+  await form.getByLabel("User name").fill("otto");
+  await form.getByLabel("Password", { exact: true }).fill("steers things 1");
+  await form.getByRole("combobox", { name: "everywhere" }).click();
+  await root.getByRole("option", { name: /^operator/ }).click();
+  await form.getByRole("button", { name: "Save" }).click();
+  await said(root, "Account otto is stored");
+
+  const context = await browser.newContext();
+  const otto = await context.newPage();
+  await logIn(otto, "otto", "steers things 1", "/r/dev/jobs/greet");
+  await otto.getByRole("button", { name: "Trigger", exact: true }).click();
+  await otto.getByRole("dialog").getByRole("button", { name: "Trigger" }).click();
+  await said(otto, /greet: \d instances? asked/);
+  await otto.getByRole("button", { name: "More" }).click();
+  await expect(otto.getByRole("menuitem", { name: "Shut down" })).toBeEnabled();
+  await expect(otto.getByRole("menuitem", { name: "Remove" })).toBeDisabled();
+  await expect(otto.getByRole("menuitem", { name: "Dump" })).toBeDisabled();
+
+  await otto.goto(`${home()}/r/dev/jobs/greet/config`);
+  await expect(otto.getByText("This takes the role admin")).toBeVisible();
+  await expect(otto.getByLabel("Cron")).toBeDisabled();
+  await otto.goto(`${home()}/r/dev/jobs`);
+  await expect(otto.getByRole("link", { name: "settle" })).toBeVisible();
+  await expect(otto.getByRole("link", { name: "New job" })).toHaveCount(0);
+  await expect(otto.getByRole("link", { name: "Accounts" })).toHaveCount(0);
+
+  const { csrfToken } = (await (await otto.request.get(`${home()}/api/v1/session`)).json()) as {
+    csrfToken: string;
+  };
+  for (const [method, path] of [
+    ["PATCH", "/r/dev/jobs/greet/config"],
+    ["DELETE", "/r/dev/jobs/greet"],
+    ["PUT", "/accounts/otto"],
+  ] as const) {
+    const refused = await otto.request.fetch(`${home()}/api/v1${path}`, {
+      method,
+      data: {},
+      headers: { "X-CSRF-Token": csrfToken, "If-Match": "*" },
+    });
+    expect(refused.status(), `${method} ${path}`).toBe(403);
+  }
+  await context.close();
+});
+
+test("an account gets another role, its owner another password, and it is removed", async ({
+  root,
+  browser,
+}) => {
+  await root.goto(`${home()}/accounts`);
+  await root.getByRole("button", { name: "Add account" }).click();
+  await root.getByLabel("User name").fill("edith");
+  await root.getByLabel("Password", { exact: true }).fill("the first one 1");
+  await root.getByRole("button", { name: "Save" }).click();
+  await said(root, "Account edith is stored");
+  const row = root.getByRole("row").filter({ hasText: "edith" });
+  await expect(row).toContainText("everywhere: viewer");
+
+  await row.getByRole("button", { name: "Edit", exact: true }).click();
+  const form = root.getByRole("dialog", { name: "Account edith" });
+  await form.getByRole("combobox", { name: "dev" }).click();
+  await root.getByRole("option", { name: /^operator/ }).click();
+  await form.getByRole("button", { name: "Save" }).click();
+  await expect(row).toContainText("dev: operator");
+
+  const context = await browser.newContext();
+  const edith = await context.newPage();
+  await logIn(edith, "edith", "the first one 1", "/account");
+  await edith.getByLabel("Old password").fill("not this one");
+  await edith.getByLabel("New password").fill("the second one 2");
+  await edith.getByRole("button", { name: "Change password" }).click();
+  await expect(edith.getByText("that is not the password")).toBeVisible();
+  await edith.getByLabel("Old password").fill("the first one 1");
+  await edith.getByRole("button", { name: "Change password" }).click();
+  await said(edith, "The password is changed");
+  await edith.getByRole("button", { name: "Account edith" }).click();
+  await edith.getByRole("menuitem", { name: "Log out" }).click();
+  await fillIn(edith, "edith", "the first one 1");
+  await said(edith, "User name or password is wrong");
+  await fillIn(edith, "edith", "the second one 2");
+  await expect(edith.getByRole("heading", { name: "My account" })).toBeVisible();
+
+  await row.getByRole("button", { name: "Remove account edith" }).click();
+  const dialog = root.getByRole("dialog", { name: "Remove account edith" });
+  await expect(dialog).toContainText("Whoever uses it is logged out.");
+  await dialog.getByRole("button", { name: "Remove" }).click();
+  await said(root, "Account edith is removed");
+  await edith.reload();
+  await expect(edith.getByRole("button", { name: "Log in" })).toBeVisible();
+  await context.close();
+});
+
+test("an audit that cannot be written says so", async ({ root }) => {
+  await root.route("**/api/v1/audit*", async (route) => {
+    const response = await route.fetch();
+    const page = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...page, problem: "no space left on device" } });
+  });
+  await root.goto(`${home()}/audit`);
+  await expect(root.getByRole("alert")).toContainText("The audit cannot be written to disk");
+  await expect(root.getByRole("alert")).toContainText("no space left on device");
 });

@@ -16,13 +16,16 @@ export interface Started {
 
 /** Starts `elasticjob dev --demo` on free ports, with a history of its own, and ends it with the tests. */
 export default async function start() {
-  const { url, end } = await elasticjob((folder) => [
-    ...["dev", "--demo", "--registry-listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
-    ...["--history", `sqlite:${join(folder, "history.db")}`],
-  ]);
+  const { url, end } = await demonstration();
   process.env.CONSOLE_URL = url;
   return end;
 }
+
+export const demonstration = () =>
+  elasticjob((folder) => [
+    ...["dev", "--demo", "--registry-listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
+    ...["--history", `sqlite:${join(folder, "history.db")}`],
+  ]);
 
 /** Starts the real binary; it is there when it says where its console is. */
 export async function elasticjob(args: (folder: string) => string[]): Promise<Started> {

@@ -1,8 +1,9 @@
-import { expect, home, test } from "./person";
+import { expect, home, test, withoutPolls } from "./person";
 
 test("the shards of a worker that is killed are seen to move, and nobody reloads the page", async ({
   root,
 }) => {
+  await withoutPolls(root);
   await root.goto(`${home()}/r/dev/jobs/greet`);
   const lanes = root.locator("[data-instance]");
   await expect(lanes).toHaveCount(3);

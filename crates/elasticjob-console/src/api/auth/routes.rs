@@ -57,6 +57,8 @@ struct SessionShown {
     roles: Roles,
     /// What a change by cookie carries in the header X-CSRF-Token; nothing without a cookie.
     csrf_token: Option<String>,
+    /// Whether they have an account here, with a password and tokens; whoever logged in at a provider may have none.
+    has_account: bool,
     /// Whether registries can be added here.
     can_add_registries: bool,
     /// Whether histories can be added here.
@@ -72,6 +74,7 @@ fn shown(
     shared: &Shared,
 ) -> SessionShown {
     SessionShown {
+        has_account: shared.accounts.roles(&username).is_some(),
         username,
         roles,
         csrf_token,

@@ -29,6 +29,8 @@ export interface Run {
   attempts: number;
   failure: string | null;
   traceId: string | null;
+  /** What it was given instead of the job's own; nothing if that is not recorded. */
+  parameter?: string | null;
 }
 
 /** A shard of a run. */

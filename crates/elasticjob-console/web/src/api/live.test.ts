@@ -1,20 +1,109 @@
-import { expect, test } from "vitest";
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { withRows } from "./live";
+import { standIn, Told } from "./heard.testing";
+import { follow, withRows } from "./live";
 import type { JobRow, JobsPage } from "./types";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 const row = (jobName: string, status: JobRow["status"] = "OK", runningCount = 0) =>
   ({ jobName, status, runningCount }) as JobRow;
 
 const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPage;
 
-test("a row that changed is put in, and only that", () => {
-  const before = page(row("a"), row("b"));
-  const after = withRows(before, new Map([["b", row("b", "OK", 3)]]));
+/** Somebody who follows the registry `r`; what is asked for again is written down. */
+function follower() {
+  const seen = standIn();
+  const client = new QueryClient();
+  const asked: (readonly unknown[] | undefined)[] = [];
+  vi.spyOn(client, "invalidateQueries").mockImplementation((filters) => {
+    asked.push(filters?.queryKey);
+    return Promise.resolve();
+  });
+  const lines: string[] = [];
+  const end = follow(client, "r", (line) => lines.push(line));
+  const connect = () => {
+    Told.open[0]?.onopen?.();
+    Told.open[0]?.say("connection", { isConnected: true });
+  };
+  connect();
+  const say = (name: string, data: unknown) => Told.open[0]?.say(name, data);
+  return { ...seen, client, asked, lines, connect, say, end };
+}
 
-  expect(after.page.items[0]).toBe(before.items[0]);
-  expect(after.page.items[1]?.runningCount).toBe(3);
-  expect(after.isStale).toBe(false);
+test("what happened while nobody looked is looked at again", () => {
+  const { see, connect, asked, end } = follower();
+  vi.advanceTimersByTime(10_000);
+  expect(asked).toEqual([]);
+
+  see(false);
+  see(true);
+  connect();
+  vi.advanceTimersByTime(1_000);
+
+  expect(asked).toEqual([["r", "r"]]);
+  end();
+});
+
+test("what runs in a job is seen in its row at once, and in no other", () => {
+  const { client, say, end } = follower();
+  const key = ["r", "r", "jobs", {}];
+  const before = page(row("a"), row("b", "OK", 1));
+  client.setQueryData(key, before);
+
+  say("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
+  vi.advanceTimersByTime(300);
+
+  const after = client.getQueryData<JobsPage>(key);
+  expect(after?.items[0]).toMatchObject({ runningCount: 2, waitingForFailoverCount: 1 });
+  expect(after?.items[1]).toBe(before.items[1]);
+  end();
+});
+
+test("what else a row shows of its shards is asked for, at a pace", () => {
+  const { say, asked, end } = follower();
+  for (let tick = 0; tick < 100; tick += 1) {
+    say("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
+    vi.advanceTimersByTime(100);
+  }
+
+  const lists = asked.filter((key) => key?.[2] === "jobs");
+  expect(lists.length).toBeGreaterThanOrEqual(2);
+  expect(lists.length).toBeLessThanOrEqual(3);
+  end();
+});
+
+test("however often there is too much to tell, everything is asked for every five seconds at most", () => {
+  const { say, asked, end } = follower();
+  for (let second = 0; second < 20; second += 1) {
+    say("reload", {});
+    vi.advanceTimersByTime(1_000);
+  }
+
+  const everything = asked.filter((key) => key?.length === 2);
+  expect(everything.length).toBeGreaterThanOrEqual(4);
+  expect(everything.length).toBeLessThanOrEqual(5);
+  end();
+});
+
+test("a job that changed is put in where it stands, and the rest of the page stays", () => {
+  const { client, say, end } = follower();
+  const key = ["r", "r", "jobs", {}];
+  const before = page(row("a"), row("b"));
+  client.setQueryData(key, before);
+
+  say("job", { jobName: "b", job: row("b", "DISABLED") });
+  vi.advanceTimersByTime(300);
+
+  const after = client.getQueryData<JobsPage>(key);
+  expect(after?.items[0]).toBe(before.items[0]);
+  expect(after?.items[1]?.status).toBe("DISABLED");
+  end();
 });
 
 test("a job that is gone is taken away, and the page is asked for again", () => {

@@ -13,51 +13,70 @@ export type Line = "connecting" | "live" | "registryDown" | "lost";
 const GATHER = 250;
 /** How long what the server has to count is left alone between two looks. */
 const COUNTED = 2_000;
+const LISTED = 5_000;
 const RATED = 30_000;
+
+/** What goes on in a job, as it is told when that changes. */
+interface Bustle {
+  jobName: string;
+  runningItems: number[];
+  waitingForFailoverItems: number[];
+}
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
 export function useLive(registry: string): Line {
   const client = useQueryClient();
   const [line, setLine] = useState<Line>("connecting");
-
   useEffect(() => {
-    const heard = new Gathered(client, registry);
-    let wasLost = false;
-    const end = listen(`${atRegistry(registry)}/events`, {
-      on: {
-        connection: (data) => {
-          const { isConnected } = data as { isConnected: boolean };
-          setLine(isConnected ? "live" : "registryDown");
-          // There is no replay: what happened in between is looked at again.
-          if (wasLost) heard.reload();
-          wasLost = !isConnected;
-        },
-        job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
-        shards: (data) => heard.shards(data as { jobName: string }),
-        run: (data) => heard.run(data as Run),
-        reload: () => heard.reload(),
-      },
-      lost: () => {
-        wasLost = true;
-        setLine("lost");
-      },
-    });
+    const end = follow(client, registry, setLine);
     return () => {
       end();
-      heard.close();
       setLine("connecting");
     };
   }, [client, registry]);
-
   return line;
+}
+
+/** Puts what is heard of a registry where it is shown, until what it returns is called. */
+export function follow(
+  client: QueryClient,
+  registry: string,
+  setLine: (line: Line) => void,
+): () => void {
+  const heard = new Gathered(client, registry);
+  let wasOpen = false;
+  let wasAway = false;
+  const end = listen(`${atRegistry(registry)}/events`, {
+    on: {
+      connection: (data) => {
+        const { isConnected } = data as { isConnected: boolean };
+        setLine(isConnected ? "live" : "registryDown");
+        // There is no replay: what happened in between is looked at again.
+        if (wasAway) heard.reload();
+        wasAway = !isConnected;
+      },
+      job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
+      shards: (data) => heard.shards(data as Bustle),
+      run: (data) => heard.run(data as Run),
+      reload: () => heard.reload(),
+    },
+    opened: () => {
+      wasAway ||= wasOpen;
+      wasOpen = true;
+    },
+    lost: () => setLine("lost"),
+  });
+  return () => {
+    end();
+    heard.close();
+  };
 }
 
 class Gathered {
   private rows = new Map<string, JobRow | null>();
-  private jobs = new Set<string>();
+  private bustles = new Map<string, Bustle>();
   private runs = new Map<string, Run>();
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private everything = false;
   private isStale = false;
   /** Counts and orders are the server's: they are asked for again, not too often. */
   private lists = paced(COUNTED, () => {
@@ -65,6 +84,16 @@ class Gathered {
     if (this.isStale) this.again(keys.jobs(this.registry));
     this.isStale = false;
   });
+  /** Whatever else a row shows of its shards, and which rows a search finds. */
+  private signs = paced(LISTED, () => this.again(keys.jobs(this.registry)));
+  /** A busy registry says every second that there is too much to tell. The doctor is asked by people alone: it writes. */
+  private everything = paced(LISTED, () => {
+    void this.client.invalidateQueries({
+      queryKey: keys.of(this.registry),
+      predicate: ({ queryKey }) => queryKey[2] !== "doctor",
+    });
+  });
+  private runList = paced(COUNTED, () => this.again(keys.runs(this.registry)));
   /** How often a week went well changes slowly. */
   private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
   private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
@@ -79,8 +108,8 @@ class Gathered {
     this.later();
   }
 
-  shards({ jobName }: { jobName: string }) {
-    this.jobs.add(jobName);
+  shards(bustle: Bustle) {
+    this.bustles.set(bustle.jobName, bustle);
     this.later();
   }
 
@@ -90,15 +119,13 @@ class Gathered {
   }
 
   reload() {
-    this.everything = true;
-    this.later();
+    this.everything.soon();
   }
 
   close() {
     clearTimeout(this.timer);
-    this.lists.stop();
-    this.rates.stop();
-    this.charts.stop();
+    const { lists, signs, everything, runList, rates, charts } = this;
+    for (const look of [lists, signs, everything, runList, rates, charts]) look.stop();
   }
 
   private later() {
@@ -109,22 +136,17 @@ class Gathered {
   }
 
   private flush() {
-    const { client, registry, rows, jobs, runs } = this;
+    const { client, registry, rows, bustles, runs } = this;
     this.rows = new Map();
-    this.jobs = new Set();
+    this.bustles = new Map();
     this.runs = new Map();
-    if (this.everything) {
-      this.everything = false;
-      void client.invalidateQueries({ queryKey: keys.of(registry) });
-      return;
-    }
     if (runs.size > 0) this.flushRuns([...runs.values()]);
-    if (rows.size === 0 && jobs.size === 0) return;
+    if (rows.size === 0 && bustles.size === 0) return;
     client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
       if (!page) return page;
       const next = withRows(page, rows);
       this.isStale ||= next.isStale;
-      return next.page;
+      return withBustle(next.page, bustles);
     });
     // Thousands may have changed of which one is shown: what is shown is looked through, once.
     const [, , shards] = keys.shards(registry, "");
@@ -132,9 +154,10 @@ class Gathered {
     void client.invalidateQueries({
       queryKey: keys.of(registry),
       predicate: ({ queryKey: [, , kind, name, ...more] }) =>
-        (kind === shards && (rows.has(String(name)) || jobs.has(String(name)))) ||
+        (kind === shards && (rows.has(String(name)) || bustles.has(String(name)))) ||
         (kind === job && rows.has(String(name)) && more.length === 0),
     });
+    if (bustles.size > 0) this.signs.soon();
     this.lists.soon();
   }
 
@@ -148,7 +171,7 @@ class Gathered {
       this.again(pastKeys.job(registry, job));
     }
     for (const { runId } of runs) this.again(keys.run(registry, runId));
-    this.again(keys.runs(registry));
+    this.runList.soon();
     this.rates.soon();
     this.charts.soon();
     this.lists.soon();
@@ -178,4 +201,19 @@ export function withRows(
     return changed === null ? [] : [changed];
   });
   return { page: { ...page, items }, isStale };
+}
+
+/** A page whose rows say how many of their shards run and wait now. */
+export function withBustle(page: JobsPage, bustles: ReadonlyMap<string, Bustle>): JobsPage {
+  if (!page.items.some((row) => bustles.has(row.jobName))) return page;
+  const items = page.items.map((row) => {
+    const bustle = bustles.get(row.jobName);
+    if (!bustle) return row;
+    return {
+      ...row,
+      runningCount: bustle.runningItems.length,
+      waitingForFailoverCount: bustle.waitingForFailoverItems.length,
+    };
+  });
+  return { ...page, items };
 }

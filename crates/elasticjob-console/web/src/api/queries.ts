@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { ask, exchange, query, segment } from "./client";
 import type {
   Account,
-  AuditEntry,
+  AuditPage,
   Configuration,
   CronChecked,
   Current,
@@ -199,7 +199,7 @@ export interface AuditAsked {
 export const useAudit = (asked: AuditAsked) =>
   useQuery({
     queryKey: [...keys.audit, asked],
-    queryFn: () => ask<Page<AuditEntry>>("GET", `/audit${query({ ...asked, pageSize: 50 })}`),
+    queryFn: () => ask<AuditPage>("GET", `/audit${query({ ...asked, pageSize: 50 })}`),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
   });

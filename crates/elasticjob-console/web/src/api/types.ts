@@ -9,6 +9,8 @@ export interface Session {
   username: string;
   roles: Record<string, Role>;
   csrfToken: string;
+  /** Whoever logged in at a provider may have none here: no password, no tokens. */
+  hasAccount: boolean;
   canAddRegistries: boolean;
   canAddHistories: boolean;
   version: string;
@@ -97,7 +99,10 @@ export interface Overview extends Current {
   disabledShardCount: number;
   unreadableCount: number;
   next: { jobName: string; at: string }[];
+  /** The gravest. */
   incidents: Incident[];
+  /** How many there are in all. */
+  incidentCount: number;
   /** Nothing without a history, or while it does not answer. */
   lastHours: {
     hours: number;
@@ -298,6 +303,11 @@ export interface AuditEntry {
   asked: unknown;
   result: unknown;
   problem: string | null;
+}
+
+export interface AuditPage extends Page<AuditEntry> {
+  /** Why entries are not on disk; nothing if they are. */
+  problem?: string | null;
 }
 
 export interface Forecast {

@@ -23,7 +23,8 @@ export function AtRegistry() {
   }, [here, registry]);
 
   if (registries.isPending) return <Loading />;
-  if (registries.isError) {
+  // What was known holds until something else is: a look that failed takes nobody's page away.
+  if (!registries.data) {
     return <Failure error={registries.error} again={() => void registries.refetch()} />;
   }
   if (!here) return <Unknown registry={registry} />;

@@ -10,7 +10,7 @@ export function Home() {
   const t = useText();
   const registries = useRegistries();
   if (registries.isPending) return <Loading />;
-  if (registries.isError)
+  if (!registries.data)
     return <Failure error={registries.error} again={() => void registries.refetch()} />;
   const names = registries.data.map((each) => each.name);
   const last = lastRegistry.get();

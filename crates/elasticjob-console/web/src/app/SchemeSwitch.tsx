@@ -1,13 +1,10 @@
-import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, Tooltip } from "@mantine/core";
 
-import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
+import { useOtherScheme } from "./scheme";
 
 export function SchemeSwitch() {
-  const t = useText();
-  const { setColorScheme } = useMantineColorScheme();
-  const isDark = useComputedColorScheme("light") === "dark";
-  const label = isDark ? t.toLight : t.toDark;
+  const { label, icon, choose } = useOtherScheme();
   return (
     <Tooltip label={label}>
       <ActionIcon
@@ -15,9 +12,9 @@ export function SchemeSwitch() {
         color="gray"
         c="var(--mantine-color-text)"
         aria-label={label}
-        onClick={() => setColorScheme(isDark ? "light" : "dark")}
+        onClick={choose}
       >
-        <Icon name={isDark ? "sun" : "moon"} />
+        <Icon name={icon} />
       </ActionIcon>
     </Tooltip>
   );

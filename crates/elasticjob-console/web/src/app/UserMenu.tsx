@@ -1,16 +1,17 @@
-import { Button, Menu, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { Button, Menu, Text } from "@mantine/core";
 import { Link } from "react-router";
 
+import { useAct } from "../api/act";
 import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
+import { useOtherScheme } from "./scheme";
 import { useDoor, useSession } from "./session";
 
 export function UserMenu() {
   const t = useText();
   const session = useSession();
-  const { leave } = useDoor();
-  const { setColorScheme } = useMantineColorScheme();
-  const isDark = useComputedColorScheme("light") === "dark";
+  const leave = useAct({ run: useDoor().leave });
+  const other = useOtherScheme();
   return (
     <Menu position="bottom-end" width={220}>
       <Menu.Target>
@@ -34,13 +35,10 @@ export function UserMenu() {
         <Menu.Item component={Link} to="/account" leftSection={<Icon name="key" />}>
           {t.nav.account}
         </Menu.Item>
-        <Menu.Item
-          leftSection={<Icon name={isDark ? "sun" : "moon"} />}
-          onClick={() => setColorScheme(isDark ? "light" : "dark")}
-        >
-          {isDark ? t.toLight : t.toDark}
+        <Menu.Item leftSection={<Icon name={other.icon} />} onClick={other.choose}>
+          {other.label}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="out" />} onClick={() => void leave()}>
+        <Menu.Item leftSection={<Icon name="out" />} onClick={() => leave.mutate()}>
           {t.logOut}
         </Menu.Item>
       </Menu.Dropdown>

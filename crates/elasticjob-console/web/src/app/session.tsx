@@ -10,6 +10,7 @@ import {
 } from "react";
 
 import { ask, rememberCsrf, whenSessionIsOver } from "../api/client";
+import { asProblem } from "../api/problem";
 import type { Role, Session } from "../api/types";
 
 type State =
@@ -45,8 +46,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     }
   }, [enter]);
 
+  // A session that could not be ended still works: then nobody is told that it is over.
   const leave = useCallback(async () => {
-    await ask("POST", "/logout").catch(() => undefined);
+    await ask("POST", "/logout").catch((error: unknown) => {
+      if (asProblem(error).code !== "notAuthenticated") throw error;
+    });
     setState({ is: "out", wasIn: false, isUnreachable: false });
     client.clear();
   }, [client]);

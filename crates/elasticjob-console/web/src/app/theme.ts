@@ -40,6 +40,10 @@ export const theme = createTheme({
   headings: { fontWeight: "600" },
   components: {
     Button: { defaultProps: { size: "sm" } },
+    // A menu has items and nothing else: what opens it has the focus go to the first.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
+    // The head of a dialog is not that of the page.
+    ModalHeader: { defaultProps: { role: "presentation" } },
     Modal: {
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.4 } },
       styles: { content: { background: "var(--card)" }, header: { background: "var(--card)" } },

@@ -37,3 +37,21 @@ test("Chinese is Chinese", () => {
   );
   expect(kept).toEqual([]);
 });
+
+test("everything the server names by a word is said in Chinese, and in its own words in English", () => {
+  const said = (catalogue: typeof en) => [
+    ...Object.keys(en.overview.kinds).map((kind) =>
+      catalogue.overview.says(kind, "as it was told"),
+    ),
+    ...Object.keys(en.explain.topics).map((topic) =>
+      catalogue.explain.says(topic, "as it was told"),
+    ),
+    ...Object.keys(en.doctor.checks).flatMap((check) => [
+      catalogue.doctor.says(check, true, "as it was told"),
+      catalogue.doctor.says(check, false, "as it was told"),
+    ]),
+  ];
+  expect(new Set(said(en))).toEqual(new Set(["as it was told"]));
+  expect(said(zh).filter((text) => !/\p{Script=Han}/u.test(text))).toEqual([]);
+  expect(zh.overview.says("something new", "as it was told")).toBe("as it was told");
+});

@@ -3,6 +3,9 @@ import { useState, type ReactNode } from "react";
 
 import { useText } from "../i18n";
 
+/** A red that white can be read on, in the dark too. */
+export const DANGER = "red.9";
+
 interface Props {
   title: string;
   /** What will happen, a sentence each. */
@@ -65,7 +68,7 @@ export function Confirm(props: Props) {
             </Button>
             <Button
               type="submit"
-              color={isDangerous ? "red" : undefined}
+              color={isDangerous ? DANGER : undefined}
               loading={isBusy}
               disabled={typed !== undefined && text !== typed}
               data-autofocus={typed === undefined || undefined}

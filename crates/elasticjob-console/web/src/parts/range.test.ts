@@ -23,6 +23,7 @@ test("instants win over a range, and what nobody knows is as usual", () => {
 test("a time by the reader's clock comes back as the instant it was", () => {
   const at = "2026-11-15T12:30:00.000Z";
   expect(instantOf(localOf(at))).toBe(at);
+  expect(instantOf(localOf("2026-11-15T12:30:07Z", "second"))).toBe("2026-11-15T12:30:07.000Z");
   expect(localOf("no time")).toBe("");
   expect(instantOf("")).toBe("");
 });

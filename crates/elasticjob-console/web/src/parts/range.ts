@@ -31,11 +31,11 @@ export function spanOf(
 }
 
 /** An instant as a field for dates and times takes it: by the reader's clock. */
-export function localOf(at: string): string {
+export function localOf(at: string, to: "minute" | "second" = "minute"): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
   const local = new Date(date.getTime() - date.getTimezoneOffset() * MINUTE);
-  return local.toISOString().slice(0, 16);
+  return local.toISOString().slice(0, to === "minute" ? 16 : 19);
 }
 
 /** And back; nothing if it is no time. */

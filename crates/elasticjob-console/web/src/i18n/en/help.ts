@@ -7,6 +7,7 @@ export const help = {
     healthy: "Nothing to do",
     problems: (count: number) => s(count, "problem"),
     again: "Look again",
+    says: (_check: string, _isProblem: boolean, message: string) => message,
     checks: {
       server: "server",
       access: "access",

@@ -55,8 +55,8 @@ export const job = {
     triggerJava:
       "Java instances cannot take chosen shards, a parameter or a time; they refuse, and you will be told.",
     disableTitle: (name: string) => `Disable ${name}?`,
-    disableHappens: (servers: number, instances: number) => [
-      `It is switched off on ${s(servers, "server")} and in its configuration, so that new instances start disabled too.`,
+    disableHappens: (servers: number | null, instances: number) => [
+      `It is switched off on ${servers === null ? "every server" : s(servers, "server")} and in its configuration, so that new instances start disabled too.`,
       `Its shards are taken from ${s(instances, "instance")}; what runs now is not interrupted.`,
       "It does not run when due until somebody enables it.",
     ],
@@ -157,6 +157,24 @@ export const job = {
     ifFails: "If a shard fails",
     attempts: (count: number) => `tried up to ${count} times`,
     noRetry: "not tried again until the next fire",
+    ifLeaseIsLost: "If its lease is lost while it runs",
+    leaseLoss: {
+      cancel: "cancelled before another may start it",
+      "finish-fenced": "runs to its end, and counts as fenced off",
+      continue: "runs on; it may run twice",
+    } as Words,
+    ifNobodyWasThere: "If nobody was there when due",
+    catchUp: (rule: string) => {
+      const [kind, window] = rule.split(":");
+      if (kind === "none") return "told, and not run";
+      if (kind === "last") return "the last one runs later";
+      return kind === "all" && window ? `all of the last ${window} run later, in order` : rule;
+    },
+    whenClocksChange: "When clocks change",
+    clocks: {
+      default: "nothing is left out, nothing falls silent",
+      quartz: "as Quartz does: what is skipped does not run",
+    } as Words,
     timeout: "Longest run",
     noTimeout: "no limit",
     config: "Configuration",
@@ -173,6 +191,7 @@ export const job = {
       matters: "It runs, but look at this",
       informs: "Nothing stands in its way",
     },
+    says: (_topic: string, message: string) => message,
     weights: { blocks: "in the way", matters: "matters", informs: "for information" },
     topics: {
       missing: "job",

@@ -7,7 +7,8 @@ export const overview = {
     asOf: "The registry cannot be reached; this is as of",
     heat: "Due in the hours to come",
     heatNone: "Nothing is due.",
-    heatSays: (total: number, hours: number) => `${s(total, "fire")} in ${s(hours, "hour")}`,
+    heatSays: (total: number, hours: number, isEstimated: boolean) =>
+      `${isEstimated ? "About " : ""}${s(total, "fire")} in ${s(hours, "hour")}`,
     heatPeak: (most: number, at: string) =>
       `; most of them, ${most.toLocaleString("en")}, from ${at}`,
     heatCell: (at: string, count: number) => `${at}: ${s(count, "fire")}`,
@@ -38,6 +39,10 @@ export const overview = {
     nothingDue: "Nothing is due",
     why: "Why?",
     more: (count: number) => `${count} more`,
+    cut: (count: number, total: number) =>
+      `Of ${total.toLocaleString("en")}, the gravest ${count}.`,
+    /** What the server says; another language says it by its kind, above the server's own words. */
+    says: (_kind: string, message: string) => message,
     kinds: {
       unreadable: "unreadable",
       crashed: "no instance",

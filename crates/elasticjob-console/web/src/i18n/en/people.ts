@@ -4,6 +4,7 @@ import { s } from "./words";
 export const people = {
   audit: {
     about: "Every change made through this console, and every one that was refused.",
+    unwritten: "The audit cannot be written to disk",
     none: "Nothing was changed yet",
     noneAbout: "Changes and refused attempts appear here, with who, when and what.",
     registry: "Registry",
@@ -20,6 +21,9 @@ export const people = {
   account: {
     roles: "What you may",
     everywhere: "everywhere",
+    elsewhere: "You log in elsewhere",
+    elsewhereAbout:
+      "The login provider knows your password, and this console has no account of yours that tokens could belong to. An admin can make one for programs.",
     password: "Password",
     oldPassword: "Old password",
     newPassword: "New password",

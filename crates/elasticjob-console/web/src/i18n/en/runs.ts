@@ -95,6 +95,7 @@ export const runs = {
       TASK_KILLED: "killed",
       TASK_LOST: "lost",
     } as Words,
+    allTraces: "all of this job",
     noTraces: "No instance has said anything yet",
     message: "Message",
     count: "How often",
@@ -128,6 +129,10 @@ export const runs = {
     failedShards: "Shards failed",
     again: (shards: number) =>
       shards === 1 ? "Run the failed shard again" : `Run ${shards} failed shards again`,
+    cancel: "Cancel this run",
+    parameter: "Parameter",
+    parameterUnknown:
+      "This run was triggered, and history does not tell with which parameter. If it had one, say it again.",
     timeline: "Attempts",
     scale: (from: string, length: string) => `from ${from}, over ${length}`,
     along: "Along the run",

@@ -1,5 +1,14 @@
 import type { help as English } from "../en/help";
 
+/** 服务器只用英文说明；这里按检查项用中文说：没有问题时，有问题时。 */
+const CHECKS: Record<string, [fine: string, wrong: string]> = {
+  server: ["服务器没有发现问题。", "服务器没有应答、没有法定多数，或版本过旧。"],
+  access: ["所有节点的访问权限一致。", "节点的访问权限不一致，有的程序可能无法读写。"],
+  clock: ["时钟没有发现问题。", "本机与注册中心的时钟相差过大，请用时间服务器校准。"],
+  stale: ["没有遗留数据。", "有遗留数据：不再使用的服务器、作业记录或触发请求。"],
+  job: ["作业的情况，供参考。", "作业目前无法正常运行。"],
+};
+
 /** 中文：与 en/help.ts 相同的形状。 */
 export const help: typeof English = {
   doctor: {
@@ -7,6 +16,7 @@ export const help: typeof English = {
     healthy: "没有问题",
     problems: (count) => `${count} 个问题`,
     again: "重新检查",
+    says: (check, isProblem, message) => CHECKS[check]?.[isProblem ? 1 : 0] ?? message,
     checks: { server: "服务器", access: "访问权限", clock: "时钟", stale: "遗留数据", job: "作业" },
   },
   help: {

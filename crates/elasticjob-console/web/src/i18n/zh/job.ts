@@ -1,5 +1,27 @@
 import type { job as English } from "../en/job";
 
+/** 服务器只用英文说明；这里按主题用中文说，原文附在下面。 */
+const FINDINGS: Record<string, string> = {
+  missing: "注册中心中没有这个作业的配置。",
+  unreadable: "注册中心中有无法读取的内容。",
+  disabled: "作业已被禁用，到期也不会运行。",
+  noInstance: "没有实例在线，没有人能运行它。",
+  serverDisabled: "有服务器被禁用，不会分到分片。",
+  noLeader: "没有可用的主节点，分片不会被分配。",
+  resharding: "分片正在或等待重新分配。",
+  noShard: "没有这个分片，或它即将随重新分片消失。",
+  shardDisabled: "该分片已被禁用。",
+  noOwner: "该分片不属于任何实例：尚未分配。",
+  ownerGone: "该分片所属的实例已离线。",
+  running: "该分片正在运行，或运行它的实例已离线。",
+  misfire: "该分片在运行期间又到期了。",
+  failover: "该分片等待被接管，或已被接管。",
+  schedule: "它的调度：上次与下次到期的时间。",
+  started: "最近一次触发已经开始运行。",
+  missed: "该次触发没有开始运行。",
+  limits: "有些情况无法得知。",
+};
+
 /** 中文：与 en/job.ts 相同的形状。 */
 export const job: typeof English = {
   job: {
@@ -53,7 +75,7 @@ export const job: typeof English = {
     triggerJava: "Java 实例不支持指定分片、参数或时间；它们会拒绝，并告知您。",
     disableTitle: (name) => `禁用 ${name}？`,
     disableHappens: (servers, instances) => [
-      `在 ${servers} 台服务器上以及配置中关闭，新加入的实例也会处于禁用状态。`,
+      `在${servers === null ? "所有" : ` ${servers} 台`}服务器上以及配置中关闭，新加入的实例也会处于禁用状态。`,
       `收回 ${instances} 个实例的分片；正在运行的不会被中断。`,
       "在有人启用之前，到期也不会运行。",
     ],
@@ -149,6 +171,24 @@ export const job: typeof English = {
     ifFails: "分片失败时",
     attempts: (count) => `最多尝试 ${count} 次`,
     noRetry: "下次触发前不再尝试",
+    ifLeaseIsLost: "运行中失去租约时",
+    leaseLoss: {
+      cancel: "在他人开始之前取消",
+      "finish-fenced": "运行到结束，记为已隔离",
+      continue: "继续运行；可能重复运行",
+    },
+    ifNobodyWasThere: "到期时没有实例在线",
+    catchUp: (rule) => {
+      const [kind, window] = rule.split(":");
+      if (kind === "none") return "只记录，不补跑";
+      if (kind === "last") return "之后补跑最后一次";
+      return kind === "all" && window ? `之后按顺序补跑最近 ${window} 内的每一次` : rule;
+    },
+    whenClocksChange: "夏令时切换时",
+    clocks: {
+      default: "不遗漏，也不静默",
+      quartz: "与 Quartz 相同：被跳过的时间不运行",
+    },
     timeout: "最长运行时间",
     noTimeout: "不限",
     config: "配置",
@@ -165,6 +205,7 @@ export const job: typeof English = {
       matters: "可以运行，但请注意",
       informs: "没有阻碍",
     },
+    says: (topic, message) => FINDINGS[topic] ?? message,
     weights: { blocks: "阻碍", matters: "注意", informs: "信息" },
     topics: {
       missing: "作业",

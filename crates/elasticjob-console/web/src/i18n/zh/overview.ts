@@ -1,5 +1,18 @@
 import type { overview as English } from "../en/overview";
 
+/** 服务器只用英文说明；这里按类别用中文说，原文附在下面。 */
+const INCIDENTS: Record<string, string> = {
+  unreadable: "无法读取它的配置，实例沿用最后一次读到的配置。",
+  crashed: "没有实例在线，没有人运行它。",
+  ownerGone: "有分片属于已经离线的实例。",
+  shardingFlag: "分片尚未分配。",
+  waitingForFailover: "运行中的实例已离线，有分片等待被接管。",
+  stuck: "有分片运行过久，一直没有结束。",
+  drift: "已分配的分片数与配置的不一致。",
+  misfired: "有分片在运行期间又到期了。",
+  missed: "有到期的触发没有运行。",
+};
+
 /** 中文：与 en/overview.ts 相同的形状。 */
 export const overview: typeof English = {
   overview: {
@@ -7,7 +20,8 @@ export const overview: typeof English = {
     asOf: "无法连接注册中心；以下数据截至",
     heat: "未来数小时的触发",
     heatNone: "没有即将触发的作业。",
-    heatSays: (total, hours) => `${hours} 小时内触发 ${total.toLocaleString("zh")} 次`,
+    heatSays: (total, hours, isEstimated) =>
+      `${hours} 小时内触发${isEstimated ? "约" : ""} ${total.toLocaleString("zh")} 次`,
     heatPeak: (most, at) => `；最密集的时段从 ${at} 开始：${most.toLocaleString("zh")} 次`,
     heatCell: (at, count) => `${at}：${count.toLocaleString("zh")} 次`,
     heatRange: "时间范围",
@@ -36,6 +50,8 @@ export const overview: typeof English = {
     nothingDue: "没有即将触发的作业",
     why: "为什么？",
     more: (count) => `还有 ${count} 个`,
+    cut: (count, total) => `共 ${total.toLocaleString("zh")} 个，这里是最严重的 ${count} 个。`,
+    says: (kind, message) => INCIDENTS[kind] ?? message,
     kinds: {
       unreadable: "无法读取",
       crashed: "无实例",

@@ -4,6 +4,7 @@ import type { people as English } from "../en/people";
 export const people: typeof English = {
   audit: {
     about: "通过控制台进行的每次修改，以及每次被拒绝的尝试。",
+    unwritten: "审计无法写入磁盘",
     none: "还没有任何修改",
     noneAbout: "修改和被拒绝的尝试会显示在这里：谁、何时、做了什么。",
     registry: "注册中心",
@@ -20,6 +21,9 @@ export const people: typeof English = {
   account: {
     roles: "您的权限",
     everywhere: "所有注册中心",
+    elsewhere: "您在别处登录",
+    elsewhereAbout:
+      "密码由登录提供方保管；本控制台没有您的账号，因此也没有令牌可归属。管理员可以为程序创建账号。",
     password: "密码",
     oldPassword: "旧密码",
     newPassword: "新密码",

@@ -4,6 +4,7 @@ import { useSession } from "../../app/session";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { PageHead } from "../../parts/PageHead";
+import { Empty } from "../../parts/states";
 import { Password } from "./Password";
 import { Tokens } from "./Tokens";
 
@@ -16,9 +17,17 @@ export function AccountPage() {
       <PageHead title={t.nav.account} about={session.username} />
       <Grid gap="md">
         <Grid.Col span={{ base: 12, md: 8 }}>
-          <Card title={t.account.tokens} isFlush>
-            <Tokens />
-          </Card>
+          {session.hasAccount ? (
+            <Card title={t.account.tokens} isFlush>
+              <Tokens />
+            </Card>
+          ) : (
+            <Card>
+              <Empty icon="key" title={t.account.elsewhere}>
+                {t.account.elsewhereAbout}
+              </Empty>
+            </Card>
+          )}
         </Grid.Col>
         <Grid.Col span={{ base: 12, md: 4 }}>
           <Stack gap="md">
@@ -41,9 +50,11 @@ export function AccountPage() {
                 </Table.Tbody>
               </Table>
             </Card>
-            <Card title={t.account.password}>
-              <Password />
-            </Card>
+            {session.hasAccount && (
+              <Card title={t.account.password}>
+                <Password />
+              </Card>
+            )}
           </Stack>
         </Grid.Col>
       </Grid>

@@ -7,7 +7,7 @@ import { Differences } from "../../parts/Differences";
 /** What was asked, what came of it; a change of a configuration as a difference. */
 export function AuditDetail({ entry }: { entry: AuditEntry }) {
   const t = useText();
-  const differences = differencesOf(entry.result);
+  const differences = differencesOf(entry.asked);
   return (
     <Stack gap="xs">
       {entry.problem && (
@@ -16,10 +16,10 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
         </Text>
       )}
       {differences && <Differences differences={differences} />}
-      {isSomething(entry.asked) && <Json title={t.audit.asked} value={entry.asked} />}
-      {!differences && isSomething(entry.result) && (
-        <Json title={t.audit.result} value={entry.result} />
+      {!differences && isSomething(entry.asked) && (
+        <Json title={t.audit.asked} value={entry.asked} />
       )}
+      {isSomething(entry.result) && <Json title={t.audit.result} value={entry.result} />}
     </Stack>
   );
 }
@@ -27,8 +27,9 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
 const isSomething = (value: unknown) =>
   value !== null && value !== undefined && JSON.stringify(value) !== "{}";
 
-function differencesOf(result: unknown): Difference[] | null {
-  const told = (result as { differences?: unknown } | null)?.differences;
+/** What a change of a configuration asks for; nothing else is asked for as a difference. */
+function differencesOf(asked: unknown): Difference[] | null {
+  const told = (asked as { differences?: unknown } | null)?.differences;
   return Array.isArray(told) && told.length > 0 ? (told as Difference[]) : null;
 }
 

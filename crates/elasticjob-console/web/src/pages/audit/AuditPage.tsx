@@ -1,4 +1,4 @@
-import { Box, Group, Select, Text, TextInput } from "@mantine/core";
+import { Alert, Box, Group, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useSearchParams } from "react-router";
 
@@ -7,6 +7,7 @@ import type { AuditEntry } from "../../api/types";
 import { useText } from "../../i18n";
 import { Badge } from "../../parts/Badge";
 import { DataTable } from "../../parts/DataTable";
+import { Icon } from "../../parts/Icon";
 import { Listed } from "../../parts/Listed";
 import { PageHead } from "../../parts/PageHead";
 import { Pager } from "../../parts/Pager";
@@ -40,6 +41,17 @@ export function AuditPage() {
   return (
     <>
       <PageHead title={t.nav.audit} about={t.audit.about} />
+      {audit.data?.problem && (
+        <Alert
+          color="red"
+          variant="light"
+          mb="md"
+          icon={<Icon name="alert" />}
+          title={t.audit.unwritten}
+        >
+          {audit.data.problem}
+        </Alert>
+      )}
       <Box className="card">
         <Group p="sm" gap="sm" grow preventGrowOverflow={false}>
           <Select

@@ -9,6 +9,7 @@ import { Card } from "../../parts/Card";
 import { Icon } from "../../parts/Icon";
 import { PageHead } from "../../parts/PageHead";
 import { Empty, Failure, Loading } from "../../parts/states";
+import { Told } from "../../parts/Told";
 import classes from "./DoctorPage.module.css";
 
 export function DoctorPage() {
@@ -65,12 +66,13 @@ function Row({ finding }: { finding: DoctorFinding }) {
         <Badge tone={finding.isProblem ? "bad" : "ok"}>{t.doctor.checks[finding.check]}</Badge>
       </div>
       <div>
-        <Text size="sm" className="wrap">
-          {finding.about && <b>{finding.about}: </b>}
-          {finding.message}
-        </Text>
+        <Told
+          says={t.doctor.says(finding.check, finding.isProblem, finding.message)}
+          message={finding.message}
+          before={finding.about && <b>{finding.about}: </b>}
+        />
         {finding.hint && (
-          <Text size="sm" c="dimmed" className="wrap">
+          <Text size="sm" c="dimmed" className="wrap" lang="en">
             {finding.hint}
           </Text>
         )}

@@ -32,7 +32,7 @@ export function CronBuilder() {
   const checked = useCronCheck(tried);
   const parts = parted(expression);
   const set = (cron: string, there = zone) => setParams({ cron, zone: there }, { replace: true });
-  const problem = next.isError ? asProblem(next.error) : null;
+  const problem = next.isError && !next.data ? asProblem(next.error) : null;
   const put = (field: FieldName, value: string) => {
     if (parts) set(assembled({ ...parts, [field]: value.replace(/\s+/g, "") }));
   };

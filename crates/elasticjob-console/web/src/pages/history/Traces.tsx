@@ -41,13 +41,14 @@ export function Traces() {
         />
       </FilterBar>
       <ListedBack asked={traces} filters={filters} none={t.history.noTraces}>
-        {(items) => <Rows rows={items} />}
+        {(items) => <TraceTable rows={items} />}
       </ListedBack>
     </Box>
   );
 }
 
-function Rows({ rows }: { rows: Trace[] }) {
+/** States that parts of runs came into; those of one run need not name it. */
+export function TraceTable({ rows, isOfOne = false }: { rows: Trace[]; isOfOne?: boolean }) {
   const t = useText();
   return (
     <DataTable
@@ -59,13 +60,17 @@ function Rows({ rows }: { rows: Trace[] }) {
       columns={[
         {
           head: t.audit.at,
-          cell: (row) => <RunTime runId={row.runId} at={row.creationTime} />,
+          cell: (row) => <RunTime runId={isOfOne ? null : row.runId} at={row.creationTime} />,
         },
-        {
-          head: t.runs.job,
-          isTitle: true,
-          cell: (row) => <JobLink name={row.jobName} />,
-        },
+        ...(isOfOne
+          ? []
+          : [
+              {
+                head: t.runs.job,
+                isTitle: true,
+                cell: (row: Trace) => <JobLink name={row.jobName} />,
+              },
+            ]),
         {
           head: t.runs.state,
           cell: (row) => (

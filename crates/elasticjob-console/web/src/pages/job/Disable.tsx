@@ -1,16 +1,25 @@
-import type { JobDetails } from "../../api/types";
 import { useText } from "../../i18n";
 import { Confirm } from "../../parts/Confirm";
 import { useJobActs } from "./acts";
 
-export function Disable({ job, onClose }: { job: JobDetails; onClose: () => void }) {
+export function Disable({
+  name,
+  servers = null,
+  instances,
+  onClose,
+}: {
+  name: string;
+  /** On how many it is switched off, where that is known. */
+  servers?: number | null;
+  instances: number;
+  onClose: () => void;
+}) {
   const t = useText();
-  const { disable } = useJobActs(job.jobName);
-  const running = job.instanceCount;
+  const { disable } = useJobActs(name);
   return (
     <Confirm
-      title={t.job.disableTitle(job.jobName)}
-      happens={t.job.disableHappens(job.servers.length, running)}
+      title={t.job.disableTitle(name)}
+      happens={t.job.disableHappens(servers, instances)}
       button={t.job.disable}
       isBusy={disable.isPending}
       isDangerous={false}

@@ -25,10 +25,10 @@ export function Dump({ job, onClose }: { job: string; onClose: () => void }) {
       closeButtonProps={{ "aria-label": t.close }}
     >
       {dump.isPending && <Loading />}
-      {dump.isError && <Failure error={dump.error} />}
+      {dump.isError && dump.data === undefined && <Failure error={dump.error} />}
       {dump.data !== undefined && (
         <>
-          <ScrollArea.Autosize mah="60vh" tabIndex={0}>
+          <ScrollArea.Autosize mah="60vh" viewportProps={{ tabIndex: 0 }}>
             <pre className="mono" style={{ margin: 0, fontSize: 12 }}>
               {dump.data}
             </pre>

@@ -100,7 +100,14 @@ export function JobActions({ job }: { job: JobDetails }) {
         </Menu.Dropdown>
       </Menu>
       {open === "trigger" && <Trigger job={job} onClose={close} />}
-      {open === "disable" && <Disable job={job} onClose={close} />}
+      {open === "disable" && (
+        <Disable
+          name={job.jobName}
+          servers={job.servers.length}
+          instances={job.instanceCount}
+          onClose={close}
+        />
+      )}
       {open === "shutdown" && <ShutDown job={job} onClose={close} />}
       {open === "remove" && <Remove job={job} onClose={close} />}
       {open === "dump" && <Dump job={job.jobName} onClose={close} />}

@@ -2,6 +2,7 @@ import { Alert, Anchor, Breadcrumbs, Tabs } from "@mantine/core";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { useJob } from "../../api/queries";
+import { Missing } from "../../app/Missing";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
@@ -13,12 +14,18 @@ import { ExplainTab } from "./explain/ExplainTab";
 import { JobActions } from "./JobActions";
 import { ShardsTab } from "./shards/ShardsTab";
 
+const TABS = ["shards", "config", "explain"];
+
 export function JobPage() {
+  const { job = "", tab = "shards" } = useParams();
+  return TABS.includes(tab) ? <Parts name={job} tab={tab} /> : <Missing />;
+}
+
+function Parts({ name, tab }: { name: string; tab: string }) {
   const t = useText();
   const to = useTo();
   const navigate = useNavigate();
   const registry = useRegistry();
-  const { job: name = "", tab = "shards" } = useParams();
   const job = useJob(registry, name);
 
   const crumbs = (

@@ -2,22 +2,38 @@ import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from 
 import { useState } from "react";
 
 import { useShards } from "../../api/queries";
-import type { JobDetails } from "../../api/types";
+import type { JobDetails, Triggered } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { InstanceName } from "../../parts/InstanceName";
-import { useJobActs } from "./acts";
+import { instantOf, localOf } from "../../parts/range";
+import { useJobActs, type TriggerAsked } from "./acts";
 
 /** Runs it now: all of it or chosen shards, with a parameter for this run alone. */
-export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void }) {
+export function Trigger({
+  job,
+  first = {},
+  note,
+  onDone,
+  onClose,
+}: {
+  job: JobDetails;
+  /** What is chosen to begin with. */
+  first?: TriggerAsked;
+  /** What there is to know about that. */
+  note?: string;
+  onDone?: (done: Triggered) => void;
+  onClose: () => void;
+}) {
   const t = useText();
   const registry = useRegistry();
   const shards = useShards(registry, job.jobName);
   const { trigger } = useJobActs(job.jobName);
-  const [which, setWhich] = useState<"all" | "some">("all");
-  const [chosen, setChosen] = useState<string[]>([]);
-  const [parameter, setParameter] = useState("");
-  const [worksFor, setWorksFor] = useState("");
+  const [which, setWhich] = useState<"all" | "some">(first.shards ? "some" : "all");
+  const [chosen, setChosen] = useState<string[]>(first.shards?.map(String) ?? []);
+  const [parameter, setParameter] = useState(first.parameter ?? "");
+  const firstFor = first.at ? localOf(first.at, "second") : "";
+  const [worksFor, setWorksFor] = useState(firstFor);
   const hasJava = job.instanceList.some((each) => each.language === "java");
   const isSpecial = which === "some" || parameter !== "" || worksFor !== "";
 
@@ -26,9 +42,15 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
       {
         shards: which === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
         parameter: parameter || undefined,
-        at: worksFor ? new Date(worksFor).toISOString() : undefined,
+        // What nobody touched is sent as it came: a field has no milliseconds.
+        at: worksFor === firstFor ? first.at : instantOf(worksFor) || undefined,
       },
-      { onSuccess: onClose },
+      {
+        onSuccess: (done) => {
+          onClose();
+          onDone?.(done);
+        },
+      },
     );
 
   return (
@@ -45,6 +67,11 @@ export function Trigger({ job, onClose }: { job: JobDetails; onClose: () => void
         }}
       >
         <Stack gap="md">
+          {note && (
+            <Text size="sm" c="dimmed">
+              {note}
+            </Text>
+          )}
           <Radio.Group
             label={t.job.triggerWhich}
             value={which}

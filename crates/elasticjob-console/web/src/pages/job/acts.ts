@@ -1,5 +1,8 @@
+import { useState } from "react";
+
 import { useAct } from "../../api/act";
 import { ask, query } from "../../api/client";
+import { Intent } from "../../api/intent";
 import { atJob, keys } from "../../api/queries";
 import type { Cancelled, Switched, Triggered } from "../../api/types";
 import { useRegistry } from "../../app/registry";
@@ -12,11 +15,18 @@ export interface TriggerAsked {
   at?: string;
 }
 
+export interface CancelAsked {
+  shards?: number[];
+  /** Only if this run is still the one that runs. */
+  run?: string;
+}
+
 /** Everything that can be done to a job. */
 export function useJobActs(job: string) {
   const t = useText();
   const registry = useRegistry();
   const at = atJob(registry, job);
+  const [intent] = useState(() => new Intent());
   const touches = [
     keys.job(registry, job),
     keys.shards(registry, job),
@@ -27,11 +37,12 @@ export function useJobActs(job: string) {
     trigger: useAct<TriggerAsked, Triggered>({
       // Sent twice by accident, it still runs once.
       run: (asked) =>
-        ask("POST", `${at}/trigger`, asked, { "Idempotency-Key": crypto.randomUUID() }),
+        ask("POST", `${at}/trigger`, asked, { "Idempotency-Key": intent.keyOf(asked) }),
       done: (done) => t.job.triggered(job, done.instances.length, done.waiting.length),
       touches,
+      then: () => intent.done(),
     }),
-    cancel: useAct<{ shards?: number[] }, Cancelled>({
+    cancel: useAct<CancelAsked, Cancelled>({
       run: (asked) => ask("POST", `${at}/cancel`, asked),
       done: ({ asked, notCancellable }) => {
         const told = Object.values(asked).flat().length;

@@ -1,11 +1,13 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 
+import { asProblem } from "../../api/problem";
 import { fetchJobs } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Allowed } from "../../parts/Allowed";
 import { Icon, type IconName } from "../../parts/Icon";
+import { useTell } from "../../parts/tell";
 import type { Asked } from "./asked";
 import { BulkRun, type BulkAction } from "./BulkRun";
 
@@ -29,6 +31,7 @@ export function BulkBar({
   onSelect: (selected: ReadonlySet<string>) => void;
 }) {
   const t = useText();
+  const tell = useTell();
   const registry = useRegistry();
   const [action, setAction] = useState<BulkAction | null>(null);
   const [isGathering, setGathering] = useState(false);
@@ -43,6 +46,8 @@ export function BulkBar({
         if (page * 1_000 >= found.total) break;
       }
       onSelect(names);
+    } catch (error) {
+      tell.failed(asProblem(error));
     } finally {
       setGathering(false);
     }

@@ -13,15 +13,20 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 
 import { ask } from "../../api/client";
-import { asProblem, type Problem } from "../../api/problem";
-import { atJob, keys } from "../../api/queries";
+import { asProblem } from "../../api/problem";
+import { atRegistry, keys } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
+import { DANGER } from "../../parts/Confirm";
 
 export type BulkAction = "trigger" | "enable" | "disable" | "shutdown";
 
-/** How many are asked at once: the registry has others to serve. */
-const AT_ONCE = 6;
+/** How many are asked for in one request: so often is it seen how far it is, and can be stopped. */
+const AT_ONCE = 20;
+
+interface BulkDone {
+  items: { jobName: string; problem: { detail?: string; hint?: string } | null }[];
+}
 
 /** Does one thing to many jobs; shows how far it is, and what did not work. */
 export function BulkRun({
@@ -37,29 +42,25 @@ export function BulkRun({
   const registry = useRegistry();
   const client = useQueryClient();
   const [done, setDone] = useState(0);
-  const [failed, setFailed] = useState<{ name: string; problem: Problem }[]>([]);
+  const [failed, setFailed] = useState<{ name: string; why: string }[]>([]);
   const [state, setState] = useState<"asks" | "runs" | "over">("asks");
   const isStopped = useRef(false);
 
   const run = async () => {
     setState("runs");
-    const queue = [...names];
-    const worker = async () => {
-      for (
-        let name = queue.shift();
-        name !== undefined && !isStopped.current;
-        name = queue.shift()
-      ) {
-        const job = name;
-        try {
-          await ask("POST", `${atJob(registry, job)}/${action}`);
-        } catch (error) {
-          setFailed((before) => [...before, { name: job, problem: asProblem(error) }]);
-        }
-        setDone((before) => before + 1);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    for (let from = 0; from < names.length && !isStopped.current; from += AT_ONCE) {
+      const jobs = names.slice(from, from + AT_ONCE);
+      const missed = await ask<BulkDone>("POST", `${atRegistry(registry)}/bulk`, { action, jobs })
+        .then(({ items }) => items.filter(({ problem }) => problem !== null))
+        // Nobody knows which of them were done.
+        .catch((error: unknown) => jobs.map((jobName) => ({ jobName, problem: asProblem(error) })));
+      const failures = missed.map(({ jobName, problem }) => ({
+        name: jobName,
+        why: [problem?.detail, problem?.hint].filter(Boolean).join(" "),
+      }));
+      setFailed((before) => [...before, ...failures]);
+      setDone(from + jobs.length);
+    }
     setState("over");
     void client.invalidateQueries({ queryKey: keys.of(registry) });
   };
@@ -104,9 +105,9 @@ export function BulkRun({
           <Alert color="red" variant="light" title={t.jobs.bulkFailed}>
             <ScrollArea.Autosize mah={180}>
               <List size="sm">
-                {failed.map(({ name, problem }) => (
+                {failed.map(({ name, why }) => (
                   <List.Item key={name}>
-                    <b>{name}</b>: {problem.detail} {problem.hint}
+                    <b>{name}</b>: {why}
                   </List.Item>
                 ))}
               </List>
@@ -121,7 +122,7 @@ export function BulkRun({
           )}
           {state === "asks" && (
             <Button
-              color={action === "shutdown" ? "red" : undefined}
+              color={action === "shutdown" ? DANGER : undefined}
               onClick={() => void run()}
               data-autofocus
             >

@@ -47,6 +47,7 @@ export function Views() {
                 variant="subtle"
                 color="gray"
                 c="dimmed"
+                role="menuitem"
                 aria-label={t.views.forget(view.name)}
                 onClick={() => put(views.filter((each) => each.name !== view.name))}
               >

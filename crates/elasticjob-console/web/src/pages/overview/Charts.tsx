@@ -1,6 +1,7 @@
 import { Grid, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef } from "react";
+import { useLocation } from "react-router";
 
 import { isWithoutHistory, useBuckets, type Buckets } from "../../api/history";
 import { useRegistry, useTo } from "../../app/registry";
@@ -14,6 +15,9 @@ import { Empty, Failure, Loading } from "../../parts/states";
 import { duration, stamp } from "../../parts/time";
 import { RANGES, type RangeName } from "./range";
 import { seriesOf, sum } from "./series";
+
+/** Where it is shown how late what ran began. */
+export const LATENESS = "lateness";
 
 /** What ran, how it ended and how late it began, in the time that was chosen. */
 export function Charts({
@@ -77,6 +81,13 @@ function Both({
   const to = useTo();
   const locale = useLocale();
   const isNarrow = useMediaQuery("(max-width: 48em)");
+  const lateChart = useRef<HTMLDivElement>(null);
+  const { hash, key } = useLocation();
+  useEffect(() => {
+    if (hash !== `#${LATENESS}`) return;
+    lateChart.current?.scrollIntoView({ block: "center" });
+    lateChart.current?.focus({ preventScroll: true });
+  }, [hash, key]);
   const { count, bucketMs } = RANGES[range];
   const { from, counts, latest } = useMemo(() => seriesOf(buckets, count), [buckets, count]);
   const ticks = useMemo(
@@ -137,7 +148,7 @@ function Both({
           }}
         />
       </Grid.Col>
-      <Grid.Col span={{ base: 12, lg: 6 }}>
+      <Grid.Col span={{ base: 12, lg: 6 }} id={LATENESS} ref={lateChart} tabIndex={-1}>
         <BarChart
           title={t.overview.lateness}
           says={t.overview.latenessSays(duration(most), called(latest.indexOf(most)))}

@@ -20,7 +20,7 @@ export function HeatStrip() {
   const heat = useForecast(registry, Number(hours), BUCKETS);
   if (heat.isPending) return <Loading rows={2} />;
   if (!heat.data) return <Failure error={heat.error} again={() => void heat.refetch()} />;
-  const { from, bucketMs, counts } = heat.data;
+  const { from, bucketMs, counts, isEstimated } = heat.data;
   const start = new Date(from).getTime();
   const at = (index: number) => start + index * bucketMs;
   const total = counts.reduce((sum, count) => sum + count, 0);
@@ -28,7 +28,7 @@ export function HeatStrip() {
   const says =
     total === 0
       ? t.overview.heatNone
-      : t.overview.heatSays(total, Number(hours)) +
+      : t.overview.heatSays(total, Number(hours), isEstimated) +
         (hottest === null
           ? ""
           : t.overview.heatPeak(counts[hottest] ?? 0, stamp(at(hottest), locale)));

@@ -7,8 +7,8 @@ import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { JobLink } from "../../parts/JobLink";
 import { Badge, type Tone } from "../../parts/Badge";
-import { Prose } from "../../parts/Prose";
 import { Empty } from "../../parts/states";
+import { Told } from "../../parts/Told";
 
 const TONES: Record<Incident["kind"], Tone> = {
   unreadable: "bad",
@@ -26,7 +26,7 @@ const TONES: Record<Incident["kind"], Tone> = {
 const FIRST = 8;
 
 /** What somebody should look at; from each a way to why. */
-export function Incidents({ incidents }: { incidents: Incident[] }) {
+export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
   const t = useText();
   const to = useTo();
   const [shown, setShown] = useState(FIRST);
@@ -59,11 +59,19 @@ export function Incidents({ incidents }: { incidents: Incident[] }) {
               {t.overview.why}
             </Anchor>
           </Group>
-          <Text size="sm" c="dimmed" mt={2} className="wrap" component="div">
-            <Prose text={incident.message} />
-          </Text>
+          <Told
+            says={t.overview.says(incident.kind, incident.message)}
+            message={incident.message}
+          />
         </Box>
       ))}
+      {total > incidents.length && (
+        <Box component="li" px="md" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
+          <Text size="sm" c="var(--warn)">
+            {t.overview.cut(incidents.length, total)}
+          </Text>
+        </Box>
+      )}
       {incidents.length > shown && (
         <Box component="li" p="xs" ta="center" style={{ borderTop: "1px solid var(--line)" }}>
           <Button variant="subtle" size="compact-sm" onClick={() => setShown(incidents.length)}>

@@ -55,7 +55,7 @@ export function OverviewPage() {
           <Grid gap="md">
             <Grid.Col span={{ base: 12, md: 7 }}>
               <Card title={t.overview.incidents} isFlush>
-                <Incidents incidents={seen.incidents} />
+                <Incidents incidents={seen.incidents} total={seen.incidentCount} />
               </Card>
             </Grid.Col>
             <Grid.Col span={{ base: 12, md: 5 }}>

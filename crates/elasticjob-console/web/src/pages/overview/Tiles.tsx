@@ -6,6 +6,7 @@ import type { Overview } from "../../api/types";
 import { useRegistry, useTo } from "../../app/registry";
 import { useLocale, useText } from "../../i18n";
 import type { Tone } from "../../parts/Badge";
+import { LATENESS } from "./Charts";
 import { RANGES, type RangeName } from "./range";
 import classes from "./Tiles.module.css";
 
@@ -40,8 +41,6 @@ function Now({ seen, range }: { seen: Overview; range: RangeName }) {
   // From a round time on, so that a link stays the same while one looks at it.
   const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
   const from = new Date(until - hours * 3_600_000).toISOString();
-  const runs = (state?: string) =>
-    `${to("runs")}?${new URLSearchParams(state ? { state, from } : { from })}`;
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
   const missing = past ? undefined : t.history.missing(registry);
   const tiles: Tile[] = [
@@ -55,14 +54,15 @@ function Now({ seen, range }: { seen: Overview; range: RangeName }) {
     {
       label: t.overview.tiles.late,
       value: past?.late,
-      to: runs(),
+      // How late each was is seen there, and each piece leads to its runs: a list cannot be narrowed to what was late.
+      to: `?${new URLSearchParams({ range })}#${LATENESS}`,
       tone: "warn",
       about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
     },
     {
       label: t.overview.tiles.failed,
       value: past?.failed,
-      to: runs("failed"),
+      to: `${to("runs")}?${new URLSearchParams({ state: "failed", from })}`,
       tone: "bad",
       about: missing ?? t.overview.ofRuns(past?.runs ?? 0, since),
     },

@@ -1,8 +1,10 @@
 import { Anchor, Breadcrumbs, Button, Stack, Text } from "@mantine/core";
+import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { asProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
+import type { JobDetails } from "../../api/types";
 import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { JobLink } from "../../parts/JobLink";
@@ -16,10 +18,12 @@ import { Empty, Failure, Loading } from "../../parts/states";
 import { duration } from "../../parts/time";
 import { When } from "../../parts/When";
 import { useJobActs } from "../job/acts";
+import { Trigger } from "../job/Trigger";
 import { useRun, type RunDetails } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
 import { TimelineCard } from "./TimelineCard";
+import { TracesCard } from "./TracesCard";
 
 export function RunPage() {
   const t = useText();
@@ -68,7 +72,7 @@ function Found({ run }: { run: RunDetails }) {
           </>
         }
       >
-        <Acts run={run} />
+        <Acts run={run} job={job.data} />
       </PageHead>
       <Stack gap="md">
         {run.failure && (
@@ -91,11 +95,13 @@ function Found({ run }: { run: RunDetails }) {
               [t.runs.attempts, run.attempts],
               [t.runs.source, t.runs.sources[run.source] ?? run.source],
               [t.history.triggeredBy, run.triggeredBy],
+              [t.history.parameter, run.parameter],
               [t.history.traceId, run.traceId && <span className="mono">{run.traceId}</span>],
             ]}
           />
         </Card>
         <TimelineCard attempts={run.executions} known={job.data?.instanceList} />
+        <TracesCard run={run} />
         <OutputCard runId={run.runId} shards={run.items.map((each) => each.item)} />
       </Stack>
     </>
@@ -103,11 +109,10 @@ function Found({ run }: { run: RunDetails }) {
 }
 
 /** What can be done about a run: stop it, or run again what failed. */
-function Acts({ run }: { run: RunDetails }) {
+function Acts({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
   const t = useText();
-  const to = useTo();
-  const navigate = useNavigate();
   const acts = useJobActs(run.jobName);
+  const [isOpen, setOpen] = useState(false);
   const failed = run.items
     .filter(({ state }) => state !== "done" && state !== "running")
     .map(({ item }) => item);
@@ -120,9 +125,9 @@ function Acts({ run }: { run: RunDetails }) {
             leftSection={<Icon name="stop" />}
             disabled={isRefused}
             loading={acts.cancel.isPending}
-            onClick={() => acts.cancel.mutate({})}
+            onClick={() => acts.cancel.mutate({ run: run.runId })}
           >
-            {t.job.cancel}
+            {t.history.cancel}
           </Button>
         )}
       </Allowed>
@@ -130,23 +135,52 @@ function Acts({ run }: { run: RunDetails }) {
   }
   if (failed.length === 0) return null;
   return (
-    <Allowed role="operator">
-      {(isRefused) => (
-        <Button
-          variant="default"
-          leftSection={<Icon name="play" />}
-          disabled={isRefused}
-          loading={acts.trigger.isPending}
-          onClick={() =>
-            acts.trigger.mutate(
-              { shards: failed, at: run.dueAt ?? undefined },
-              { onSuccess: ({ runId }) => void navigate(to("runs", runId)) },
-            )
-          }
-        >
-          {t.history.again(failed.length)}
-        </Button>
+    <>
+      <Allowed role="operator">
+        {(isRefused) => (
+          <Button
+            variant="default"
+            leftSection={<Icon name="play" />}
+            // A job that is gone cannot run.
+            disabled={isRefused || !job}
+            onClick={() => setOpen(true)}
+          >
+            {t.history.again(failed.length)}
+          </Button>
+        )}
+      </Allowed>
+      {isOpen && job && (
+        <Again run={run} job={job} failed={failed} onClose={() => setOpen(false)} />
       )}
-    </Allowed>
+    </>
+  );
+}
+
+/** What failed, run again as it ran: the same shards, for the same time, with the same parameter where that is known. */
+function Again({
+  run,
+  job,
+  failed,
+  onClose,
+}: {
+  run: RunDetails;
+  job: JobDetails;
+  failed: number[];
+  onClose: () => void;
+}) {
+  const t = useText();
+  const to = useTo();
+  const navigate = useNavigate();
+  const { parameter } = run;
+  // What was due by itself had the job's own parameter.
+  const isUnknown = run.source === "trigger" && parameter === undefined;
+  return (
+    <Trigger
+      job={job}
+      first={{ shards: failed, at: run.dueAt ?? undefined, parameter: parameter ?? undefined }}
+      note={isUnknown ? t.history.parameterUnknown : undefined}
+      onDone={({ runId }) => void navigate(to("runs", runId))}
+      onClose={onClose}
+    />
   );
 }

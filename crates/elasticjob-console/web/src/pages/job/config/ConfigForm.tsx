@@ -56,12 +56,14 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
     gcTime: 10_000,
     placeholderData: keepPreviousData,
   });
-  const problem = plan.isError ? asProblem(plan.error) : null;
+  const problem = plan.isError && !plan.data ? asProblem(plan.error) : null;
   const errors = problem?.field ? { [problem.field]: says(problem) } : {};
   const isElsewhere = problem && !(problem.field && isShown(problem.field, draft));
   const differences = plan.data?.differences ?? [];
   const isNew = plan.data?.change === "new";
   const count = isNew ? 1 : differences.length;
+  // What is stored is what was tried and shown, and that is a moment behind what is typed.
+  const isTried = tried === sent && !plan.isFetching;
 
   const change = (key: string, value: string | boolean) =>
     setDraft((before) => ({ ...before, values: { ...before.values, [key]: value } }));
@@ -74,6 +76,12 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
     for (const queryKey of touched ?? []) void client.invalidateQueries({ queryKey });
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [isOutrun]);
+
+  // What turned out wrong is mended in the form, and reviewed when somebody asks for it again.
+  const isWrong = problem !== null;
+  useEffect(() => {
+    if (isWrong) setReviewed(false);
+  }, [isWrong]);
 
   return (
     <form
@@ -140,8 +148,8 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
         <Review
           job={job}
           plan={plan.data}
-          isBusy={store.isPending || plan.isFetching}
-          onStore={() => store.mutate(sent, { onSuccess: () => setReviewed(false) })}
+          isBusy={store.isPending || !isTried}
+          onStore={() => store.mutate(tried, { onSuccess: () => setReviewed(false) })}
           onClose={() => setReviewed(false)}
         />
       )}

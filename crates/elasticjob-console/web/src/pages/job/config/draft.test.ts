@@ -58,3 +58,46 @@ test("what somebody else changed meanwhile is kept, and what was typed here too"
   expect(merged.cron).toBe("0 0 3 * * ?");
   expect(merged.shardingTotalCount).toBe(8);
 });
+
+test("properties without a field are kept one by one, whoever changed them", () => {
+  const before: Properties = {
+    ...STORED,
+    props: { same: "1", mine: "1", theirs: "1", both: "1", gone: "1", dropped: "1" },
+  };
+  const theirs: Properties = {
+    ...before,
+    props: { same: "1", mine: "1", theirs: "2", both: "2", dropped: "1", added: "2" },
+  };
+  const draft = toDraft(before);
+  draft.others = [
+    { key: "same", value: "1" },
+    { key: "mine", value: "3" },
+    { key: "theirs", value: "1" },
+    { key: "both", value: "3" },
+    { key: "gone", value: "1" },
+    { key: "typed", value: "3" },
+    { key: "", value: "half" },
+  ];
+
+  const rebase = rebased(draft, before, theirs);
+
+  expect(toProperties(rebase, theirs).props).toEqual({
+    same: "1",
+    mine: "3",
+    theirs: "2",
+    both: "3",
+    added: "2",
+    typed: "3",
+  });
+  expect(rebase.others).toContainEqual({ key: "", value: "half" });
+});
+
+test("what was changed here is kept where somebody else took it away", () => {
+  const before: Properties = { ...STORED, props: { note: "1" } };
+  const draft = toDraft(before);
+  draft.others = [{ key: "note", value: "2" }];
+
+  const rebase = rebased(draft, before, { ...before, props: {} });
+
+  expect(rebase.others).toEqual([{ key: "note", value: "2" }]);
+});

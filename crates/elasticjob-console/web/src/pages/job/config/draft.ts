@@ -60,6 +60,27 @@ export function rebased(draft: Draft, before: Properties, theirs: Properties): D
   for (const [key, value] of Object.entries(draft.values)) {
     if (value !== old.values[key]) values[key] = value;
   }
-  const isOurs = JSON.stringify(draft.others) !== JSON.stringify(old.others);
-  return { values, others: isOurs ? draft.others : next.others };
+  return { values, others: rebasedOthers(draft.others, old.others, next.others) };
+}
+
+/** The same, property by property: also what was taken away here or there stays away. */
+function rebasedOthers(
+  mine: Draft["others"],
+  before: Draft["others"],
+  theirs: Draft["others"],
+): Draft["others"] {
+  const by = (rows: Draft["others"]) => new Map(rows.map(({ key, value }) => [key.trim(), value]));
+  const [ours, old, next] = [by(mine), by(before), by(theirs)];
+  const isOurs = (key: string) => ours.get(key) !== old.get(key);
+  const kept = theirs.flatMap(({ key, value }) => {
+    if (!isOurs(key)) return [{ key, value }];
+    const typed = ours.get(key);
+    return typed === undefined ? [] : [{ key, value: typed }];
+  });
+  // A row without a name yet is being typed.
+  const added = mine.filter(({ key }) => {
+    const name = key.trim();
+    return name === "" || (isOurs(name) && !next.has(name));
+  });
+  return [...kept, ...added];
 }

@@ -7,8 +7,8 @@ import { useRegistry } from "../../../app/registry";
 import { useText } from "../../../i18n";
 import { Card } from "../../../parts/Card";
 import { Icon, type IconName } from "../../../parts/Icon";
-import { Prose } from "../../../parts/Prose";
 import { Failure, Loading } from "../../../parts/states";
+import { Told } from "../../../parts/Told";
 import classes from "./ExplainTab.module.css";
 
 /** Why it runs, or why not: what was looked at, the gravest first. */
@@ -46,7 +46,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
         />
       </Group>
       {explained.isPending && <Loading />}
-      {explained.isError && <Failure error={explained.error} />}
+      {explained.isError && !explained.data && <Failure error={explained.error} />}
       {explained.data && (
         <Card title={t.explain.verdicts[gravest]} isFlush>
           <ul className={classes.findings} aria-live="polite">
@@ -82,11 +82,13 @@ function Row({ finding, known }: { finding: Finding; known: Instance[] }) {
           {t.explain.weights[finding.weight]} · {t.explain.topics[finding.topic] ?? finding.topic}
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
-        <Text size="sm" className="wrap">
-          <Prose text={finding.message} known={known} />
-        </Text>
+        <Told
+          says={t.explain.says(finding.topic, finding.message)}
+          message={finding.message}
+          known={known}
+        />
         {finding.hint && (
-          <Text size="sm" c="dimmed" className="wrap">
+          <Text size="sm" c="dimmed" className="wrap" lang="en">
             {finding.hint}
           </Text>
         )}

@@ -16,6 +16,12 @@ export function Facts({ job }: { job: JobDetails }) {
   const properties = job.config.properties ?? {};
   const props = properties.props ?? {};
   const attempts = Number(props["elasticjob.retry.max.attempts"] ?? "1");
+  const catchUp = props["elasticjob.catch.up"] ?? "none";
+  const leaseLoss = props["elasticjob.on.lease.loss"] ?? "cancel";
+  // What says nothing was scheduled by Java.
+  const clocks = props["elasticjob.dst"] ?? "quartz";
+  const isJavas =
+    job.instanceList.length > 0 && job.instanceList.every(({ language }) => language === "java");
   const facts: [string, ReactNode][] = [
     [t.facts.runsWith, job.handler.class ?? job.handler.handler ?? t.handlers[job.handler.kind]],
     [
@@ -37,6 +43,18 @@ export function Facts({ job }: { job: JobDetails }) {
     [t.facts.ifNodeDies, properties.failover ? t.facts.takenOver : t.facts.nextFire],
     [t.facts.ifLate, properties.misfire ? t.facts.oncemore : t.facts.skipped],
     [t.facts.ifFails, attempts > 1 ? t.facts.attempts(attempts) : t.facts.noRetry],
+    // Java holds no lease, and catches up with nothing.
+    ...(isJavas
+      ? []
+      : [
+          [t.facts.ifLeaseIsLost, t.facts.leaseLoss[leaseLoss] ?? leaseLoss] as [string, string],
+          ...(properties.cron
+            ? [[t.facts.ifNobodyWasThere, t.facts.catchUp(catchUp)] as [string, string]]
+            : []),
+        ]),
+    ...(properties.cron
+      ? [[t.facts.whenClocksChange, t.facts.clocks[clocks] ?? clocks] as [string, string]]
+      : []),
     [t.facts.timeout, props["elasticjob.timeout"] ?? t.facts.noTimeout],
     [
       t.facts.config,

@@ -40,7 +40,7 @@ export function Fires({ job }: { job: JobDetails }) {
         </Text>
       </Text>
       {fires.isPending && <Loading rows={4} />}
-      {fires.isError && <Failure error={fires.error} />}
+      {fires.isError && !fires.data && <Failure error={fires.error} />}
       {fires.data && <FireList fires={upcoming.slice(0, 8)} zone={zone} />}
     </Stack>
   );

@@ -67,7 +67,7 @@ function Rounds({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   const registry = useRegistry();
   const matrix = useMatrix(registry, job.jobName, MOST);
-  const seen = useRounds(`${registry} ${job.jobName}`, shards);
+  const seen = useRounds(registry, job.jobName, shards);
   const past = useMemo(() => recorded(matrix.data?.rounds ?? []), [matrix.data]);
   const rounds = useMemo(() => merged(past, seen), [past, seen]);
   if (rounds.length === 0) {

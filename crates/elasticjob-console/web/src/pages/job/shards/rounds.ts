@@ -1,4 +1,5 @@
-import { useEffect, useState } from "react";
+import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
 
 import type { PastRound } from "../../../api/history";
 import type { RunState, Shard } from "../../../api/types";
@@ -124,15 +125,20 @@ const isNewer = (seen: Cell, known: Cell) =>
 
 const at = (round: Round) => Date.parse(round.dueAt ?? round.since) || 0;
 
-const kept = new Map<string, Round[]>();
-
-/** The rounds that this page has seen; they are kept while one looks at something else. */
-export function useRounds(key: string, shards: Shard[]): Round[] {
-  const [rounds, setRounds] = useState<Round[]>(() => kept.get(key) ?? []);
+/** The rounds that this page has seen; they are kept while one looks at something else, and forgotten as answers are. */
+export function useRounds(registry: string, job: string, shards: Shard[]): Round[] {
+  const client = useQueryClient();
+  const { data } = useQuery<Round[]>({
+    queryKey: seenKey(registry, job),
+    queryFn: skipToken,
+  });
   useEffect(() => {
-    const next = noted(kept.get(key) ?? [], shards);
-    kept.set(key, next);
-    setRounds(next);
-  }, [key, shards]);
-  return rounds;
+    client.setQueryData<Round[]>(seenKey(registry, job), (before) => noted(before ?? [], shards));
+  }, [client, registry, job, shards]);
+  return data ?? NONE;
 }
+
+const NONE: Round[] = [];
+
+/** Not below the registry: nobody can be asked for them again. */
+const seenKey = (registry: string, job: string) => ["seen", registry, job] as const;

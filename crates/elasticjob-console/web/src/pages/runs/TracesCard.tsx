@@ -1,0 +1,39 @@
+import { Anchor } from "@mantine/core";
+import { Link } from "react-router";
+
+import { query } from "../../api/client";
+import { useTo } from "../../app/registry";
+import { useText } from "../../i18n";
+import { Card } from "../../parts/Card";
+import { TraceTable } from "../history/Traces";
+import type { RunDetails } from "./api";
+
+/** How many are shown here. */
+const FEW = 50;
+
+/** What instances said of their parts of a run, the newest first. */
+export function TracesCard({ run }: { run: RunDetails }) {
+  const t = useText();
+  const to = useTo();
+  if (run.traces.length === 0) return null;
+  const newest = [...run.traces].sort((a, b) => at(b.creationTime) - at(a.creationTime));
+  return (
+    <Card
+      title={t.history.tabs.traces}
+      isFlush
+      right={
+        <Anchor
+          component={Link}
+          size="sm"
+          to={`${to("history", "traces")}${query({ job: run.jobName })}`}
+        >
+          {t.history.allTraces}
+        </Anchor>
+      }
+    >
+      <TraceTable rows={newest.slice(0, FEW)} isOfOne />
+    </Card>
+  );
+}
+
+const at = (instant: string | null) => (instant ? Date.parse(instant) : 0);
