@@ -19,7 +19,7 @@ use super::{
     extract::{Named, Query, instant, shard},
     lists::{Order, page, ready},
     mirror::{Bustle, Seen},
-    problem::Problem,
+    problem::{Code, Problem},
     search::Search,
     state::Shared,
     verbs::{self, ShutDown},
@@ -336,7 +336,12 @@ async fn explain(
     Query(asked): Query<ExplainAsked>,
 ) -> Result<Json<Explanation>, Problem> {
     let at = asked.at.as_deref().map(|at| instant("at", at)).transpose()?;
-    Ok(Json(door.admin().await?.explain(&job, shard(asked.shard)?, at).await?))
+    let (admin, shard) = (door.admin().await?, shard(asked.shard)?);
+    Ok(Json(match door.history().await {
+        Ok(history) => admin.explain_with(&history, &job, shard, at).await?,
+        Err(problem) if problem.code == Code::NoHistory => admin.explain(&job, shard, at).await?,
+        Err(problem) => admin.explain(&job, shard, at).await?.without_history(&problem.detail),
+    }))
 }
 
 /// Everything that is stored of a job, as text in the ancestor's format, addresses masked. It may hold passwords: takes an admin.

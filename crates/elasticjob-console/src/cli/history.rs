@@ -58,6 +58,17 @@ impl Place {
         }
     }
 
+    /// What is there, if there is something: a place that was said has to be there, the usual file need not.
+    pub(super) async fn open_if_there(&self, global: &Global) -> Result<Option<Store>, Error> {
+        let is_wanted = self.history.as_deref() != Some("none");
+        let is_said = self.history.as_deref().is_some_and(|url| !url.is_empty());
+        let is_usual = || usual::file(global.said_registry()).is_some_and(|file| file.exists());
+        if !is_wanted || !(is_said || is_usual()) {
+            return Ok(None);
+        }
+        Ok(Some(self.open(global).await?))
+    }
+
     /// Asks what is there. A file that is not there is not made.
     async fn open(&self, global: &Global) -> Result<Store, Error> {
         let url = self.url(global)?;

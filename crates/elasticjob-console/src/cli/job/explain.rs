@@ -6,6 +6,7 @@ use crate::{
     cli::{
         Global,
         cron::instant as parsed,
+        history::Place,
         site::{Site, instant, value, word},
     },
     error::Error,
@@ -23,6 +24,8 @@ pub(crate) struct Explain {
     /// At what time, for example 2026-11-15T06:36:07Z; without, now
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
 impl Explain {
@@ -30,7 +33,10 @@ impl Explain {
         let at = self.at.as_deref().map(parsed).transpose()?;
         let job = &self.job;
         Site::visit(global, None, async |site| {
-            let explanation = site.admin.explain(job, self.shard, at).await?;
+            let explanation = match self.place.open_if_there(global).await? {
+                Some(history) => site.admin.explain_with(&history, job, self.shard, at).await?,
+                None => site.admin.explain(job, self.shard, at).await?,
+            };
             if explanation.has(Topic::Missing, None) {
                 site.about(job, site.admin.job(job).await).await?;
             }

@@ -1,5 +1,7 @@
 //! What history knows of the fire in question: every attempt of it, or that somebody noticed that it did not run.
 
+use std::fmt::Display;
+
 use jiff::Timestamp;
 
 use super::{Explanation, Finding, Topic, Weight};
@@ -26,12 +28,7 @@ impl Admin {
         let Some(due_at) = explanation.due_at else { return Ok(explanation) };
         Ok(match recall(history, job, due_at).await {
             Ok((run, missed)) => explanation.recalling(shard, due_at, run.as_ref(), &missed),
-            Err(error) => explanation.finding(
-                None,
-                Topic::Limits,
-                Weight::Matters,
-                format!("history cannot be asked: {error}"),
-            ),
+            Err(error) => explanation.without_history(&error),
         })
     }
 }
@@ -49,6 +46,13 @@ async fn recall(
 }
 
 impl Explanation {
+    /// The same, and that history could not be asked.
+    #[must_use]
+    pub fn without_history(self, why: impl Display) -> Self {
+        let says = format!("history cannot be asked: {why}");
+        self.finding(None, Topic::Limits, Weight::Matters, says)
+    }
+
     fn finding(mut self, shard: Option<u32>, topic: Topic, weight: Weight, says: String) -> Self {
         self.findings.push(Finding { topic, weight, shard, says, hint: None });
         self

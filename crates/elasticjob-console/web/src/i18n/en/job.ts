@@ -211,6 +211,7 @@ export const job = {
       schedule: "schedule",
       started: "started",
       missed: "missed",
+      remembered: "history",
       limits: "limits of what can be known",
     } as Words,
   },

@@ -19,6 +19,7 @@ const FINDINGS: Record<string, string> = {
   schedule: "它的调度：上次与下次到期的时间。",
   started: "最近一次触发已经开始运行。",
   missed: "该次触发没有开始运行。",
+  remembered: "历史记录了这次触发的情况。",
   limits: "有些情况无法得知。",
 };
 
@@ -225,6 +226,7 @@ export const job: typeof English = {
       schedule: "调度",
       started: "已开始",
       missed: "错过",
+      remembered: "历史",
       limits: "可知范围",
     },
   },
