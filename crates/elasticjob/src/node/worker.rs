@@ -1,6 +1,7 @@
 //! One job on this node, for as long as the node lives.
 
 use std::{
+    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -172,8 +173,35 @@ impl Life {
         self.todo.next(self.taking.is_none())
     }
 
-    /// What it was for that has ended, if it was of this session or somebody waits for it.
-    fn ended(&mut self, id: task::Id) -> Option<Task> {
+    /// A run has ended: what follows from that. Breaks if nothing more can be done for a moment.
+    fn ended(&mut self, id: task::Id, end: End) -> ControlFlow<()> {
+        let task = self.task_of(id);
+        let is_behind = matches!(end, End::StillBehind | End::OutOfReach);
+        if matches!(task, Some(Task::CatchUp)) && !is_behind {
+            self.is_caught_up = true;
+            self.todo.is_behind = false;
+        }
+        match (end, task) {
+            // What was due meanwhile is late; what died meanwhile can be taken over.
+            (End::Ran { left }, task) => {
+                self.todo.may_be_late = true;
+                self.todo.may_be_orphans = true;
+                if let (Some(Task::Ask(ask)), false) = (task, left.is_empty()) {
+                    self.todo.again(Task::Ask(Ask { shards: left, ..ask }));
+                }
+            }
+            (End::OutOfReach, Some(task)) => {
+                self.todo.again(task);
+                return ControlFlow::Break(());
+            }
+            // If the owners of before are still written there: when shards are dealt we are told again.
+            (End::Nothing | End::StillBehind | End::OutOfReach, _) => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What a run was for, if it was of this session or somebody waits for it.
+    fn task_of(&mut self, id: task::Id) -> Option<Task> {
         if self.taking.take_if(|taking| *taking == id).is_some() {
             return Some(Task::TakeOver);
         }
@@ -365,27 +393,8 @@ impl Worker {
                         Ok((id, end)) => (id, end),
                         Err(error) => (error.id(), End::Nothing),
                     };
-                    let task = life.ended(id);
-                    let is_behind = matches!(end, End::StillBehind | End::OutOfReach);
-                    if matches!(task, Some(Task::CatchUp)) && !is_behind {
-                        life.is_caught_up = true;
-                        life.todo.is_behind = false;
-                    }
-                    match end {
-                        // What was due meanwhile is late; what died meanwhile can be taken over.
-                        End::Ran { left } => {
-                            life.todo.may_be_late = true;
-                            life.todo.may_be_orphans = true;
-                            if let Some(Task::Ask(ask)) = task && !left.is_empty() {
-                                life.todo.again(Task::Ask(Ask { shards: left, ..ask }));
-                            }
-                        }
-                        // If the owners of before are still written there: when shards are dealt we are told again.
-                        End::Nothing | End::StillBehind => {}
-                        End::OutOfReach => if let Some(task) = task {
-                            life.todo.again(task);
-                            pause = Some(self.shared.clock.monotonic() + AGAIN);
-                        },
+                    if life.ended(id, end).is_break() {
+                        pause = Some(self.shared.clock.monotonic() + AGAIN);
                     }
                 }
                 () = self.shared.clock.sleep_until(pause.unwrap_or_else(|| self.shared.clock.monotonic())), if pause.is_some() => pause = None,

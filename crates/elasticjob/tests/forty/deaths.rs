@@ -151,7 +151,7 @@ async fn what_is_due_does_not_wait_for_what_was_taken_over() {
     let job = || with_failover(2).if_late(Misfire::Skip);
     let (_survives, _line) = stage.node(1, job(), &survivor).await;
     let (dies, line) = stage.node(2, job(), &dying).await;
-    stage.pass(Duration::from_millis(6_000)).await;
+    stage.pass_seconds(6).await;
     survivor.clear();
     survivor.close();
     drop(dies);

@@ -91,7 +91,7 @@ impl Book {
                 run: shard.run.to_string(),
                 reason: shard.attempt.reason,
                 token: shard.token,
-                parameter: shard.job_parameter.to_string(),
+                parameter: shard.job_parameter.clone(),
                 cancelled: None,
             });
             tries.len() - 1
