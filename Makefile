@@ -117,5 +117,6 @@ chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
 
-ci: lint test ## what must be green to land
+ci: lint test ## what must be green to land; without Maven it says that the tests beside Java were not run
+	@$(MAKE) --no-print-directory test-java MAVEN=optional
 	@$(MAKE) --no-print-directory package
