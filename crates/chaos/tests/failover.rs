@@ -12,8 +12,8 @@ use testbed::ZooKeeper;
 /// Of each of the clusters that run beside each other.
 const KILLS: usize = 13;
 const CLUSTERS: usize = 2;
-/// On three workers: each kill hits four of them.
-const SHARDS: u32 = 12;
+/// Each has a shard on each of the three workers: a kill hits so many.
+const JOBS: usize = 4;
 const SESSION: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(500);
 /// From hearing of it to running, for 99 of 100.
@@ -55,8 +55,13 @@ async fn what_a_killed_worker_ran_runs_elsewhere_within_a_moment_of_hearing_of_i
 
 /// Kills one of three workers in the middle of a run, again and again.
 async fn kills(server: &ZooKeeper, number: usize) -> Vec<Takeover> {
-    // It never ends by itself while somebody waits for it to be taken over.
-    let task = Task::new("settle", "* * * * * ?", SHARDS, 40, Duration::from_millis(100));
+    // They never end by themselves while somebody waits for them to be taken over, and are not due again before that: what only ran at its next
+    // fire would have waited for seconds.
+    let task = |number| {
+        let name = format!("settle-{number}");
+        Task::new(&name, "0/5 * * * * ?", 3, 40, Duration::from_millis(100))
+    };
+    let tasks: Vec<Task> = (0..JOBS).map(task).collect();
     let cluster = Cluster::new(Plan {
         program: env!("CARGO_BIN_EXE_chaos").into(),
         logs: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("failover-{number}")),
@@ -64,7 +69,7 @@ async fn kills(server: &ZooKeeper, number: usize) -> Vec<Takeover> {
         namespace: format!("failover-{number}"),
         session: SESSION,
         database: None,
-        tasks: vec![task.clone()],
+        tasks: tasks.clone(),
         on_one_host: false,
     });
     let mut cluster = cluster.unwrap();
@@ -72,7 +77,7 @@ async fn kills(server: &ZooKeeper, number: usize) -> Vec<Takeover> {
         cluster.start().await.unwrap();
     }
     let observer = cluster.observer().await.unwrap();
-    settles(&*observer, std::slice::from_ref(&task), 3).await.unwrap();
+    settles(&*observer, &tasks, 3).await.unwrap();
     let mut takeovers = Vec::new();
     for kill in 0..KILLS {
         let victim = kill % 3;
@@ -112,17 +117,18 @@ async fn running_on(cluster: &Cluster, worker: usize) -> Vec<Execution> {
             // Not the ghosts of those killed before.
             let pid = said.iter().rev().find(|said| said.worker == worker)?.pid;
             running.retain(|execution| execution.key.instance.contains(&format!("@-@{pid}-")));
-            running.iter().any(|execution| execution.writes.len() > 1).then_some(running)
+            let is_under_way = |execution: &Execution| execution.writes.len() > 1;
+            (running.len() == JOBS && running.iter().all(is_under_way)).then_some(running)
         })
         .await
 }
 
 /// When the heir heard that the instance was gone, and when it ran the shard.
 async fn taken_over(cluster: &Cluster, lost: &Execution) -> (i64, i64) {
-    let what = format!("shard {} of {} is taken over", lost.key.item, lost.key.run);
+    let what = format!("{}/{} of {} is taken over", lost.key.job, lost.key.item, lost.key.run);
     let heir_of = |said: &[Said]| {
         let heir = executions(said, &mut Vec::new()).into_values().find(|heir| {
-            (heir.key.item, &heir.key.run) == (lost.key.item, &lost.key.run)
+            (&heir.key.job, heir.key.item) == (&lost.key.job, lost.key.item)
                 && heir.key.token > lost.key.token
         })?;
         let noticed = said.iter().find(|said| {

@@ -57,8 +57,7 @@ impl Todo {
         }
     }
 
-    /// What comes first; what others left behind only if we `may_take` it.
-    pub(super) fn next(&mut self, may_take: bool) -> Option<Task> {
+    pub(super) fn next(&mut self) -> Option<Task> {
         if let Some(fire) = self.due.take() {
             return Some(Task::Fire(fire));
         }
@@ -71,7 +70,12 @@ impl Todo {
         if std::mem::take(&mut self.may_be_late) {
             return Some(Task::Late);
         }
-        (may_take && std::mem::take(&mut self.may_be_orphans)).then_some(Task::TakeOver)
+        self.take_over()
+    }
+
+    /// What can be done beside everything else.
+    pub(super) fn take_over(&mut self) -> Option<Task> {
+        std::mem::take(&mut self.may_be_orphans).then_some(Task::TakeOver)
     }
 }
 
@@ -90,7 +94,7 @@ mod tests {
         }
         todo.due(fire);
 
-        let order: Vec<String> = std::iter::from_fn(|| todo.next(true))
+        let order: Vec<String> = std::iter::from_fn(|| todo.next())
             .map(|task| format!("{task:?}").split(['(', ' ']).next().unwrap().to_owned())
             .collect();
 

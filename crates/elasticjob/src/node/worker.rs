@@ -139,8 +139,8 @@ struct Life {
     active: Option<(task::Id, Task)>,
     /// What somebody asked for in an earlier session, and is not over: it may turn out that it never began.
     asked: Vec<(task::Id, Task)>,
-    /// A run of what the dead left behind. It is work of its own: what is due meanwhile runs beside it.
-    taking: Option<task::Id>,
+    /// Runs of what the dead left behind. They are work of their own: they wait for no run, and no run for them.
+    taking: Vec<task::Id>,
 }
 
 impl Life {
@@ -154,23 +154,23 @@ impl Life {
             cancel: Cancel::new(),
             active: None,
             asked: Vec::new(),
-            taking: None,
+            taking: Vec::new(),
         }
     }
 
     /// Another session: what runs goes on, and holds up nothing.
     fn renew(&mut self) -> Cancel {
         self.asked.extend(self.active.take().filter(|(_, task)| matches!(task, Task::Ask(_))));
-        self.taking = None;
+        self.taking.clear();
         self.cancel.child()
     }
 
     /// What is to be done next, and can be.
     fn next(&mut self) -> Option<Task> {
-        if self.active.is_some() {
-            return None;
+        match self.active {
+            Some(_) => self.todo.take_over(),
+            None => self.todo.next(),
         }
-        self.todo.next(self.taking.is_none())
     }
 
     /// A run has ended: what follows from that. Breaks if nothing more can be done for a moment.
@@ -202,7 +202,8 @@ impl Life {
 
     /// What a run was for, if it was of this session or somebody waits for it.
     fn task_of(&mut self, id: task::Id) -> Option<Task> {
-        if self.taking.take_if(|taking| *taking == id).is_some() {
+        if let Some(place) = self.taking.iter().position(|taking| *taking == id) {
+            self.taking.swap_remove(place);
             return Some(Task::TakeOver);
         }
         let mut asked = self.asked.extract_if(.., |(asked, _)| *asked == id);
@@ -316,7 +317,7 @@ impl Worker {
         let cancel = life.renew();
         let mut pause = None;
         loop {
-            // Runs of one job on one instance are sequential. A task may come to nothing: then it is the next one's turn.
+            // Own runs of one job on one instance are sequential. A task may come to nothing: then it is the next one's turn.
             while pause.is_none()
                 && let Some(task) = life.next()
             {
@@ -324,7 +325,7 @@ impl Worker {
                 let run = self.start(&member, &job, &runner, &cancel, life);
                 let id = self.spawn(task.clone(), run, &job, life);
                 match task {
-                    Task::TakeOver => life.taking = id,
+                    Task::TakeOver => life.taking.extend(id),
                     task => life.active = id.map(|id| (id, task)),
                 }
             }

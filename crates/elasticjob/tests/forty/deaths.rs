@@ -145,6 +145,22 @@ async fn l24_whoever_may_not_run_takes_nothing_over_and_whoever_takes_over_runs_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_dead_ran_does_not_wait_for_what_the_living_run() {
+    let stage = Stage::new().await;
+    let (survivor, dying) = (Book::closed(), Book::closed());
+    let (_survives, _line) = stage.node(1, with_failover(2), &survivor).await;
+    let (dies, line) = stage.node(2, with_failover(2), &dying).await;
+    stage.pass_seconds(6).await;
+    assert_eq!(survivor.what(), [(1, Reason::Due)], "it takes long");
+
+    drop(dies);
+    line.die().await;
+    stage.settle().await;
+
+    assert_eq!(survivor.what(), [(0, Reason::Failover), (1, Reason::Due)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_due_does_not_wait_for_what_was_taken_over() {
     let stage = Stage::new().await;
     let (survivor, dying) = (Book::open(), Book::closed());
