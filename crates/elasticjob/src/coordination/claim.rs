@@ -267,9 +267,7 @@ impl Claimant<'_> {
         if flag != Flag::Leave {
             steps.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         }
-        for (part, known) in
-            [(Part::Running, &view.running), (Part::Failovering, &view.failovering)]
-        {
+        for (part, known) in view.holders() {
             let theirs = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
             if let Some(document) = theirs.and_then(Known::read) {
                 let path = self.tree.shard(shard, part);

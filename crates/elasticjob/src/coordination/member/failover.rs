@@ -123,7 +123,8 @@ impl Actor {
             .shards
             .iter()
             .filter(|(shard, view)| {
-                holders(view).contains(&self.me)
+                let taken = view.failover.as_ref().and_then(Known::text);
+                (holders(view).contains(&self.me) || taken == Some(self.me.as_str()))
                     && !self.held.contains_key(shard)
                     && !self.uncertain.contains_key(shard)
             })

@@ -7,6 +7,7 @@ use crate::{
     coordination::{
         claim::{Cleared, Return, Stake},
         ledger::{Page, Seen, State},
+        tree::Part,
         view::Known,
     },
     registry::{Error, Path, Version},
@@ -59,9 +60,16 @@ impl Actor {
                 self.pages.remove(&shard);
             }
         }
-        // After a gap it is not known whose the nodes are: what is not read would be left behind.
-        let unread = ended.iter().flat_map(|(shard, _)| self.view.unread_holders_of(*shard));
-        let unread: Vec<Path> = unread.collect();
+        // After a gap it is not known whose the nodes are, and until the picture is whole not even which there are: what is not read would be left
+        // behind.
+        let unread: Vec<Path> = if self.view.is_current() {
+            let unread = ended.iter().flat_map(|(shard, _)| self.view.unread_holders_of(*shard));
+            unread.collect()
+        } else {
+            let parts = [Part::Running, Part::Failover, Part::Failovering];
+            let shards = ended.iter().map(|(shard, _)| *shard);
+            shards.flat_map(|shard| parts.map(|part| self.tree.shard(shard, part))).collect()
+        };
         self.read(&unread).await?;
         // What was taken away is given back, too: the page refuses it if somebody has it, and names us for ever if nobody has.
         ended.retain(|(shard, _)| self.held.contains_key(shard));
