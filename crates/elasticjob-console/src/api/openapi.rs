@@ -11,8 +11,8 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    audited, auth, bulk, config, examined, history, jobs, live, overview, places, servers, shards,
-    state::Shared, tools, trigger, usual,
+    audited, auth, bulk, config, examined, history, instances, jobs, live, overview, places,
+    servers, shards, state::Shared, tools, trigger, usual,
 };
 
 #[derive(OpenApi)]
@@ -92,6 +92,7 @@ fn all() -> OpenApiRouter<Shared> {
         .merge(trigger::router())
         .merge(shards::router())
         .merge(servers::router())
+        .merge(instances::router())
         .merge(live::router())
         .merge(history::router())
         .merge(places::router())

@@ -1,9 +1,12 @@
-//! Servers and instances: the machines that jobs run on, and who is there. Looked at in the mirror; steered through the door.
+//! Servers: the machines that jobs run on. Looked at in the mirror; steered through the door.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
-use elasticjob::admin::{Instance, Language, ServerDetails, ServerStatus, ServerSummary};
+use elasticjob::{
+    admin::{ServerDetails, ServerStatus, ServerSummary},
+    job::{Invalid, JobName, server_of},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -11,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::who::{Door, Looks, Rules, Steers},
-    extract::{Address, InstanceName, Query},
+    extract::{Address, Query},
     lists::{Order, page, ready},
     mirror::Seen,
     problem::Problem,
@@ -26,8 +29,6 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(enable))
         .routes(routes!(disable))
         .routes(routes!(shutdown))
-        .routes(routes!(instances))
-        .routes(routes!(shutdown_instance))
 }
 
 /// Which servers.
@@ -65,43 +66,6 @@ enum ServerOrder {
     InstanceCount,
     JobCount,
     DisabledJobsNum,
-}
-
-/// Which instances.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct InstancesAsked {
-    /// What the id contains.
-    search: String,
-    /// By what: instanceId, serverIp, jobCount, since.
-    #[param(inline)]
-    sort: InstanceOrder,
-    /// asc or desc.
-    #[param(inline)]
-    order: Order,
-    /// Which page, from 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// How many rows a page has.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for InstancesAsked {
-    fn default() -> Self {
-        let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
-        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-enum InstanceOrder {
-    InstanceId,
-    ServerIp,
-    JobCount,
-    Since,
 }
 
 /// A page of servers.
@@ -167,11 +131,6 @@ pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
         .collect()
 }
 
-/// The address in an instance's id.
-fn server_of(id: &str) -> &str {
-    id.split_once("@-@").map_or(id, |(server, _)| server)
-}
-
 /// A server, job by job.
 #[utoipa::path(get, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path)),
     responses((status = 200, body = ServerDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
@@ -186,16 +145,16 @@ async fn server(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct InJob {
+pub(crate) struct InJob {
     /// Only in this job; without, in all.
     #[param(pattern = r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$")]
     job: Option<String>,
 }
 
 impl InJob {
-    fn name(&self) -> Result<Option<elasticjob::job::JobName>, Problem> {
+    pub(crate) fn name(&self) -> Result<Option<JobName>, Problem> {
         let name = self.job.as_deref().map(str::parse).transpose();
-        name.map_err(|error: elasticjob::job::Invalid| Problem::invalid("job", error.to_string()))
+        name.map_err(|error: Invalid| Problem::invalid("job", error.to_string()))
     }
 }
 
@@ -241,84 +200,4 @@ async fn shutdown(
     Query(place): Query<InJob>,
 ) -> Result<Json<ServerShutDown>, Problem> {
     Ok(Json(verbs::shutdown_server(&door, &server, place.name()?.as_ref()).await?))
-}
-
-/// An instance across jobs.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct InstanceRow {
-    instance_id: String,
-    server_ip: String,
-    language: Language,
-    /// The jobs it is a member of.
-    job_names: Vec<String>,
-    /// What it says of itself: labels, since when.
-    detail: Option<Instance>,
-}
-
-/// A page of instances.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct InstancesPage {
-    total: usize,
-    page: usize,
-    page_size: usize,
-    items: Vec<InstanceRow>,
-    as_of: Option<Timestamp>,
-    is_current: bool,
-}
-
-/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
-#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
-    responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn instances(
-    door: Door<Looks>,
-    Query(asked): Query<InstancesAsked>,
-) -> Result<Json<InstancesPage>, Problem> {
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    Ok(Json(ready(&door).await?.seen(|seen| {
-        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (job, outline) in &seen.jobs {
-            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-                found.entry(id).or_default().push(job);
-            }
-        }
-        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
-        let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
-        // They are in the order of their ids, and stay so where nothing else tells them apart.
-        asked.order.sort(&mut found, |one, other| match asked.sort {
-            InstanceOrder::InstanceId => one.0.cmp(other.0),
-            InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
-            InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
-            InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
-        });
-        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
-        let items = rows.map(|(id, jobs)| InstanceRow {
-            instance_id: (*id).to_owned(),
-            server_ip: server_of(id).to_owned(),
-            language: Language::of(id),
-            job_names: jobs.iter().map(ToString::to_string).collect(),
-            detail: seen.instances.get(*id).cloned(),
-        });
-        InstancesPage {
-            total: found.len(),
-            page,
-            page_size,
-            items: items.collect(),
-            as_of: seen.as_of,
-            is_current: seen.is_current,
-        }
-    })))
-}
-
-/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
-#[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
-    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
-    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
-async fn shutdown_instance(
-    door: Door<Steers>,
-    InstanceName(id): InstanceName,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerShutDown>, Problem> {
-    Ok(Json(verbs::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
 }

@@ -14,9 +14,10 @@ use super::{
         sessions::Sessions,
         throttle::{AN_ADDRESS, SOMEBODY, Throttle},
     },
+    errands::Errands,
     history::books::Books,
-    passage::{Errands, Refusals},
     problem::{Code, Problem},
+    refusals::Refusals,
     registries::Registries,
     trigger::Keys,
 };

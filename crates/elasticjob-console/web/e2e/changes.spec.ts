@@ -1,9 +1,7 @@
 import type { Page } from "@playwright/test";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 
 import { expect, fillIn, said, test } from "./person";
-import { demonstration, elasticjob, type Started } from "./start";
+import { bare, demonstration, type Started } from "./start";
 
 /** A demonstration of its own: what is shut down and removed here, others would miss. */
 let demo: Started;
@@ -104,19 +102,12 @@ test("a job that has instances is not removed, unless somebody insists", async (
 
 test("a registry is tried, added, looked at and removed", async ({ browser }) => {
   const registry = /^registry\s+(zookeeper:\/\/\S+)/m.exec(demo.said)?.[1] ?? "";
-  const console = await elasticjob((folder) => {
-    const config = join(folder, "console.toml");
-    writeFileSync(config, '[addRegistries]\nenabled = true\nhosts = ["127.0.0.1"]\n');
-    return [
-      ...["console", "--config", config, "--data", join(folder, "data")],
-      ...["--listen", "127.0.0.1:0", "--registry", "bare=zookeeper://127.0.0.1:1/bare"],
-    ];
-  });
+  const console = await bare("addRegistries");
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
   try {
     const page = await context.newPage();
     await page.goto(`${console.url}/registries`);
-    await fillIn(page, "admin", /^account\s+admin \/ (\S+)/m.exec(console.said)?.[1] ?? "");
+    await fillIn(page, "admin", console.password);
     await page.getByRole("button", { name: "Add registry" }).click();
     const dialog = page.getByRole("dialog", { name: "Add registry" });
     await dialog.getByLabel("Name").fill("second");

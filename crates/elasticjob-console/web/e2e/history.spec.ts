@@ -1,9 +1,8 @@
 import type { Download, Page, Request } from "@playwright/test";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 
 import { expect, fillIn, goByKey, home, said, send, test } from "./person";
-import { elasticjob } from "./start";
+import { bare } from "./start";
 
 /** flaky fails twice a minute; so long it may take until it has. */
 const A_FAILURE = { timeout: 75_000 };
@@ -302,20 +301,12 @@ test("histories are listed with their registries, and cannot be added where that
 test("a registry without history says how to get one; it is tried, added and removed", async ({
   browser,
 }) => {
-  const console = await elasticjob((folder) => {
-    const config = join(folder, "console.toml");
-    writeFileSync(config, '[addHistories]\nenabled = true\nhosts = ["127.0.0.1"]\n');
-    return [
-      ...["console", "--config", config, "--data", join(folder, "data")],
-      ...["--listen", "127.0.0.1:0", "--registry", "bare=zookeeper://127.0.0.1:1/bare"],
-    ];
-  });
+  const console = await bare("addHistories");
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
   try {
     const page = await context.newPage();
-    const password = /^account\s+admin \/ (\S+)/m.exec(console.said)?.[1] ?? "";
     await page.goto(`${console.url}/r/bare/history`);
-    await fillIn(page, "admin", password);
+    await fillIn(page, "admin", console.password);
     await expect(page.getByText("There is no history of bare")).toBeVisible();
     await expect(page.getByText("--history bare=postgres://")).toBeVisible();
 

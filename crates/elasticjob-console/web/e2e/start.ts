@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -26,6 +26,20 @@ export const demonstration = () =>
     ...["dev", "--demo", "--registry-listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
     ...["--history", `sqlite:${join(folder, "history.db")}`],
   ]);
+
+/** A console of its own, on a registry that is not there, where such things may be added; `admin` has the password it said. */
+export async function bare(adds: "addRegistries" | "addHistories") {
+  const started = await elasticjob((folder) => {
+    const config = join(folder, "console.toml");
+    writeFileSync(config, `[${adds}]\nenabled = true\nhosts = ["127.0.0.1"]\n`);
+    return [
+      ...["console", "--config", config, "--data", join(folder, "data")],
+      ...["--listen", "127.0.0.1:0", "--registry", "bare=zookeeper://127.0.0.1:1/bare"],
+    ];
+  });
+  const password = /^account\s+admin \/ (\S+)/m.exec(started.said)?.[1] ?? "";
+  return { ...started, password };
+}
 
 /** Starts the real binary; it is there when it says where its console is. */
 export async function elasticjob(args: (folder: string) => string[]): Promise<Started> {
