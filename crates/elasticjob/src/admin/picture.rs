@@ -19,7 +19,7 @@ use crate::{
         ledger::{Illegible, Page},
         tree::{JobTree, Part, processes},
     },
-    job::{self, Job, JobName, Unreadable},
+    job::{self, Job, JobName, Unreadable, server_of},
     registry::{Error, Node, Path, Registry},
     schedule::Zone,
 };
@@ -332,11 +332,6 @@ pub(super) fn status(
     } else {
         JobStatus::Ok
     }
-}
-
-/// The address in an instance's id.
-pub(super) fn server_of(id: &str) -> &str {
-    id.split_once("@-@").map_or(id, |(server, _)| server)
 }
 
 pub(super) fn written_at(node: &Node) -> Option<Timestamp> {

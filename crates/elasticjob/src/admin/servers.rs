@@ -7,10 +7,9 @@ use super::{
     error::AdminError,
     jobs::Presence,
     model::{ServerDetails, ServerJob, ServerStatus, ServerSummary},
-    picture::server_of,
 };
 use crate::{
-    job::JobName,
+    job::{JobName, server_of},
     registry::{Error, Expected, Op},
 };
 

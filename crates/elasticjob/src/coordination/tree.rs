@@ -73,6 +73,9 @@ pub enum Part {
 }
 
 impl Part {
+    /// The nodes that name who has a shard in hand.
+    pub const HOLDERS: [Part; 3] = [Part::Running, Part::Failover, Part::Failovering];
+
     const NAMES: [(&'static str, Part); 6] = [
         ("instance", Part::Owner),
         ("running", Part::Running),

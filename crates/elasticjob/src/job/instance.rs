@@ -10,6 +10,11 @@ use super::{
 
 const SEPARATOR: &str = "@-@";
 
+/// The server in the text of an instance's id; all of it if it is none.
+pub fn server_of(id: &str) -> &str {
+    id.split_once(SEPARATOR).map_or(id, |(server, _)| server)
+}
+
 /// An instance's id: `192.168.1.5@-@4711-9f86d081`, or `192.168.1.5@-@4711` where Java made it.
 ///
 /// Invariant: an IPv4 address, one `@-@`, and a name that can be part of a registry path. The ancestor cuts ids apart to find the
@@ -42,7 +47,7 @@ impl InstanceId {
 
     /// The server's address: the name of its node below `servers`.
     pub fn server(&self) -> &str {
-        self.0.split_once(SEPARATOR).map_or("", |(server, _)| server)
+        server_of(&self.0)
     }
 
     /// What follows the address.

@@ -37,7 +37,7 @@ pub use self::{
     error::{Invalid, Unreadable},
     extra::Extra,
     fire::{Attempt, FencingToken, Fire, Reason, RunId, Shard, TaskId},
-    instance::{Instance, InstanceId},
+    instance::{Instance, InstanceId, server_of},
     job::{Job, Spelling},
     kinds::{Strategy, ThreadPool, TypeName},
     legacy::{Legacy, LegacyKind},

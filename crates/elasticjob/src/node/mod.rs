@@ -16,6 +16,7 @@ mod error;
 mod fresh;
 mod identity;
 mod job;
+mod life;
 mod once;
 mod permit;
 mod run;

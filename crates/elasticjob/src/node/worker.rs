@@ -1,27 +1,23 @@
 //! One job on this node, for as long as the node lives.
 
 use std::{
-    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use tokio::{
-    sync::watch,
-    task::{self, JoinSet},
-};
+use tokio::{sync::watch, task};
 
 use super::{
-    busy::Busy,
     chronicle::Chronicle,
     identity::Identity,
     job::NodeJob,
+    life::Life,
     once::Once,
     run::{End, Run},
     supervision::Supervision,
     timer::{Alarm, Timer},
-    todo::{Task, Todo},
+    todo::Task,
 };
 use crate::{
     coordination::{
@@ -120,96 +116,6 @@ pub(super) struct Worker {
     stop: Cancel,
     /// Whether it can run what is due, for whoever wants to know.
     ready: watch::Sender<bool>,
-}
-
-/// What outlives a session.
-struct Life {
-    /// From when on fires are ours to make up for.
-    since: Timestamp,
-    /// What was missed while nobody was there has been looked after.
-    is_caught_up: bool,
-    busy: Busy,
-    /// What is to be done: what somebody asked for is, whatever becomes of the session.
-    todo: Todo,
-    /// Runs, those of earlier sessions among them.
-    runs: JoinSet<End>,
-    /// What all of them are told to end by.
-    cancel: Cancel,
-    /// The run of this session, and what it is for.
-    active: Option<(task::Id, Task)>,
-    /// What somebody asked for in an earlier session, and is not over: it may turn out that it never began.
-    asked: Vec<(task::Id, Task)>,
-    /// Runs of what the dead left behind. They are work of their own: they wait for no run, and no run for them.
-    taking: Vec<task::Id>,
-}
-
-impl Life {
-    fn new(since: Timestamp) -> Self {
-        Self {
-            since,
-            is_caught_up: false,
-            busy: Busy::default(),
-            todo: Todo::default(),
-            runs: JoinSet::new(),
-            cancel: Cancel::new(),
-            active: None,
-            asked: Vec::new(),
-            taking: Vec::new(),
-        }
-    }
-
-    /// Another session: what runs goes on, and holds up nothing.
-    fn renew(&mut self) -> Cancel {
-        self.asked.extend(self.active.take().filter(|(_, task)| matches!(task, Task::Ask(_))));
-        self.taking.clear();
-        self.cancel.child()
-    }
-
-    /// What is to be done next, and can be.
-    fn next(&mut self) -> Option<Task> {
-        match self.active {
-            Some(_) => self.todo.take_over(),
-            None => self.todo.next(),
-        }
-    }
-
-    /// A run has ended: what follows from that. Breaks if nothing more can be done for a moment.
-    fn ended(&mut self, id: task::Id, end: End) -> ControlFlow<()> {
-        let task = self.task_of(id);
-        let is_behind = matches!(end, End::StillBehind | End::OutOfReach);
-        if matches!(task, Some(Task::CatchUp)) && !is_behind {
-            self.is_caught_up = true;
-            self.todo.is_behind = false;
-        }
-        match (end, task) {
-            // What was due meanwhile is late; what died meanwhile can be taken over.
-            (End::Ran { left }, task) => {
-                self.todo.may_be_late = true;
-                self.todo.may_be_orphans = true;
-                if let (Some(Task::Ask(ask)), false) = (task, left.is_empty()) {
-                    self.todo.again(Task::Ask(Ask { shards: left, ..ask }));
-                }
-            }
-            (End::OutOfReach, Some(task)) => {
-                self.todo.again(task);
-                return ControlFlow::Break(());
-            }
-            // If the owners of before are still written there: when shards are dealt we are told again.
-            (End::Nothing | End::StillBehind | End::OutOfReach, _) => {}
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// What a run was for, if it was of this session or somebody waits for it.
-    fn task_of(&mut self, id: task::Id) -> Option<Task> {
-        if let Some(place) = self.taking.iter().position(|taking| *taking == id) {
-            self.taking.swap_remove(place);
-            return Some(Task::TakeOver);
-        }
-        let mut asked = self.asked.extract_if(.., |(asked, _)| *asked == id);
-        let ended = asked.next().or_else(|| self.active.take_if(|(active, _)| *active == id));
-        ended.map(|(_, task)| task)
-    }
 }
 
 /// How one session in a job ended.
@@ -323,10 +229,8 @@ impl Worker {
             {
                 let task = self.named(task);
                 let run = self.start(&member, &job, &runner, &cancel, life);
-                let id = self.spawn(task.clone(), run, &job, life);
-                match task {
-                    Task::TakeOver => life.taking.extend(id),
-                    task => life.active = id.map(|id| (id, task)),
+                if let Some(id) = self.spawn(task.clone(), run, &job, life) {
+                    life.began(id, task);
                 }
             }
             tokio::select! {
@@ -372,8 +276,7 @@ impl Worker {
                     }
                 },
                 due_at = due(alarm.as_mut()) => {
-                    // What only waits for its turn, or looks whether there is anything to do, does not hold it up.
-                    if life.active.is_none() || life.busy.shards().is_empty() {
+                    if !life.is_occupied() {
                         life.todo.due(Fire::scheduled(job.name.clone(), due_at));
                     } else if job.misfire == Misfire::RunOnce {
                         life.todo.may_be_late = true;

@@ -201,6 +201,32 @@ async fn what_is_due_while_somebody_else_takes_the_shard_over_is_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ends_while_the_tree_is_listed_anew_leaves_nothing_behind() {
+    let stage = Stage::new().await;
+    let victim = stage.join(1, with_failover(1)).await;
+    victim.claim(&fire(1)).await;
+    let mut heir = stage.join(2, with_failover(1)).await;
+    victim.die().await;
+    heir.told(|news| *news == News::Orphaned).await;
+    let taken = heir.take().await.unwrap();
+
+    heir.line.link.cut();
+    stage.pass_seconds(1).await;
+    heir.line.lists(true);
+    heir.line.link.heal();
+    stage.settle().await;
+    heir.finish(taken).await;
+    heir.line.lists(false);
+    stage.settle().await;
+
+    for part in Part::HOLDERS {
+        let path = stage.tree.shard(0, part);
+        assert!(!stage.is_there(&path).await, "{path} would keep its owner from running it");
+    }
+    assert_eq!(heir.run(&fire(2)).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_is_withdrawn_leaves_everything_as_it_was() {
     let stage = Stage::new().await;
     let victim = stage.join(1, with_failover(1)).await;

@@ -10,15 +10,15 @@ use elasticjob::{
     coordination::tree::{JobTree, Part},
     job::{Fire, Job},
     registry::{
-        Committed, Create, Error, Expected, Namespace, Node, Op, Path, Registry, Session, Stat,
-        Watch,
+        Committed, Create, Error, Event, Expected, Namespace, Node, Op, Path, Registry, Session,
+        Stat, Watch, WatchSource,
         memory::{Link, MemoryRegistry, MemoryServer},
         plant,
     },
     runtime::Clock,
     testing::ManualClock,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Longer than a second look at everything is away, in seconds.
 pub(crate) const TICK: u64 = 80;
@@ -71,7 +71,8 @@ impl Stage {
     pub(crate) async fn line(&self) -> Line {
         let inner = self.server.join("shop".parse().unwrap()).await.unwrap();
         let link = inner.link();
-        Line { registry: Arc::new(Gated { inner, gate: Mutex::new(None) }), link }
+        let is_listing = Arc::new(watch::Sender::new(false));
+        Line { registry: Arc::new(Gated { inner, gate: Mutex::new(None), is_listing }), link }
     }
 
     /// Lets everybody come to rest; no time passes. Tokio's own time is paused: it moves on when nobody has anything to do.
@@ -230,11 +231,54 @@ impl Java {
 
 type Wanted = Box<dyn Fn(&[Op]) -> bool + Send>;
 
-/// A registry whose next write of a kind can be held up, so that something else happens first.
+/// A registry whose next write of a kind can be held up, so that something else happens first, and whose watches can be.
 #[derive(Debug)]
 pub(crate) struct Gated {
     inner: MemoryRegistry,
     gate: Mutex<Option<Gate>>,
+    is_listing: Arc<watch::Sender<bool>>,
+}
+
+/// A watch of which, while listing takes its time, only the beginning of a snapshot is heard.
+struct Listing {
+    inner: Watch,
+    is_listing: watch::Receiver<bool>,
+    has_begun: bool,
+}
+
+impl Listing {
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Init => self.has_begun = true,
+            Event::InitDone => self.has_begun = false,
+            Event::InitApply { .. } | Event::Apply { .. } | Event::Delete { .. } => {}
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl WatchSource for Listing {
+    async fn next(&mut self) -> Option<Event> {
+        if self.has_begun {
+            let _ = self.is_listing.wait_for(|is_listing| !is_listing).await;
+        }
+        let event = self.inner.next().await?;
+        self.note(&event);
+        Some(event)
+    }
+
+    fn try_next(&mut self) -> Option<Event> {
+        if self.has_begun && *self.is_listing.borrow() {
+            return None;
+        }
+        let event = self.inner.try_next()?;
+        self.note(&event);
+        Some(event)
+    }
+
+    fn is_current(&self) -> bool {
+        !self.has_begun && self.inner.is_current()
+    }
 }
 
 struct Gate {
@@ -274,6 +318,11 @@ impl Line {
         let gate = Gate { wanted: Box::new(wanted), reached, go: may_go };
         *self.registry.gate.lock().unwrap() = Some(gate);
         HeldUp { reached: was_reached, go }
+    }
+
+    /// From now on, or no longer, it takes its time to list what is there.
+    pub(crate) fn lists(&self, is_listing: bool) {
+        self.registry.is_listing.send_replace(is_listing);
     }
 
     /// Ends the session, as a death does.
@@ -326,7 +375,9 @@ impl Registry for Gated {
     }
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
-        self.inner.watch(prefix).await
+        let inner = self.inner.watch(prefix).await?;
+        let is_listing = self.is_listing.subscribe();
+        Ok(Watch::new(Listing { inner, is_listing, has_begun: false }))
     }
 
     async fn close(&self) {

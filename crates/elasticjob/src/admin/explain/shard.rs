@@ -2,11 +2,8 @@
 
 use super::{Story, Topic, Whole};
 use crate::{
-    admin::{
-        model::{ServerStatus, Shard},
-        picture::server_of,
-    },
-    job::Misfire,
+    admin::model::{ServerStatus, Shard},
+    job::{Misfire, server_of},
 };
 
 impl Whole<'_> {

@@ -31,8 +31,7 @@ impl Actor {
                 && seen.page.owner.as_ref() == Some(&self.me)
                 && !self.held.contains_key(&shard);
             if let (true, Some(version)) = (is_ours, seen.version) {
-                let parts = [Part::Running, Part::Failover, Part::Failovering];
-                let paths = parts.map(|part| self.tree.shard(shard, part));
+                let paths = Part::HOLDERS.map(|part| self.tree.shard(shard, part));
                 self.read(&paths).await?;
                 let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
                 let claimant = self.claimant_on(Version::default());

@@ -60,7 +60,7 @@ impl Actor {
             self.pages.insert(shard, Box::new(seen));
             self.memory.leftover_marks.remove(&shard);
             // What we created we need not read.
-            for part in [Part::Running, Part::Failover, Part::Failovering] {
+            for part in Part::HOLDERS {
                 let document = Document {
                     data: self.me.to_string().into(),
                     version: Version(0),

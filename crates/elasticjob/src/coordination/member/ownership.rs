@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{actor::Actor, duties::is_enabled};
 use crate::{
     coordination::{sharding::available, view::Known},
-    job::{Misfire, Strategy},
+    job::{Misfire, Strategy, server_of},
     registry::{Create, Error, Expected, Op},
 };
 
@@ -99,7 +99,7 @@ impl Actor {
             return Ok(());
         };
         let next = &ids[(place + 1) % ids.len()];
-        let server = next.split_once("@-@").map_or(next.as_str(), |(server, _)| server).to_owned();
+        let server = server_of(next).to_owned();
         let path = self.tree.next_instance_ip();
         let mut ops = Vec::new();
         if self.view.next_server.is_some() {
@@ -115,5 +115,5 @@ impl Actor {
 }
 
 fn serves(id: &str, server: &str) -> bool {
-    id.split_once("@-@").is_some_and(|(address, _)| address == server)
+    server_of(id) == server
 }

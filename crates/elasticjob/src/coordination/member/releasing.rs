@@ -66,9 +66,10 @@ impl Actor {
             let unread = ended.iter().flat_map(|(shard, _)| self.view.unread_holders_of(*shard));
             unread.collect()
         } else {
-            let parts = [Part::Running, Part::Failover, Part::Failovering];
             let shards = ended.iter().map(|(shard, _)| *shard);
-            shards.flat_map(|shard| parts.map(|part| self.tree.shard(shard, part))).collect()
+            shards
+                .flat_map(|shard| Part::HOLDERS.map(|part| self.tree.shard(shard, part)))
+                .collect()
         };
         self.read(&unread).await?;
         // What was taken away is given back, too: the page refuses it if somebody has it, and names us for ever if nobody has.

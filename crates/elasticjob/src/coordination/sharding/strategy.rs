@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
-use crate::job::Strategy;
+use crate::job::{Strategy, server_of};
 
 /// What a strategy decides from.
 #[derive(Debug, Clone)]
@@ -40,12 +40,8 @@ impl Candidate {
 
     /// The address in front of the id's mark.
     fn address(&self) -> &str {
-        address_of(&self.id)
+        server_of(&self.id)
     }
-}
-
-fn address_of(id: &str) -> &str {
-    id.split_once("@-@").map_or(id, |(address, _)| address)
 }
 
 /// A way to decide who gets which shard. Programs can bring their own, by name.
@@ -158,7 +154,7 @@ fn successors<'a>(situation: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMa
             continue;
         }
         let heir = (0..order.len()).find(|instance| {
-            order[*instance].address() == address_of(owner)
+            order[*instance].address() == server_of(owner)
                 && !found.values().any(|taken| taken == instance)
         });
         if let Some(instance) = heir {

@@ -6,6 +6,7 @@ use super::{
     Store,
     database::Columns,
     error::StoreError,
+    page::{Cursor, Page},
     select::{Select, Value},
 };
 
@@ -22,6 +23,27 @@ impl Store {
         read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, StoreError> {
         self.database.fetch(select, read).await.map_err(|error| self.database.told(&error))
+    }
+
+    /// A page of rows by a moment of the ancestor's, the newest first; `read` says of a row also when it was, in microseconds, and its id.
+    pub(super) async fn newest<T>(
+        &self,
+        mut select: Select,
+        column: &str,
+        (after, limit): (Option<&Cursor>, Option<usize>),
+        read: impl Fn(&dyn Columns) -> Result<(i64, String, T), sqlx::Error>,
+    ) -> Result<Page<T>, StoreError> {
+        let limit = page_size(limit);
+        if let Some(after) = after {
+            let moment = self.dialect().moment("?");
+            after.filter(&mut select, (column, "id"), &moment, after.micros);
+        }
+        select.with(&format!(" ORDER BY {column} DESC, id DESC LIMIT ?"), [bound(limit + 1)]);
+        let rows = self.ask(&select, |row| {
+            let (micros, id, read) = read(row)?;
+            Ok((Cursor { micros, is_foreign: true, id }, read))
+        });
+        Ok(Page::of(rows.await?, limit))
     }
 }
 

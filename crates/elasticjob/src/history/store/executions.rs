@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Store,
-    ask::{bound, millis, page_size},
+    ask::millis,
     database::Columns,
     error::StoreError,
     page::{Cursor, Page, Span},
@@ -91,20 +91,14 @@ impl Store {
         &self,
         filter: &ExecutionFilter,
     ) -> Result<Page<Execution>, StoreError> {
-        let limit = page_size(filter.limit);
-        let moment = self.dialect().moment("?");
         let mut select = self.executions_where("start_time IS NOT NULL");
         self.of_executions(&mut select, filter);
-        if let Some(after) = &filter.after {
-            after.filter(&mut select, ("start_time", "id"), &moment, after.micros);
-        }
-        select.with(" ORDER BY start_time DESC, id DESC LIMIT ?", [bound(limit + 1)]);
-        let rows = self.ask(&select, |row| {
-            let micros = row.number(STARTED)?;
+        let part = (filter.after.as_ref(), filter.limit);
+        let rows = self.newest(select, "start_time", part, |row| {
             let execution = execution(row)?;
-            Ok((Cursor { micros, is_foreign: true, id: execution.id.clone() }, execution))
+            Ok((row.number(STARTED)?, execution.id.clone(), execution))
         });
-        Ok(Page::of(rows.await?, limit))
+        rows.await
     }
 
     /// Which executions, wherever in the list.

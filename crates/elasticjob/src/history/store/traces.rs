@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     Store,
-    ask::{bound, millis, page_size},
+    ask::millis,
     database::Columns,
     error::StoreError,
     page::{Cursor, Page, Span},
@@ -65,19 +65,14 @@ pub struct Trace {
 impl Store {
     /// Traces, newest first, whoever wrote them.
     pub async fn traces(&self, filter: &TraceFilter) -> Result<Page<Trace>, StoreError> {
-        let limit = page_size(filter.limit);
-        let moment = self.dialect().moment("?");
         let mut select = self.traces_where();
         self.of_traces(&mut select, filter);
-        if let Some(after) = &filter.after {
-            after.filter(&mut select, ("creation_time", "id"), &moment, after.micros);
-        }
-        select.with(" ORDER BY creation_time DESC, id DESC LIMIT ?", [bound(limit + 1)]);
-        let rows = self.ask(&select, |row| {
+        let part = (filter.after.as_ref(), filter.limit);
+        let rows = self.newest(select, "creation_time", part, |row| {
             let trace = trace(row)?;
-            Ok((Cursor { micros: row.number(10)?, is_foreign: true, id: trace.id.clone() }, trace))
+            Ok((row.number(10)?, trace.id.clone(), trace))
         });
-        Ok(Page::of(rows.await?, limit))
+        rows.await
     }
 
     /// Those of a run, in the order they were said.
