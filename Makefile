@@ -6,7 +6,7 @@ MINUTES ?= 5
 ROWS ?= 10000000
 CASES ?= 100000
 AWAY ?= 60
-LIBRARIES = tinykeeper elasticjob-macros elasticjob
+LIBRARIES = quartz-cron tinykeeper elasticjob-macros elasticjob elasticjob-jobfile
 
 # The simulated cluster: only what it spends its time in is built anew, for speed.
 QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profile.dev.package.$(crate).opt-level=2)
@@ -19,7 +19,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
-	$(CARGO) run --release -p elasticjob-console -- dev --demo --registry-listen $(LISTEN)
+	$(CARGO) run --release -p elasticjob-cli -- dev --demo --registry-listen $(LISTEN)
 
 # The console's pages. What they are made with is installed only when it has changed: as locked, and without `npm ci`, which refuses a lock that does
 # not list what only other platforms need.
@@ -41,7 +41,7 @@ no-pages:
 
 test-web: web ## the pages' own tests, then a real browser on `dev --demo`; installs chromium (apt) or says what is missing
 	@scripts/install-chromium.sh
-	$(CARGO) build -p elasticjob-console
+	$(CARGO) build -p elasticjob-cli
 	cd $(WEB) && npm run check && npm test && npm run e2e
 
 test: ## every test; installs the servers they need (apt) or says what is missing
@@ -52,16 +52,16 @@ test: ## every test; installs the servers they need (apt) or says what is missin
 
 # Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
 test-api: ## schemathesis tries everything the console's own description names, on `dev --demo`: two minutes; installs it (PyPI) or says what is missing
-	@python=$$(scripts/python-with.sh schemathesis crates/elasticjob-console/tests/schemathesis/requirements.txt) && \
-	$(CARGO) build -p elasticjob-console && \
-	$$python crates/elasticjob-console/tests/schemathesis/run.py "$${CARGO_TARGET_DIR:-target}/debug/elasticjob" $(ONLY)
+	@python=$$(scripts/python-with.sh schemathesis crates/elasticjob-cli/tests/schemathesis/requirements.txt) && \
+	$(CARGO) build -p elasticjob-cli && \
+	$$python crates/elasticjob-cli/tests/schemathesis/run.py "$${CARGO_TARGET_DIR:-target}/debug/elasticjob" $(ONLY)
 
 # Four at a time: a JVM or two each, which wait most of the time.
 test-java: ## Rust and the real ElasticJob in one job; installs Maven and a JDK (apt), fails when ElasticJob is out of reach unless MAVEN=optional
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh || { [ $$? -eq 75 ] && [ "$(MAVEN)" = optional ]; }
 	@if [ -e "$${CARGO_TARGET_DIR:-target}/interop/built" ]; then \
-		$(CARGO) build -p elasticjob-console && \
+		$(CARGO) build -p elasticjob-cli && \
 		$(CARGO) test -p interop -- --include-ignored --test-threads=4; \
 	fi
 
@@ -79,7 +79,7 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 
 bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console before ten thousand jobs: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
-	$(CARGO) build --release -p tinykeeper -p elasticjob-console -p bench
+	$(CARGO) build --release -p tinykeeper -p elasticjob-cli -p bench
 	$(CARGO) run --release -p bench -- registry
 	$(CARGO) run --release -p bench -- jobs
 	$(CARGO) run --release -p bench -- worker
@@ -99,7 +99,8 @@ sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 sho
 else
 sim:
 	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p tinykeeper --lib --test server -- tree:: store:: decoding::
-	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p elasticjob --lib --test schedule --test job_wire -- strategy:: properties arbitrary
+	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p quartz-cron --test schedule -- properties
+	PROPTEST_CASES=$(SEEDS) $(CARGO) test --release -p elasticjob --lib --test job_wire -- strategy:: properties arbitrary
 	SEEDS=$(SEEDS) $(SIMULATE)
 endif
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds what `make test-java` lets Rust meet: a JVM with the real ElasticJob in it (interop/), into target/interop. Installs Maven and a JDK with
+# Builds what `make test-java` lets Rust meet: a JVM with the real ElasticJob in it (dev/interop/java), into target/interop. Installs Maven and a JDK with
 # apt where they are missing. Ends with 75 when Maven is out of reach, so that whoever calls can tell that from a mistake.
 set -eu
 cd "$(dirname "$0")/.."
 output=$(mkdir -p "${CARGO_TARGET_DIR:-target}/interop" && cd "${CARGO_TARGET_DIR:-target}/interop" && pwd)
 
 # Nothing to do when nothing has changed since the last time.
-sum=$(find interop -type f | LC_ALL=C sort | xargs cat | cksum)
+sum=$(find dev/interop/java -type f | LC_ALL=C sort | xargs cat | cksum)
 [ "$(cat "$output/built" 2>/dev/null)" != "$sum" ] || exit 0
 rm -f "$output/built"
 
@@ -30,8 +30,8 @@ if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
 fi
 
 log=$output/maven.log
-if ! { mvn -B -q -U -f interop/pom.xml "-Doutput=$output" compile &&
-    mvn -B -q -U -f interop/old/pom.xml "-Doutput=$output/old" compile; } >"$log" 2>&1; then
+if ! { mvn -B -q -U -f dev/interop/java/pom.xml "-Doutput=$output" compile &&
+    mvn -B -q -U -f dev/interop/java/old/pom.xml "-Doutput=$output/old" compile; } >"$log" 2>&1; then
     tail -n 30 "$log" >&2
     # Maven has no exit codes for this: what it says when it cannot get something.
     grep -q 'COMPILATION ERROR' "$log" && exit 1

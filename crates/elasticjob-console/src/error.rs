@@ -1,289 +1,34 @@
-//! Why a command did not do what was asked, and the exit code that says so to a script.
+//! Why a console does not start.
 
-use std::{
-    error::Error as StdError,
-    io::{self, Write},
-    process::ExitCode,
-};
+use elasticjob::problem::Problem;
 
-use elasticjob::{
-    admin::AdminError,
-    coordination::member::JoinError,
-    history::StoreError,
-    job::Invalid,
-    node::NodeError,
-    registry::{self, UrlError},
-    schedule::{CronError, ZoneError},
-};
+/// Why a console does not start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problem.message)]
+pub struct ConsoleError {
+    /// What a caller does about it.
+    pub kind: Kind,
+    /// What is wrong, and a way out.
+    pub problem: Problem,
+}
 
-/// What a script does differently about it.
+/// What a caller does about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// A bug, or a machine that is out of something.
-    Internal = 1,
-    /// What was given is wrong: correct it.
-    BadInput = 2,
-    /// The registry cannot be reached: try again later.
-    Unreachable = 3,
-    /// The credentials do not open it.
-    NotAuthorised = 4,
-    /// What was asked for is not there.
-    NotFound = 5,
-    /// It is somebody else's, or was changed meanwhile.
-    Conflict = 6,
+pub enum Kind {
+    /// A setting is wrong: correct it.
+    Setting,
     /// It could be done and is not, to be safe.
-    Refused = 7,
-    /// Nothing went wrong: something was looked for, and found.
-    Found = 10,
-    /// The run that was waited for did not end well.
-    RunFailed = 20,
+    Refused,
+    /// A bug, or a machine that is out of something.
+    Internal,
 }
 
-/// One thing that is wrong, and a way out if there is one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl Problem {
-    /// From a text that may end in `; hint: …`, as the library's do.
-    pub(crate) fn new(text: impl AsRef<str>) -> Self {
-        let text = text.as_ref();
-        match text.split_once("; hint: ").or_else(|| text.split_once("\nhint: ")) {
-            Some((message, hint)) => {
-                Self { message: message.to_owned(), hint: Some(hint.to_owned()) }
-            }
-            None => Self { message: text.to_owned(), hint: None },
-        }
+impl ConsoleError {
+    pub(crate) fn new(kind: Kind, text: impl AsRef<str>) -> Self {
+        Self { kind, problem: Problem::new(text) }
     }
 
-    /// From an error with its causes; the first way out that one of them names is taken.
-    fn of(error: &(dyn StdError + 'static)) -> Self {
-        let mut told = Self::new(error.to_string());
-        let causes = std::iter::successors(error.source(), |&cause| cause.source());
-        for cause in causes.map(|cause| Self::new(cause.to_string())) {
-            if !told.message.ends_with(&cause.message) {
-                told.message = format!("{}: {}", told.message, cause.message);
-            }
-            told.hint = told.hint.or(cause.hint);
-        }
-        told
-    }
-}
-
-/// Why a command did not do what was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Error {
-    pub(crate) code: Code,
-    pub(crate) problems: Vec<Problem>,
-}
-
-impl Error {
-    /// One problem, from a text that may end in `; hint: …`.
-    pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
-        Self { code, problems: vec![Problem::new(text)] }
-    }
-
-    /// What was given is wrong.
-    pub(crate) fn bad_input(text: impl AsRef<str>) -> Self {
-        Self::new(Code::BadInput, text)
-    }
-
-    /// Only the exit code: what there is to say was printed already.
-    pub(crate) fn only(code: Code) -> Self {
-        Self { code, problems: Vec::new() }
-    }
-
-    pub(crate) fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
-        Self { code, problems: vec![Problem::of(error)] }
-    }
-
-    /// All of it in one line, for a log.
-    pub(crate) fn line(&self) -> String {
-        let problems = self.problems.iter().map(|Problem { message, hint }| {
-            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
-            one_line(&format!("{message}{hint}"))
-        });
-        problems.collect::<Vec<_>>().join("; ")
-    }
-
-    /// Says it on standard error, one line for each problem and each way out, and becomes the exit code.
-    pub(crate) fn tell(&self) -> ExitCode {
-        let mut stderr = io::stderr().lock();
-        for Problem { message, hint } in &self.problems {
-            // Nobody is left to be told that this did not work.
-            let _ = writeln!(stderr, "error: {}", one_line(message));
-            if let Some(hint) = hint {
-                let _ = writeln!(stderr, "hint: {}", one_line(hint));
-            }
-        }
-        ExitCode::from(self.code as u8)
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
-}
-
-impl From<CronError> for Error {
-    fn from(error: CronError) -> Self {
-        Self::of(Code::BadInput, &error)
-    }
-}
-
-impl From<ZoneError> for Error {
-    fn from(error: ZoneError) -> Self {
-        Self::of(Code::BadInput, &error)
-    }
-}
-
-impl From<Invalid> for Error {
-    fn from(error: Invalid) -> Self {
-        Self::of(Code::BadInput, &error)
-    }
-}
-
-impl From<UrlError> for Error {
-    fn from(error: UrlError) -> Self {
-        let hint = Some(format!("for example {}", error.example));
-        let message = format!("registry URL: {}", error.problem);
-        Self { code: Code::BadInput, problems: vec![Problem { message, hint }] }
-    }
-}
-
-impl From<registry::Error> for Error {
-    fn from(error: registry::Error) -> Self {
-        Self::of(code_of(&error), &error)
-    }
-}
-
-impl From<AdminError> for Error {
-    fn from(error: AdminError) -> Self {
-        let code = match &error {
-            AdminError::Invalid { .. } => Code::BadInput,
-            AdminError::Unreachable { .. } => Code::Unreachable,
-            AdminError::NotAuthorised { .. } => Code::NotAuthorised,
-            AdminError::NotFound { .. } => Code::NotFound,
-            AdminError::Conflict { .. } => Code::Conflict,
-            AdminError::Refused { .. } => Code::Refused,
-            _ => Code::Internal,
-        };
-        Self::of(code, &error)
-    }
-}
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Url { .. } => Code::BadInput,
-            StoreError::Unreachable { .. } => Code::Unreachable,
-            StoreError::NotAuthorised { .. } => Code::NotAuthorised,
-            StoreError::Refused { .. } => Code::Refused,
-            _ => Code::Internal,
-        };
-        Self::of(code, &error)
-    }
-}
-
-impl From<NodeError> for Error {
-    fn from(error: NodeError) -> Self {
-        match error {
-            NodeError::Url(error) => error.into(),
-            NodeError::Registry(error) => error.into(),
-            NodeError::Join(error) => {
-                let code = match &error {
-                    JoinError::Registry { source, .. } => code_of(source),
-                    JoinError::Conflict(_) | JoinError::Restless { .. } => Code::Conflict,
-                    JoinError::Unreadable(_) => Code::Refused,
-                    _ => Code::Internal,
-                };
-                Self::of(code, &error)
-            }
-            NodeError::Twice { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
-                Self::of(Code::BadInput, &error)
-            }
-            error => Self::of(Code::Internal, &error),
-        }
-    }
-}
-
-fn code_of(error: &registry::Error) -> Code {
-    match error {
-        registry::Error::Member { cause, .. } => code_of(cause),
-        registry::Error::Unreachable { .. }
-        | registry::Error::Unknown { .. }
-        | registry::Error::SessionExpired => Code::Unreachable,
-        registry::Error::NotAuthorised { .. } => Code::NotAuthorised,
-        registry::Error::Absent { .. } => Code::NotFound,
-        registry::Error::Exists { .. }
-        | registry::Error::Conflict { .. }
-        | registry::Error::NotEmpty { .. } => Code::Conflict,
-        registry::Error::Invalid { .. } | registry::Error::TooLarge { .. } => Code::Refused,
-        _ => Code::Internal,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path() -> registry::Path {
-        "/shop/settle".parse().unwrap()
-    }
-
-    #[test]
-    fn the_code_says_what_to_do_about_it() {
-        let unreachable = || registry::Error::Unreachable {
-            endpoint: "zk:2181".to_owned(),
-            source: "refused".into(),
-        };
-        let join = JoinError::Registry { job: "settle".to_owned(), source: unreachable() };
-        for (error, code) in [
-            (Error::from(unreachable()), Code::Unreachable),
-            (registry::Error::SessionExpired.into(), Code::Unreachable),
-            (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
-            (registry::Error::Absent { path: path() }.into(), Code::NotFound),
-            (registry::Error::Exists { path: path() }.into(), Code::Conflict),
-            (registry::Error::Closed.into(), Code::Internal),
-            (NodeError::from(join).into(), Code::Unreachable),
-            ("0".parse::<elasticjob::schedule::Cron>().unwrap_err().into(), Code::BadInput),
-            ("redis://h/x".parse::<registry::RegistryUrl>().unwrap_err().into(), Code::BadInput),
-        ] {
-            assert_eq!(error.code, code, "{error:?}");
-        }
-    }
-
-    #[test]
-    fn the_door_and_the_command_line_agree_on_exit_codes() {
-        for error in [
-            AdminError::from(registry::Error::SessionExpired),
-            registry::Error::NotAuthorised { path: path() }.into(),
-            registry::Error::Absent { path: path() }.into(),
-            registry::Error::Exists { path: path() }.into(),
-            registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
-            "a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(),
-            AdminError::Refused { problem: String::new(), hint: String::new() },
-        ] {
-            let code = error.exit_code();
-
-            assert_eq!(Error::from(error).code as u8, code);
-        }
-    }
-
-    #[test]
-    fn a_hint_stands_by_itself_and_the_cause_with_the_message() {
-        let error = registry::Error::Unreachable {
-            endpoint: "zk:2181".to_owned(),
-            source: "connection refused".into(),
-        };
-
-        assert_eq!(
-            Error::from(error).problems,
-            [Problem {
-                message: "cannot reach the registry at zk:2181: connection refused".to_owned(),
-                hint: Some("is ZooKeeper listening there?".to_owned()),
-            }]
-        );
+    pub(crate) fn setting(text: impl AsRef<str>) -> Self {
+        Self::new(Kind::Setting, text)
     }
 }

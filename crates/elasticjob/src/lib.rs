@@ -19,11 +19,14 @@ pub mod execution;
 pub mod history;
 pub mod job;
 pub mod node;
+pub mod problem;
 pub mod registry;
 pub mod runtime;
-pub mod schedule;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+#[doc(inline)]
+pub use quartz_cron as schedule;
 
 pub use self::{
     job::{Job, Shard},

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     job::{Difference, Handler, Job, JobName, drift, in_place_of},
-    registry::{Create, Done, Error, Expected, Op, Version},
+    registry::{Create, Done, Error, Expected, Op, Version, plant},
 };
 
 /// A configuration somebody wants to be stored.
@@ -138,6 +138,8 @@ impl Admin {
         let tree = self.tree(name)?;
         let picture = self.picture(name).await?;
         refuse_zone(&plan.job, plan.stored.as_ref().map(|(job, _)| job), &picture)?;
+        // The first job of a namespace finds none.
+        plant(&*self.registry, self.registry.namespace().path()).await?;
         let mut ops = Vec::new();
         match (&plan.class, plan.root) {
             (class, None) => {

@@ -8,7 +8,7 @@ use super::{error::AdminError, picture::Picture};
 use crate::{
     coordination::tree::JobTree,
     job::JobName,
-    registry::{Error, Registry},
+    registry::{self, Error, Registry, RegistryUrl},
     runtime::{Clock, Randomness, SystemClock, SystemRandomness},
     schedule::Zone,
 };
@@ -51,6 +51,16 @@ impl Admin {
             randomness: Arc::new(SystemRandomness),
             zone: Zone::from(TimeZone::system()),
         }
+    }
+
+    /// An administrator of the namespace that a URL names, on a connection of its own. [`close`](Self::close) ends it.
+    pub async fn connect(url: &RegistryUrl) -> Result<Self, AdminError> {
+        Ok(Self::on(registry::visit(url).await?))
+    }
+
+    /// Closes the connection to the registry, for everybody who shares it.
+    pub async fn close(&self) {
+        self.registry.close().await;
     }
 
     /// With another clock than the machine's.

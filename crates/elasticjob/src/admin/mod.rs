@@ -14,11 +14,14 @@
 //! Answers are [`Serialize`](serde::Serialize): the ancestor's names in camelCase, instants in RFC 3339.
 
 mod apply;
+mod assignment;
+pub mod doctor;
 mod door;
 mod dump;
 mod error;
 mod explain;
 mod jobs;
+pub mod mirror;
 mod model;
 mod picture;
 mod remove;
@@ -29,6 +32,7 @@ mod walk;
 
 pub use self::{
     apply::{Applied, Change, Edit, Plan},
+    assignment::{STRATEGIES, assign},
     door::Admin,
     error::AdminError,
     explain::{Explanation, Finding, Topic, Weight},
@@ -41,3 +45,4 @@ pub use self::{
     switch::{Stored, Switched},
     trigger::{Asked, Cancelled},
 };
+pub use crate::coordination::trigger::Ask;

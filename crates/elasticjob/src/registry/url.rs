@@ -218,6 +218,10 @@ impl TlsFiles {
         match (wanted, self.ca, self.cert, self.key) {
             (false, None, None, None) => Ok(None),
             (false, ..) => wrong("tls.* is for zookeepers://", example),
+            (true, ..) if cfg!(not(feature = "tls")) => wrong(
+                "this program was built without TLS: build it with the feature tls of elasticjob",
+                "zookeeper://zk1:2181/elasticjob",
+            ),
             (true, None, ..) => wrong(
                 "zookeepers:// needs tls.ca, the file of who vouches for the servers",
                 example,

@@ -42,7 +42,7 @@ fn all_functions() -> BTreeSet<String> {
     for folder in ["src", "tests"] {
         functions(&root().join("crates/elasticjob").join(folder), &mut found);
     }
-    for folder in ["crates/supervised/tests", "crates/chaos/tests"] {
+    for folder in ["dev/testbed/tests", "dev/chaos/tests"] {
         functions(&root().join(folder), &mut found);
     }
     found

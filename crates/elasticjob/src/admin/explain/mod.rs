@@ -6,7 +6,7 @@
 
 mod finding;
 mod fire;
-#[cfg(feature = "history")]
+#[cfg(feature = "_history-store")]
 mod remembered;
 mod shard;
 mod whole;

@@ -41,7 +41,7 @@ impl Recording {
         tasks: &mut Tasks,
     ) -> Self {
         let closing = watch::Sender::new(None);
-        #[cfg(feature = "history")]
+        #[cfg(feature = "_history-store")]
         for (archive, retention) in settings.archives {
             let tidy = archive.tidy(retention, Arc::clone(clock), Arc::clone(randomness));
             let mut closing = closing.subscribe();

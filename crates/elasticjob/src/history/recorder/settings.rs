@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{recording::Recording, weight::Room, writer::Pace};
-#[cfg(feature = "history")]
+#[cfg(feature = "_history-store")]
 use crate::history::{HistoryUrl, Retention, archive::Archive};
 use crate::{
     history::Sink,
@@ -44,7 +44,7 @@ pub struct Recorder {
     pub(super) pace: Pace,
     output_limit: usize,
     is_traced: bool,
-    #[cfg(feature = "history")]
+    #[cfg(feature = "_history-store")]
     pub(super) archives: Vec<(Arc<Archive>, Retention)>,
 }
 
@@ -71,7 +71,7 @@ impl Recorder {
             },
             output_limit: 256 * 1024,
             is_traced: false,
-            #[cfg(feature = "history")]
+            #[cfg(feature = "_history-store")]
             archives: Vec::new(),
         }
     }
@@ -95,7 +95,7 @@ impl Recorder {
     /// # drop(recorder);
     /// # Ok::<(), elasticjob::history::StoreError>(())
     /// ```
-    #[cfg(feature = "history")]
+    #[cfg(feature = "_history-store")]
     pub fn database(mut self, url: HistoryUrl, retention: Retention) -> Self {
         let folder = format!("history-{}", url.key());
         let archive = Arc::new(Archive::new(url));

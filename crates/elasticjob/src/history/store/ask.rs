@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     Store,
-    database::Columns,
+    columns::Columns,
     error::StoreError,
     page::{Cursor, Page},
     select::{Select, Value},
@@ -17,21 +17,21 @@ const MOST: usize = 10_000;
 
 impl Store {
     /// What the database answers.
-    pub(super) async fn ask<T>(
+    pub(super) async fn ask<T: Send>(
         &self,
         select: &Select,
-        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
+        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error> + Send + Sync,
     ) -> Result<Vec<T>, StoreError> {
         self.database.fetch(select, read).await.map_err(|error| self.database.told(&error))
     }
 
     /// A page of rows by a moment of the ancestor's, the newest first; `read` says of a row also when it was, in microseconds, and its id.
-    pub(super) async fn newest<T>(
+    pub(super) async fn newest<T: Send>(
         &self,
         mut select: Select,
         column: &str,
         (after, limit): (Option<&Cursor>, Option<usize>),
-        read: impl Fn(&dyn Columns) -> Result<(i64, String, T), sqlx::Error>,
+        read: impl Fn(&dyn Columns) -> Result<(i64, String, T), sqlx::Error> + Send + Sync,
     ) -> Result<Page<T>, StoreError> {
         let limit = page_size(limit);
         if let Some(after) = after {

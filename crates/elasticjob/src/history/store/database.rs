@@ -3,15 +3,16 @@
 use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
 
 use futures_util::TryStreamExt;
-use sqlx::{
-    AssertSqlSafe, Column, ConnectOptions, Connection, Executor, MySqlPool, PgPool, Row,
-    SqlSafeStr, SqlitePool, TypeInfo,
-    mysql::{MySqlPoolOptions, MySqlRow},
-    postgres::{PgPoolOptions, PgRow},
-    sqlite::{SqlitePoolOptions, SqliteRow},
-};
+#[cfg(feature = "history-mysql")]
+use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
+#[cfg(feature = "history-postgres")]
+use sqlx::postgres::{PgPool, PgPoolOptions};
+#[cfg(feature = "history-sqlite")]
+use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, SqlSafeStr};
 
 use super::{
+    columns::Columns,
     dialect::Dialect,
     error::{self, StoreError},
     schema,
@@ -40,8 +41,11 @@ pub(super) struct Database {
 
 #[derive(Debug)]
 enum Pool {
+    #[cfg(feature = "history-sqlite")]
     Sqlite(SqlitePool),
+    #[cfg(feature = "history-postgres")]
     Postgres(PgPool),
+    #[cfg(feature = "history-mysql")]
     Mysql(MySqlPool),
 }
 
@@ -49,63 +53,14 @@ enum Pool {
 macro_rules! each {
     ($pool:expr, $name:ident => $work:expr) => {
         match $pool {
+            #[cfg(feature = "history-sqlite")]
             Pool::Sqlite($name) => $work,
+            #[cfg(feature = "history-postgres")]
             Pool::Postgres($name) => $work,
+            #[cfg(feature = "history-mysql")]
             Pool::Mysql($name) => $work,
         }
     };
-}
-
-/// A row of an answer. Numbers are numbers however wide the column is.
-pub(super) trait Columns {
-    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error>;
-    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error>;
-
-    /// A number that is there.
-    fn number(&self, index: usize) -> Result<i64, sqlx::Error> {
-        Ok(self.int(index)?.unwrap_or_default())
-    }
-
-    /// A text that is there.
-    fn word(&self, index: usize) -> Result<String, sqlx::Error> {
-        Ok(self.text(index)?.unwrap_or_default())
-    }
-}
-
-impl Columns for SqliteRow {
-    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
-        // What a program with other habits wrote into a column of times need not be a number.
-        self.try_get_unchecked(index)
-    }
-
-    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
-        self.try_get(index)
-    }
-}
-
-impl Columns for PgRow {
-    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
-        Ok(match self.column(index).type_info().name() {
-            "INT2" => self.try_get::<Option<i16>, _>(index)?.map(i64::from),
-            "INT4" => self.try_get::<Option<i32>, _>(index)?.map(i64::from),
-            "BOOL" => self.try_get::<Option<bool>, _>(index)?.map(i64::from),
-            _ => self.try_get(index)?,
-        })
-    }
-
-    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
-        self.try_get(index)
-    }
-}
-
-impl Columns for MySqlRow {
-    fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
-        self.try_get_unchecked(index)
-    }
-
-    fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error> {
-        self.try_get_unchecked(index)
-    }
 }
 
 impl Database {
@@ -122,6 +77,7 @@ impl Database {
             })?;
         }
         let pool = match &url.options {
+            #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) => {
                 reached(&shown, &**options).await?;
                 // A database in memory is its connection's own.
@@ -130,12 +86,14 @@ impl Database {
                 let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
                 Pool::Sqlite(pool.connect_lazy_with((**options).clone()))
             }
+            #[cfg(feature = "history-postgres")]
             Options::Postgres(options) => {
                 reached(&shown, &**options).await?;
                 let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
                 let pool = pool.acquire_timeout(CONNECT);
                 Pool::Postgres(pool.connect_lazy_with((**options).clone()))
             }
+            #[cfg(feature = "history-mysql")]
             Options::Mysql(options) => {
                 reached(&shown, &**options).await?;
                 let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
@@ -176,8 +134,11 @@ impl Database {
 
     pub(super) fn dialect(&self) -> Dialect {
         match &self.pool {
+            #[cfg(feature = "history-sqlite")]
             Pool::Sqlite(_) => Dialect::Sqlite,
+            #[cfg(feature = "history-postgres")]
             Pool::Postgres(_) => Dialect::Postgres,
+            #[cfg(feature = "history-mysql")]
             Pool::Mysql(_) => Dialect::Mysql,
         }
     }
@@ -251,10 +212,27 @@ impl Database {
     pub(super) async fn fetch<T>(
         &self,
         select: &Select,
-        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error>,
-    ) -> Result<Vec<T>, sqlx::Error> {
+        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error> + Send + Sync,
+    ) -> Result<Vec<T>, sqlx::Error>
+    where
+        T: Send,
+    {
+        let mut found = Vec::new();
+        let mut add = |row: &dyn Columns| {
+            found.push(read(row)?);
+            Ok(())
+        };
+        self.for_each(select, &mut add).await?;
+        Ok(found)
+    }
+
+    /// Built once for each database, not once for each question.
+    async fn for_each(
+        &self,
+        select: &Select,
+        take: &mut (dyn FnMut(&dyn Columns) -> Result<(), sqlx::Error> + Send),
+    ) -> Result<(), sqlx::Error> {
         bounded(Box::pin(async {
-            let mut found = Vec::new();
             each!(&self.pool, pool => {
                 let mut query = sqlx::query(AssertSqlSafe(select.text()));
                 for value in select.values() {
@@ -266,10 +244,10 @@ impl Database {
                 }
                 let mut rows = query.fetch(pool);
                 while let Some(row) = rows.try_next().await? {
-                    found.push(read(&row)?);
+                    take(&row)?;
                 }
             });
-            Ok(found)
+            Ok(())
         }))
         .await
     }

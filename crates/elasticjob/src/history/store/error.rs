@@ -1,7 +1,5 @@
 //! What goes wrong with a database, by what a caller does about it.
 
-use sqlx::{mysql::MySqlDatabaseError, postgres::PgDatabaseError};
-
 use super::super::sink::SinkError;
 
 /// Why history could not be kept or asked.
@@ -155,13 +153,15 @@ fn words(error: &sqlx::Error) -> String {
 fn class(error: &sqlx::Error) -> Class {
     match error {
         sqlx::Error::Database(error) => {
-            if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
-                postgres(error.code())
-            } else if let Some(error) = error.try_downcast_ref::<MySqlDatabaseError>() {
-                mysql(error.number())
-            } else {
-                sqlite(error.code().and_then(|code| code.parse().ok()).unwrap_or(1))
+            #[cfg(feature = "history-postgres")]
+            if let Some(error) = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>() {
+                return postgres(error.code());
             }
+            #[cfg(feature = "history-mysql")]
+            if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+                return mysql(error.number());
+            }
+            sqlite(error.code().and_then(|code| code.parse().ok()).unwrap_or(1))
         }
         sqlx::Error::Tls(_) | sqlx::Error::Configuration(_) => Class::Refused(
             "look at the parameters of the URL: sslmode, sslrootcert, ssl-mode, ssl-ca",

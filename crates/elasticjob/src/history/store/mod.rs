@@ -16,6 +16,7 @@
 //! What the dialects do differently stands in `sql/`, one file for each, and in `dialect.rs`.
 
 mod ask;
+mod columns;
 mod database;
 mod dialect;
 mod error;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     Store,
     ask::{bound, millis, page_size},
-    database::Columns,
+    columns::Columns,
     error::StoreError,
     executions::{Execution, STARTED, execution},
     page::{Cursor, Page, Span},

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{
     Store,
     ask::millis,
-    database::Columns,
+    columns::Columns,
     error::StoreError,
     page::{Cursor, Page, Span},
     rows::named,

@@ -6,11 +6,12 @@ use std::{
     str::FromStr,
 };
 
-use sqlx::{
-    mysql::MySqlConnectOptions,
-    postgres::PgConnectOptions,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
+#[cfg(feature = "history-mysql")]
+use sqlx::mysql::MySqlConnectOptions;
+#[cfg(feature = "history-postgres")]
+use sqlx::postgres::PgConnectOptions;
+#[cfg(feature = "history-sqlite")]
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use super::{super::name::hash, error::StoreError};
 
@@ -40,13 +41,17 @@ pub struct HistoryUrl {
 
 #[derive(Clone)]
 pub(super) enum Options {
+    #[cfg(feature = "history-sqlite")]
     Sqlite(Box<SqliteConnectOptions>),
+    #[cfg(feature = "history-postgres")]
     Postgres(Box<PgConnectOptions>),
+    #[cfg(feature = "history-mysql")]
     Mysql(Box<MySqlConnectOptions>),
 }
 
 impl HistoryUrl {
     /// A file of SQLite's.
+    #[cfg(feature = "history-sqlite")]
     pub fn sqlite(path: impl AsRef<Path>) -> Self {
         let options = SqliteConnectOptions::new().filename(path.as_ref());
         Self { options: prepared(options), shown: format!("sqlite:{}", path.as_ref().display()) }
@@ -55,6 +60,7 @@ impl HistoryUrl {
     /// The file, if it is one.
     pub fn file(&self) -> Option<&Path> {
         match &self.options {
+            #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) if self.shown != "sqlite::memory:" => {
                 Some(options.get_filename())
             }
@@ -65,11 +71,13 @@ impl HistoryUrl {
     /// Which database it is, as a name for files: the same for everybody who means the same one, whoever they are and however they are let in.
     pub(in crate::history) fn key(&self) -> String {
         let place = match &self.options {
+            #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) => {
                 let file = options.get_filename();
                 let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
                 format!("sqlite {}", file.display())
             }
+            #[cfg(feature = "history-postgres")]
             Options::Postgres(options) => format!(
                 "postgres {} {} {:?} {} {:?}",
                 options.get_host(),
@@ -78,6 +86,7 @@ impl HistoryUrl {
                 options.get_database().unwrap_or(options.get_username()),
                 options.get_options(),
             ),
+            #[cfg(feature = "history-mysql")]
             Options::Mysql(options) => format!(
                 "mysql {} {} {:?} {:?}",
                 options.get_host(),
@@ -91,6 +100,7 @@ impl HistoryUrl {
 }
 
 /// What every file is opened with: others read while one writes, and whoever finds it busy waits a while.
+#[cfg(feature = "history-sqlite")]
 fn prepared(options: SqliteConnectOptions) -> Options {
     Options::Sqlite(Box::new(
         options
@@ -119,42 +129,82 @@ impl FromStr for HistoryUrl {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let wrong = |problem: String| StoreError::Url { problem, hint: EXAMPLES.to_owned() };
         if let Some(path) = text.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() {
                 return Err(wrong("sqlite: without a file".to_owned()));
             }
-            let options = format!("sqlite:{path}").parse::<SqliteConnectOptions>();
-            let options = options.map_err(|error| wrong(error.to_string()))?;
-            return Ok(Self { options: prepared(options), shown: format!("sqlite:{path}") });
+            return sqlite(path);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             // The text is not repeated here: it may hold a password.
             return Err(wrong("no scheme; known are sqlite, postgres and mysql".to_owned()));
         };
         let shown = format!("{scheme}://{}", without_password(rest));
-        let options = match scheme {
-            "postgres" | "postgresql" => format!("postgres://{rest}")
-                .parse::<PgConnectOptions>()
-                .map(|options| Options::Postgres(Box::new(options.application_name("elasticjob")))),
-            "mysql" | "mariadb" => format!("mysql://{rest}")
-                .parse::<MySqlConnectOptions>()
-                .map(|options| Options::Mysql(Box::new(options))),
+        match scheme {
+            "postgres" | "postgresql" => postgres(rest, shown),
+            "mysql" | "mariadb" => mysql(rest, shown),
             other => {
                 let scheme = if other.contains('@') { "that scheme" } else { other };
-                return Err(wrong(format!(
-                    "{scheme} is unknown; known are sqlite, postgres and mysql"
-                )));
+                Err(wrong(format!("{scheme} is unknown; known are sqlite, postgres and mysql")))
             }
-        };
-        let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
-        if let Options::Mysql(options) = &options
-            && options.get_database().is_none_or(str::is_empty)
-        {
-            return Err(wrong(format!("{shown} names no database")));
         }
-        Ok(Self { options, shown })
+    }
+}
+
+fn wrong(problem: String) -> StoreError {
+    StoreError::Url { problem, hint: EXAMPLES.to_owned() }
+}
+
+#[cfg(feature = "history-sqlite")]
+fn sqlite(path: &str) -> Result<HistoryUrl, StoreError> {
+    let options = format!("sqlite:{path}").parse::<SqliteConnectOptions>();
+    let options = options.map_err(|error| wrong(error.to_string()))?;
+    Ok(HistoryUrl { options: prepared(options), shown: format!("sqlite:{path}") })
+}
+
+#[cfg(feature = "history-postgres")]
+fn postgres(rest: &str, shown: String) -> Result<HistoryUrl, StoreError> {
+    let options = format!("postgres://{rest}").parse::<PgConnectOptions>();
+    let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let options = Options::Postgres(Box::new(options.application_name("elasticjob")));
+    Ok(HistoryUrl { options, shown })
+}
+
+#[cfg(feature = "history-mysql")]
+fn mysql(rest: &str, shown: String) -> Result<HistoryUrl, StoreError> {
+    let options = format!("mysql://{rest}").parse::<MySqlConnectOptions>();
+    let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
+    if options.get_database().is_none_or(str::is_empty) {
+        return Err(wrong(format!("{shown} names no database")));
+    }
+    Ok(HistoryUrl { options: Options::Mysql(Box::new(options)), shown })
+}
+
+#[cfg(not(feature = "history-sqlite"))]
+fn sqlite(_: &str) -> Result<HistoryUrl, StoreError> {
+    Err(not_built("sqlite"))
+}
+
+#[cfg(not(feature = "history-postgres"))]
+fn postgres(_: &str, _: String) -> Result<HistoryUrl, StoreError> {
+    Err(not_built("postgres"))
+}
+
+#[cfg(not(feature = "history-mysql"))]
+fn mysql(_: &str, _: String) -> Result<HistoryUrl, StoreError> {
+    Err(not_built("mysql"))
+}
+
+#[cfg(not(all(
+    feature = "history-sqlite",
+    feature = "history-postgres",
+    feature = "history-mysql"
+)))]
+fn not_built(database: &str) -> StoreError {
+    StoreError::Url {
+        problem: format!("this program was built without {database}"),
+        hint: format!("build it with the feature history-{database} of elasticjob"),
     }
 }
 

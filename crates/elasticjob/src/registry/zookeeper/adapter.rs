@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use async_trait::async_trait;
 use tinykeeper::{
-    client::{self, Client, ConnectError, Credentials, Identity, Pem, TlsOptions},
+    client::{self, Client, ConnectError, Credentials},
     wire::{Acl, AddWatchMode, Code},
 };
 use tokio::sync::watch;
@@ -273,14 +273,23 @@ fn config(settings: &ZooKeeperSettings) -> client::Config {
         .iter()
         .map(|digest| Credentials::digest(&digest.user, &digest.password))
         .collect();
-    config.tls = settings.tls.as_ref().map(|tls| TlsOptions {
-        ca: Pem::File(tls.ca.clone()),
-        identity: tls
-            .identity
-            .clone()
-            .map(|(cert, key)| Identity { cert: Pem::File(cert), key: Pem::File(key) }),
-    });
+    #[cfg(feature = "tls")]
+    {
+        config.tls = settings.tls.as_ref().map(tls);
+    }
     config
+}
+
+#[cfg(feature = "tls")]
+fn tls(files: &crate::registry::settings::Tls) -> client::TlsOptions {
+    use client::{Identity, Pem};
+
+    let identity = files.identity.clone();
+    client::TlsOptions {
+        ca: Pem::File(files.ca.clone()),
+        identity: identity
+            .map(|(cert, key)| Identity { cert: Pem::File(cert), key: Pem::File(key) }),
+    }
 }
 
 fn no_connection(error: ConnectError, endpoint: &str) -> Error {

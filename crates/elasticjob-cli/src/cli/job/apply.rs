@@ -1,0 +1,171 @@
+//! Storing what files describe: `apply`, `import`. First what would change; then, if that is wanted, the change.
+
+use std::{
+    env,
+    io::{self, BufRead, IsTerminal, Write},
+    path::PathBuf,
+};
+
+use elasticjob::{
+    admin::{Applied, Change, Edit, Plan},
+    job::Handler,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Global,
+        site::{Site, or_dash},
+    },
+    error::{Code, Error},
+    output::{self, Format, Table},
+};
+use elasticjob_jobfile::{self as jobfile, Entry, Kind};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
+    /// Only say what would change; ends with 10 if something would
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+}
+
+impl Apply {
+    /// The same for what older versions kept, and for nothing else.
+    pub(super) fn run_import(&self, global: &Global) -> Result<(), Error> {
+        for file in &self.files {
+            let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
+            if extension != "json" && extension != "xml" {
+                return Err(Error::bad_input(format!(
+                    "{} is nothing that 2.1.5 kept; hint: its .json, or Spring's .xml; elasticjob job apply takes the others",
+                    file.display()
+                )));
+            }
+        }
+        self.run(global)
+    }
+
+    pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
+        let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
+        for note in &jobs.notes {
+            output::say(&format!("note: {note}"));
+        }
+        if jobs.entries.is_empty() {
+            return Err(Error::bad_input(
+                "there is no job in these files; hint: jobs stand below elasticjob.jobs, each with its name",
+            ));
+        }
+        let filed = jobs.registry.as_ref().map(|(_, url)| url.as_str());
+        Site::visit(global, filed, async |site| {
+            // All of them before anything is written: what is wrong with one keeps all as they are.
+            let mut plans = Vec::new();
+            for entry in &jobs.entries {
+                plans.push(site.admin.plan(edit(entry)).await?);
+            }
+            let changing: Vec<&str> = plans
+                .iter()
+                .filter(|plan| plan.change != Change::Same)
+                .map(|plan| plan.job.name.as_str())
+                .collect();
+            if self.dry_run || changing.is_empty() {
+                show(global.output, &plans, &[])?;
+                if changing.is_empty() && global.output == Format::Table {
+                    output::say("nothing changes");
+                }
+                return if changing.is_empty() { Ok(()) } else { Err(Error::only(Code::Found)) };
+            }
+            if global.output == Format::Table {
+                show(global.output, &plans, &[])?;
+            }
+            if !self.yes {
+                agreed(&changing)?;
+            }
+            let mut applied = Vec::new();
+            for plan in &plans {
+                let done = site.admin.apply(plan).await?;
+                if done.is_changed {
+                    let version = done.version.0;
+                    output::say(&format!("job {} is stored, version {version}", plan.job.name));
+                }
+                applied.push(done);
+            }
+            if global.output == Format::Table {
+                Ok(())
+            } else {
+                show(global.output, &plans, &applied)
+            }
+        })
+    }
+}
+
+/// What a file wants to be stored. A Java class is kept as who runs the job: Java instances are to find it there.
+fn edit(entry: &Entry) -> Edit {
+    let handler = match &entry.kind {
+        Kind::Script => Handler::Script,
+        Kind::Http => Handler::Http,
+        Kind::Java(class) => Handler::Code { java_class: Some(class.clone()) },
+    };
+    Edit::of(entry.job.clone()).handler(handler)
+}
+
+/// Asks whoever sits there.
+fn agreed(changing: &[&str]) -> Result<(), Error> {
+    let refused = |text: &str| Err(Error::new(Code::Refused, text));
+    if !io::stdin().is_terminal() {
+        return refused(
+            "nothing was stored: nobody is there to be asked; hint: --yes stores it, --dry-run only looks",
+        );
+    }
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "Store {}? [y/N] ", changing.join(", "));
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => refused("nothing was stored: you did not say yes"),
+    }
+}
+
+fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error> {
+    let mut table = Table::new(["JOB", "CHANGE", "KEY", "STORED", "FILE"]);
+    let mut values = Vec::new();
+    for (index, plan) in plans.iter().enumerate() {
+        let name = plan.job.name.to_string();
+        let mut differences = Vec::new();
+        let word = match &plan.change {
+            Change::New => "new",
+            Change::Changed(_) => "changed",
+            Change::Same => "same",
+        };
+        match &plan.change {
+            Change::Changed(changes) if !changes.is_empty() => {
+                for change in changes {
+                    let [stored, local] =
+                        [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
+                    table.row([name.clone(), word.to_owned(), change.key.clone(), stored, local]);
+                    differences.push(json!({
+                        "key": change.key, "stored": change.stored, "file": change.local,
+                    }));
+                }
+            }
+            Change::New | Change::Same | Change::Changed(_) => {
+                let dash = || "-".to_owned();
+                table.row([name.clone(), word.to_owned(), dash(), dash(), dash()]);
+            }
+        }
+        let mut value = json!({
+            "jobName": name, "change": word, "differences": differences, "config": plan.job.to_json(),
+        });
+        if let Some(applied) = applied.get(index) {
+            value["version"] = applied.version.0.into();
+        }
+        values.push(value);
+    }
+    output::print(format, &table, &Value::Array(values))
+}

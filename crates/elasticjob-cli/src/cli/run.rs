@@ -1,0 +1,214 @@
+//! `elasticjob run`
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedule::Cron};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{Global, kept::Kept};
+use crate::{
+    error::{Code, Error},
+    logs,
+    observe::Observer,
+    output::{self, Format, Table},
+    worker::{Files, Rights, Worker, runnable},
+};
+use elasticjob_jobfile::{Entry, Jobs};
+
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    #[arg(
+        short,
+        long = "file",
+        value_name = "FILE",
+        num_args = 1..,
+        required_unless_present_any = ["scripts_from", "http_allow", "observe"]
+    )]
+    files: Vec<PathBuf>,
+    /// Only say what would run, and what is wrong with the files
+    #[arg(long)]
+    check: bool,
+    /// Remove jobs that vanish from the files from the registry, too, unless others run them
+    #[arg(long, requires = "files")]
+    prune: bool,
+    /// Join nothing and write nothing: say what happens to the jobs of the namespace, or to those of the files
+    #[arg(
+        long,
+        conflicts_with_all = ["check", "prune", "skip_java", "labels", "scripts_from", "http_allow", "health_listen", "dump_listen"]
+    )]
+    observe: bool,
+    /// Leave out jobs that are Java classes, and run the others
+    #[arg(long)]
+    skip_java: bool,
+    /// What this instance is known by, for example weight=3,zone=a
+    #[arg(long, value_name = "K=V,…")]
+    labels: Option<String>,
+    /// Folders whose programs jobs of the registry may run, and jobs of the files whose command line is another one there
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    scripts_from: Vec<PathBuf>,
+    /// Hosts that jobs of the registry may ask, and jobs of the files whose address is another one there
+    #[arg(long, value_name = "HOST", num_args = 1..)]
+    http_allow: Vec<String>,
+    /// How long the registry may be away at the start
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
+    connect_timeout: Duration,
+    /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    health_listen: Option<SocketAddr>,
+    /// Where to answer dump@JOB as the ancestor's dump service does: an address, or a port of this machine alone
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    dump_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+impl Run {
+    pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
+        let (files, jobs) = if self.files.is_empty() {
+            (None, Jobs::default())
+        } else {
+            let (files, jobs) = Files::read(&self.files, self.skip_java)?;
+            (Some(files), jobs)
+        };
+        let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
+        let url: RegistryUrl = registry.parse()?;
+        let traced = jobs.history.as_ref().map(|(_, url)| url.as_str());
+        let history = self.kept.history(traced, Some(&registry))?;
+        let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
+        labels(self.labels.as_deref())?;
+        if !self.check {
+            logs::start(global.log_format, global.no_color, "info");
+        }
+        for note in &jobs.notes {
+            self.note(note);
+        }
+        if self.observe {
+            let (entries, patience) = (jobs.entries, self.connect_timeout);
+            return block_on(Observer { registry: url, entries, patience }.run());
+        }
+        let entries = if files.is_some() {
+            runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?
+        } else {
+            Vec::new()
+        };
+        if self.check {
+            return check(global.output, &entries);
+        }
+        let place = history.as_ref().map_or("nowhere", |history| &history.place);
+        tracing::info!(registry = %url, history = place, jobs = entries.len(), "the node starts");
+        block_on(async {
+            let health = match self.health_listen {
+                Some(address) => Some(listen(address, "--health-listen").await?),
+                None => None,
+            };
+            let dump = match self.dump_listen {
+                Some(address) => Some(listen(address, "--dump-listen").await?),
+                None => None,
+            };
+            let worker = Worker {
+                registry,
+                entries,
+                files,
+                prune: self.prune,
+                rights,
+                labels: self.labels,
+                supervisor,
+                history: history.map(|history| history.recorder),
+                patience: self.connect_timeout,
+                health,
+                dump,
+            };
+            worker.run().await
+        })
+    }
+
+    /// Says what is left out, where the rest is said, too.
+    fn note(&self, note: &str) {
+        if self.check {
+            output::say(&format!("note: {note}"));
+        } else {
+            tracing::warn!(note, "not everything in the files has an effect here");
+        }
+    }
+}
+
+/// Runs something to its end on threads of its own.
+pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| {
+        Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
+    })?;
+    let ended = runtime.block_on(work);
+    // Whoever asked twice to stop does not want to wait for what blocks.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Prints what would run.
+fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
+    let cron = |job: &Job| job.cron.as_ref().map(ToString::to_string);
+    let mut table = Table::new(["JOB", "TYPE", "CRON", "SHARDS", "FROM"]);
+    let mut values = Vec::new();
+    for Entry { job, kind, place } in entries {
+        for warning in job.cron.iter().flat_map(Cron::warnings) {
+            output::say(&format!("note: {place}: job {}: cron: {warning}", job.name));
+        }
+        table.row([
+            job.name.to_string(),
+            kind.to_string(),
+            cron(job).unwrap_or_else(|| "-".to_owned()),
+            job.shards.to_string(),
+            place.to_string(),
+        ]);
+        values.push(json!({
+            "jobName": job.name.as_str(),
+            "elasticJobType": kind.to_string(),
+            "cron": cron(job),
+            "shardingTotalCount": job.shards.get(),
+            "file": &*place.file,
+            "line": place.line,
+        }));
+    }
+    output::print(format, &table, &Value::Array(values))
+}
+
+async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Error::bad_input(format!(
+            "cannot listen on {address}: {error}; hint: {flag} takes another address, or port 0 for a free one"
+        ))
+    })
+}
+
+fn labels(text: Option<&str>) -> Result<(), Error> {
+    let Some(text) = text else { return Ok(()) };
+    for pair in text.split(',') {
+        if pair.split_once('=').is_none_or(|(key, _)| key.trim().is_empty()) {
+            return Err(Error::bad_input(format!(
+                "label {pair:?} is not KEY=VALUE; hint: for example weight=3,zone=a"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A number and `ms`, `s`, `m` or `h`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| span.try_into().ok());
+    span.filter(|span: &Duration| !span.is_zero())
+        .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())
+}
+
+/// An address and a port; a port alone is one of this machine alone.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| "an address and a port, for example 127.0.0.1:8900".to_owned())
+}

@@ -1,0 +1,142 @@
+//! `elasticjob shard`
+
+use clap::Subcommand;
+use elasticjob::{
+    admin::{STRATEGIES, assign},
+    job::JobName,
+    runtime::{Clock, SystemClock},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Global,
+    cron::instant as parsed,
+    site::{Site, instant, or_dash, value, word},
+};
+use crate::{
+    error::Error,
+    output::{self, Format, Table},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Shard {
+    /// Lists a job's shards: whose they are, and how their newest run went
+    List(List),
+    /// Lets a shard run again
+    Enable(One),
+    /// Lets a shard run no longer
+    Disable(One),
+    /// Deals shards as the leader would, without asking anybody
+    Plan(Plan),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// Which job
+    #[arg(value_name = "JOB")]
+    job: JobName,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct One {
+    /// Which job
+    #[arg(value_name = "JOB")]
+    job: JobName,
+    /// Which shard
+    #[arg(value_name = "N")]
+    shard: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Plan {
+    /// The job's name: three strategies go by it
+    #[arg(long, value_name = "NAME")]
+    job: String,
+    /// How many shards
+    #[arg(long, value_name = "N")]
+    total: u32,
+    #[arg(long, value_name = "STRATEGY", default_value = "AVG_ALLOCATION", help = STRATEGIES)]
+    strategy: String,
+    /// The instances, for example 10.0.0.7@-@4711
+    #[arg(long = "instance", value_name = "ID", required = true, num_args = 1..)]
+    instances: Vec<String>,
+    /// When, for `SINGLE_SHARDING_BALANCE`; without, now
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<String>,
+}
+
+impl Shard {
+    pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
+        match self {
+            Self::List(list) => list.run(global),
+            Self::Enable(one) => one.switch(global, true),
+            Self::Disable(one) => one.switch(global, false),
+            Self::Plan(plan) => plan.run(global),
+        }
+    }
+}
+
+impl List {
+    fn run(&self, global: &Global) -> Result<(), Error> {
+        let job = &self.job;
+        Site::visit(global, None, async |site| {
+            let shards = site.about(job, site.admin.shards(job).await).await?;
+            let mut table =
+                Table::new(["SHARD", "STATUS", "INSTANCE", "LAST RUN", "SINCE", "PARAMETER"]);
+            for shard in &shards {
+                if global.output == Format::Table
+                    && let Some(problem) = &shard.problem
+                {
+                    output::say(&format!("note: shard {}: {problem}", shard.item));
+                }
+                let last = shard.last_run.as_ref();
+                table.row([
+                    shard.item.to_string(),
+                    word(&shard.status),
+                    or_dash(shard.owner.as_deref()),
+                    last.map_or("-".to_owned(), |last| word(&last.state)),
+                    instant(last.and_then(|last| last.since)),
+                    or_dash(shard.parameter.as_deref()),
+                ]);
+            }
+            output::print(global.output, &table, &value(&shards)?)
+        })
+    }
+}
+
+impl One {
+    fn switch(&self, global: &Global, enable: bool) -> Result<(), Error> {
+        let Self { job, shard } = self;
+        Site::visit(global, None, async |site| {
+            let answer = if enable {
+                site.admin.enable_shard(job, *shard).await
+            } else {
+                site.admin.disable_shard(job, *shard).await
+            };
+            let is_changed = site.about(job, answer).await?;
+            let word = if enable { "enabled" } else { "disabled" };
+            let before = if is_changed { "" } else { ", as it was before" };
+            output::done(
+                global.output,
+                &format!("shard {shard} of job {job} is {word}{before}"),
+                &json!({ "jobName": job.as_str(), "item": shard, "disabled": !enable, "isChanged": is_changed }),
+            )
+        })
+    }
+}
+
+impl Plan {
+    fn run(&self, global: &Global) -> Result<(), Error> {
+        let plan = self.plan()?;
+        let mut table = Table::new(["SHARD", "INSTANCE"]);
+        for (shard, instance) in plan.iter().enumerate() {
+            table.row([shard.to_string(), instance.clone()]);
+        }
+        output::print(global.output, &table, &Value::from(plan))
+    }
+
+    fn plan(&self) -> Result<Vec<String>, Error> {
+        let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parsed)?;
+        Ok(assign(&self.job, self.total, &self.strategy, &self.instances, at)?)
+    }
+}

@@ -1,0 +1,98 @@
+//! Where a command works: one registry, and the door to it.
+
+use std::sync::Arc;
+
+use elasticjob::{
+    admin::{Admin, AdminError},
+    job::JobName,
+    registry::{self, Registry, RegistryUrl},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Global;
+use crate::error::{Code, Error};
+use elasticjob_jobfile as jobfile;
+
+/// A registry while a command works in it.
+pub(super) struct Site {
+    pub(super) admin: Admin,
+    pub(super) registry: Arc<dyn Registry>,
+}
+
+impl Site {
+    /// Works in the registry that is meant. A file may name it, if nobody else does.
+    pub(super) fn visit<T>(
+        global: &Global,
+        filed: Option<&str>,
+        work: impl AsyncFnOnce(&Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let url: RegistryUrl = global.registry(filed).parse()?;
+        asynchronously(async {
+            let registry = registry::visit(&url).await?;
+            let site = Self { admin: Admin::on(Arc::clone(&registry)), registry };
+            let answer = work(&site).await;
+            site.registry.close().await;
+            answer
+        })
+    }
+
+    /// What was answered about a job. Where there is none of this name, the nearest one is named.
+    pub(super) async fn about<T>(
+        &self,
+        job: &JobName,
+        answer: Result<T, AdminError>,
+    ) -> Result<T, Error> {
+        match answer {
+            Err(AdminError::NotFound { what, hint }) => {
+                let known = self.admin.jobs().await.unwrap_or_default().into_iter();
+                // One of this very name has its own way out.
+                let mut known = known.map(|known| (known.name.clone(), known.name));
+                let hint = match jobfile::nearest(job.as_str(), &mut known) {
+                    Some(near) if near != job.as_str() => format!("did you mean {near}?"),
+                    _ => hint,
+                };
+                Err(Error::new(Code::NotFound, format!("{what}; hint: {hint}")))
+            }
+            answer => Ok(answer?),
+        }
+    }
+}
+
+/// Runs to its end what has to wait for answers.
+pub(super) fn asynchronously<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
+    })?;
+    runtime.block_on(work)
+}
+
+/// What programs are told.
+pub(super) fn value(data: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(data)
+        .map_err(|error| Error::new(Code::Internal, format!("cannot be written as JSON: {error}")))
+}
+
+/// A status as the ancestor spells it.
+pub(super) fn word(status: &impl Serialize) -> String {
+    let value = serde_json::to_value(status).unwrap_or_default();
+    value.as_str().unwrap_or("-").to_owned()
+}
+
+/// An instant for people, to the second.
+pub(super) fn instant(at: Option<Timestamp>) -> String {
+    at.map_or("-".to_owned(), |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// What there is, or a dash.
+pub(super) fn or_dash(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
+}
+
+/// Names one after the other, or that there are none.
+pub(super) fn list<T: AsRef<str>>(names: &[T]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

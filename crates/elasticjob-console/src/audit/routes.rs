@@ -1,0 +1,112 @@
+//! The audit as clients see it.
+
+use axum::{Json, extract::State};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::trail::Entry;
+use crate::{
+    auth::{accounts::Role, who::Who},
+    http::{
+        extract::{Query, instant},
+        paging::{Order, page},
+        problem::Problem,
+        state::Shared,
+    },
+};
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(audit))
+}
+
+/// What the audit is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AuditAsked {
+    registry: Option<String>,
+    username: Option<String>,
+    /// What the action begins with: `job.`, `job.trigger`, `refused`.
+    action: Option<String>,
+    target: Option<String>,
+    /// From then on.
+    #[param(format = DateTime)]
+    from: Option<String>,
+    /// Before.
+    #[param(format = DateTime)]
+    to: Option<String>,
+    /// desc: the newest first; asc: the oldest.
+    #[param(inline)]
+    order: Order,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for AuditAsked {
+    fn default() -> Self {
+        Self {
+            registry: None,
+            username: None,
+            action: None,
+            target: None,
+            from: None,
+            to: None,
+            order: Order::Desc,
+            page: 1,
+            page_size: 50,
+        }
+    }
+}
+
+/// A page of the audit.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AuditPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<Entry>,
+    /// Why entries are not on disk, if they are not: they are lost when the console ends.
+    problem: Option<String>,
+}
+
+/// Who changed what, what was refused, and who logged in; the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
+async fn audit(
+    State(shared): State<Shared>,
+    who: Who,
+    Query(asked): Query<AuditAsked>,
+) -> Result<Json<AuditPage>, Problem> {
+    if who.roles().values().all(|role| *role < Role::Admin) {
+        who.needs(Role::Admin)?;
+    }
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    let since = asked.from.as_deref().map(|from| instant("from", from)).transpose()?;
+    let until = asked.to.as_deref().map(|to| instant("to", to)).transpose()?;
+    let is_then = |at: Timestamp| {
+        since.is_none_or(|since| since <= at) && until.is_none_or(|until| at < until)
+    };
+    let fits = |wanted: &Option<String>, given: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
+    };
+    let skip = (page - 1).saturating_mul(page_size);
+    let (total, items) = shared.audit.page(asked.order, skip, page_size, |entry| {
+        let is_allowed = match &entry.registry {
+            Some(registry) => who.role(registry) == Some(Role::Admin),
+            None => who.needs(Role::Admin).is_ok(),
+        };
+        is_allowed
+            && is_then(entry.at)
+            && fits(&asked.registry, entry.registry.as_deref())
+            && fits(&asked.username, Some(&entry.username))
+            && fits(&asked.target, entry.target.as_deref())
+            && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
+    });
+    let problem = shared.audit.problem();
+    Ok(Json(AuditPage { total, page, page_size, items, problem }))
+}

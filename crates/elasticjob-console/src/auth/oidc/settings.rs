@@ -1,0 +1,204 @@
+//! What the configuration file says about a provider.
+
+use std::{collections::BTreeMap, env, fmt, fs, path::PathBuf};
+
+use reqwest::Url;
+use serde::Deserialize;
+
+use crate::{auth::accounts::Roles, error::ConsoleError};
+
+/// Where the client's secret may be, if not in the file or beside it.
+const SECRET: &str = "ELASTICJOB_OIDC_CLIENT_SECRET";
+
+/// `[oidc]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OidcFile {
+    issuer: String,
+    client_id: String,
+    client_secret: Option<Secret>,
+    client_secret_file: Option<PathBuf>,
+    redirect_base: Option<String>,
+    scopes: Option<Vec<String>>,
+    username_claim: Option<String>,
+    roles_claim: Option<String>,
+    /// By what the claim says.
+    roles: BTreeMap<String, Roles>,
+    label: Option<String>,
+    ca: Option<PathBuf>,
+}
+
+/// A provider, and what is made of what it says.
+#[derive(Debug)]
+pub struct Settings {
+    /// As it names itself, to the letter.
+    pub(super) issuer: String,
+    pub(super) client_id: String,
+    /// Without, the client is a public one, and PKCE alone protects the code.
+    pub(super) client_secret: Option<Secret>,
+    /// Where browsers find this console, if that is not where it listens.
+    pub(super) redirect_base: Option<String>,
+    pub(super) scopes: Vec<String>,
+    pub(super) username_claim: String,
+    pub(super) roles_claim: String,
+    /// By what the claim says; `*` is everybody the provider knows.
+    pub(super) roles: BTreeMap<String, Roles>,
+    /// What the button says.
+    pub(super) label: String,
+    /// Certificates (PEM) that are trusted besides the system's.
+    pub(super) ca: Option<Vec<u8>>,
+}
+
+/// Something that is not shown.
+#[derive(Clone, Deserialize)]
+pub(super) struct Secret(pub(super) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+impl TryFrom<OidcFile> for Settings {
+    type Error = ConsoleError;
+
+    fn try_from(file: OidcFile) -> Result<Self, ConsoleError> {
+        let cannot = |key: &str, path: &PathBuf, error: std::io::Error| {
+            ConsoleError::setting(format!("oidc.{key}: cannot read {}: {error}", path.display()))
+        };
+        check_address("issuer", &file.issuer)?;
+        if let Some(base) = &file.redirect_base {
+            check_address("redirectBase", base)?;
+        }
+        if file.client_id.is_empty() {
+            return Err(ConsoleError::setting(
+                "oidc.clientId is empty; hint: the provider gave one",
+            ));
+        }
+        if file.roles.values().all(Roles::is_empty) {
+            return Err(ConsoleError::setting(
+                "oidc.roles gives nobody a role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
+            ));
+        }
+        let client_secret = match (file.client_secret, file.client_secret_file) {
+            (Some(_), Some(_)) => {
+                return Err(ConsoleError::setting(
+                    "oidc has clientSecret and clientSecretFile; hint: leave one out",
+                ));
+            }
+            (Some(secret), None) => Some(secret),
+            (None, Some(path)) => {
+                let text = fs::read_to_string(&path);
+                let text = text.map_err(|error| cannot("clientSecretFile", &path, error))?;
+                Some(Secret(text.trim_end_matches(['\r', '\n']).to_owned()))
+            }
+            (None, None) => env::var(SECRET).ok().map(Secret),
+        };
+        let mut scopes =
+            file.scopes.unwrap_or_else(|| vec!["profile".to_owned(), "email".to_owned()]);
+        if !scopes.iter().any(|scope| scope == "openid") {
+            scopes.insert(0, "openid".to_owned());
+        }
+        let ca = file.ca.map(|path| fs::read(&path).map_err(|error| cannot("ca", &path, error)));
+        Ok(Self {
+            issuer: file.issuer,
+            client_id: file.client_id,
+            client_secret: client_secret.filter(|secret| !secret.0.is_empty()),
+            redirect_base: file.redirect_base,
+            scopes,
+            username_claim: file.username_claim.unwrap_or_else(|| "preferred_username".to_owned()),
+            roles_claim: file.roles_claim.unwrap_or_else(|| "groups".to_owned()),
+            roles: file.roles,
+            label: file.label.unwrap_or_else(|| "OpenID Connect".to_owned()),
+            ca: ca.transpose()?,
+        })
+    }
+}
+
+fn check_address(key: &str, text: &str) -> Result<(), ConsoleError> {
+    let wrong = |problem: &str| {
+        let hint = "https://login.example.com, and http:// for this machine alone";
+        ConsoleError::setting(format!("oidc.{key} {text:?}: {problem}; hint: {hint}"))
+    };
+    let url: Url = text.parse().map_err(|_| wrong("it is no URL"))?;
+    // The console may be reached by http: that is for the operator to decide, and is told at the start.
+    if key == "issuer" && !is_private(&url) {
+        return Err(wrong("what is said there could be read and changed on the way"));
+    }
+    if !matches!(url.scheme(), "http" | "https")
+        || url.query().is_some()
+        || url.fragment().is_some()
+    {
+        return Err(wrong("it is no URL of that kind"));
+    }
+    Ok(())
+}
+
+/// Whether what is said there stays between the two: it is encrypted, or does not leave this machine.
+pub(super) fn is_private(url: &Url) -> bool {
+    let is_here = match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+        None => false,
+    };
+    url.scheme() == "https" || (url.scheme() == "http" && is_here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, ConsoleError> {
+        let file: OidcFile =
+            toml::from_str(text).map_err(|error| ConsoleError::setting(error.to_string()))?;
+        file.try_into()
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_usual_and_a_secret_is_never_shown() {
+        let settings = read(
+            "issuer = 'https://login.example.com'\nclientId = 'console'\nclientSecret = 'hunter2'\n[roles]\nops = { '*' = 'operator', prod = 'admin' }",
+        )
+        .unwrap();
+
+        assert_eq!(settings.scopes, ["openid", "profile", "email"]);
+        let claims = (settings.username_claim.as_str(), settings.roles_claim.as_str());
+        assert_eq!(claims, ("preferred_username", "groups"));
+        assert!(!format!("{settings:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn what_could_not_work_is_told_at_the_start() {
+        let roles = "[roles]\nops = { '*' = 'viewer' }";
+        for (text, part) in [
+            (
+                format!("issuer = 'http://login.example.com'\nclientId = 'c'\n{roles}"),
+                "oidc.issuer",
+            ),
+            (format!("issuer = 'login'\nclientId = 'c'\n{roles}"), "oidc.issuer"),
+            (format!("issuer = 'https://l'\nclientId = ''\n{roles}"), "oidc.clientId"),
+            ("issuer = 'https://l'\nclientId = 'c'\n[roles]".to_owned(), "oidc.roles"),
+            (
+                "issuer = 'https://l'\nclientId = 'c'\n[roles]\nops = { '*' = 'king' }".to_owned(),
+                "king",
+            ),
+            (
+                format!(
+                    "issuer = 'https://l'\nclientId = 'c'\nclientSecretFile = '/nowhere/x'\n{roles}"
+                ),
+                "/nowhere/x",
+            ),
+            (
+                format!("issuer = 'https://l'\nclientId = 'c'\nredirectBase = 'ftp://x'\n{roles}"),
+                "oidc.redirectBase",
+            ),
+        ] {
+            let told = format!("{:?}", read(&text).unwrap_err());
+            assert!(told.contains(part), "{text}: {told}");
+        }
+        assert!(read(&format!("issuer = 'http://127.0.0.1:9'\nclientId = 'c'\n{roles}")).is_ok());
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs: the list, one of them, and the last of a job by its shards.
+
+use std::collections::BTreeMap;
+
+use axum::{Json, extract::FromRequestParts, http::request::Parts};
+use elasticjob::history::{Cursor, Execution, Run, RunDetails, RunFilter, RunState, StoreError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{LARGEST_PAGE, limit, span, word};
+use crate::{
+    auth::who::{Door, Looks},
+    http::{
+        extract::{Named, Query, part},
+        problem::{Code, Problem},
+        state::Shared,
+    },
+};
+
+/// How many runs are put beside each other.
+const MOST_ROUNDS: usize = 100;
+
+pub(super) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(runs)).routes(routes!(run)).routes(routes!(matrix))
+}
+
+/// The run a path names. Where its id has a slash, the path has a tilde: not every proxy lets `%2F` through.
+pub(super) struct RunName(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for RunName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = part(parts, state, "run").await?;
+        word("run", Some(text.clone()))?;
+        Ok(Self(run_id(&text)))
+    }
+}
+
+/// `settle~1774785600000` is `settle/1774785600000`; everything else is itself.
+fn run_id(text: &str) -> String {
+    match text.rsplit_once('~') {
+        Some((job, millis)) if !text.contains('/') && millis.parse::<i64>().is_ok() => {
+            format!("{job}/{millis}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// There is no such run.
+pub(super) fn unknown(run: &str) -> Problem {
+    let hint = "GET …/runs lists them; old ones are forgotten after a while";
+    Problem::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
+}
+
+/// A place in a list as a client gives it back.
+pub(super) fn after(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    let cursor = text.map(str::parse).transpose();
+    let cursor = cursor.map_err(|error: StoreError| Problem::from(error).of("after"))?;
+    word("after", text.map(ToOwned::to_owned))?;
+    Ok(cursor)
+}
+
+/// Which runs.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct RunsAsked {
+    job: Option<String>,
+    /// `running`, `done`, `failed` or `cancelled`.
+    #[param(pattern = "^(running|done|failed|cancelled)$")]
+    state: Option<String>,
+    /// `schedule` or `trigger`.
+    #[param(pattern = "^(schedule|trigger)$")]
+    source: Option<String>,
+    /// That this instance had a part in.
+    instance: Option<String>,
+    /// That began from then on.
+    #[param(format = DateTime)]
+    from: Option<String>,
+    /// That began before.
+    #[param(format = DateTime)]
+    to: Option<String>,
+    /// What the page before named as `next`.
+    after: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunPage {
+    items: Vec<Run>,
+    /// What to give as `after` for the next page; nothing if this was the last.
+    next: Option<String>,
+}
+
+/// Runs, newest first.
+#[utoipa::path(get, path = "/r/{registry}/runs", tag = "history", params(("registry" = String, Path), RunsAsked),
+    responses((status = 200, body = RunPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+async fn runs(door: Door<Looks>, Query(asked): Query<RunsAsked>) -> Result<Json<RunPage>, Problem> {
+    let state = asked.state.as_deref().map(str::parse::<RunState>).transpose();
+    let state = state.map_err(|error| Problem::from(error).of("state"))?;
+    if let Some(source) = asked.source.as_deref()
+        && !["schedule", "trigger"].contains(&source)
+    {
+        let text = format!("{source:?} is no source of runs; hint: schedule or trigger");
+        return Err(Problem::invalid("source", text));
+    }
+    let filter = RunFilter {
+        job: word("job", asked.job)?,
+        state,
+        instance: word("instance", asked.instance)?,
+        source: asked.source,
+        span: span(asked.from.as_deref(), asked.to.as_deref())?,
+        after: after(asked.after.as_deref())?,
+        limit: Some(limit("limit", asked.limit, 50, LARGEST_PAGE)?),
+    };
+    let page = door.history().await?.runs(&filter).await?;
+    Ok(Json(RunPage { items: page.rows, next: page.next.map(|next| next.to_string()) }))
+}
+
+/// A run with all that is known of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RunShown {
+    #[serde(flatten)]
+    details: RunDetails,
+    /// How its shards stand.
+    items: Vec<ShardShown>,
+}
+
+/// How a shard of a run stands: as its last attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ShardShown {
+    item: i64,
+    /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
+    state: String,
+    /// How many attempts there were.
+    attempts: usize,
+    /// Why there was the last one: `due`, `misfire`, `failover`, `retry`, `catch_up`.
+    reason: Option<String>,
+    instance: Option<String>,
+    started_at: Option<Timestamp>,
+    ended_at: Option<Timestamp>,
+    duration_ms: Option<i64>,
+}
+
+impl ShardShown {
+    /// The shards of a run, out of its attempts, which are in order.
+    fn all<'a>(executions: impl IntoIterator<Item = &'a Execution>) -> Vec<Self> {
+        let mut shards: BTreeMap<i64, Self> = BTreeMap::new();
+        for execution in executions {
+            let attempts = shards.get(&execution.sharding_item).map_or(0, |shard| shard.attempts);
+            let shard = Self {
+                item: execution.sharding_item,
+                state: outcome(execution),
+                attempts: attempts + 1,
+                reason: execution.reason.clone(),
+                instance: execution.instance.clone(),
+                started_at: execution.start_time,
+                ended_at: execution.complete_time,
+                duration_ms: execution.duration_ms,
+            };
+            shards.insert(execution.sharding_item, shard);
+        }
+        shards.into_values().collect()
+    }
+}
+
+/// How an execution stands; the ancestor says only whether it succeeded.
+fn outcome(execution: &Execution) -> String {
+    let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
+    let word = match (&execution.outcome, execution.success, has_ended) {
+        (Some(outcome), ..) => outcome,
+        (None, true, _) => "done",
+        (None, false, true) => "failed",
+        (None, false, false) => "running",
+    };
+    word.to_owned()
+}
+
+/// A run: how it stands, every attempt of every shard, what the instances said. In the path a tilde stands for the slash of its id.
+#[utoipa::path(get, path = "/r/{registry}/runs/{run}", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID")),
+    responses((status = 200, body = RunShown), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn run(door: Door<Looks>, RunName(run): RunName) -> Result<Json<RunShown>, Problem> {
+    let details = door.history().await?.run(&run).await?.ok_or_else(|| unknown(&run))?;
+    let items = ShardShown::all(&details.executions);
+    Ok(Json(RunShown { details, items }))
+}
+
+/// Which rounds.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct MatrixAsked {
+    /// What the page before named as `next`.
+    after: Option<String>,
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+}
+
+/// The last runs of a job, by shard.
+#[derive(Debug, Serialize, ToSchema)]
+struct Matrix {
+    rounds: Vec<Round>,
+    /// What to give as `after` for earlier ones; nothing if there are none.
+    next: Option<String>,
+}
+
+/// A run and its shards.
+#[derive(Debug, Serialize, ToSchema)]
+struct Round {
+    run: Run,
+    items: Vec<ShardShown>,
+}
+
+/// The last runs of a job, newest first, and how each of their shards stands.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/matrix", tag = "history", params(("registry" = String, Path), ("job" = String, Path), MatrixAsked),
+    responses((status = 200, body = Matrix), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+async fn matrix(
+    door: Door<Looks>,
+    Named(job): Named,
+    Query(asked): Query<MatrixAsked>,
+) -> Result<Json<Matrix>, Problem> {
+    let filter = RunFilter {
+        job: Some(job.to_string()),
+        after: after(asked.after.as_deref())?,
+        limit: Some(limit("limit", asked.limit, 30, MOST_ROUNDS)?),
+        ..RunFilter::default()
+    };
+    let store = door.history().await?;
+    let page = store.runs(&filter).await?;
+    let mut attempts: BTreeMap<String, Vec<Execution>> = BTreeMap::new();
+    for execution in store.attempts(&page.rows).await? {
+        let run = execution.run_id.clone().unwrap_or_else(|| execution.id.clone());
+        attempts.entry(run).or_default().push(execution);
+    }
+    let rounds = page.rows.into_iter().map(|run| {
+        let items = ShardShown::all(attempts.get(&run.run_id).into_iter().flatten());
+        Round { run, items }
+    });
+    Ok(Json(Matrix { rounds: rounds.collect(), next: page.next.map(|next| next.to_string()) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tilde_before_a_time_stands_for_the_slash_of_a_run_id() {
+        for (path, id) in [
+            ("settle~1774785600000", "settle/1774785600000"),
+            ("a~5~7", "a~5/7"),
+            ("a~5/7", "a~5/7"),
+            ("0f8fad5b-d9cb-469f-a165-70867728950e", "0f8fad5b-d9cb-469f-a165-70867728950e"),
+            (
+                "long~0f8fad5b-d9cb-469f-a165-70867728950e",
+                "long~0f8fad5b-d9cb-469f-a165-70867728950e",
+            ),
+        ] {
+            assert_eq!(run_id(path), id);
+        }
+    }
+}

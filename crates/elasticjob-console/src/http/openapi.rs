@@ -1,0 +1,90 @@
+//! What there is, described by the code itself: `OpenAPI` 3.1, and a page to look through it.
+
+use axum::{Router, body::Bytes, http::header, routing::get};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        OpenApi as Document,
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::{openapi_common, state::Shared};
+use crate::{audit, auth, history, jobs, registries};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "ElasticJob console",
+        description = "Everything the command line can do, over HTTP. Errors are RFC 9457 problem details. A change by cookie carries the session's CSRF token in X-CSRF-Token."
+    ),
+    security(("cookie" = []), ("token" = [])),
+    modifiers(&Schemes),
+    tags(
+        (name = "session", description = "Logging in and out"), (name = "jobs"), (name = "config", description = "A job's configuration"), (name = "shards"),
+        (name = "servers", description = "Servers and instances"), (name = "history", description = "What was: runs, what they printed, figures"), (name = "live", description = "What happens, as it happens"),
+        (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "What needs no registry"),
+    )
+)]
+struct Head;
+
+struct Schemes;
+
+impl Modify for Schemes {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        let cookie = ApiKey::Cookie(ApiKeyValue::new(auth::who::COOKIE));
+        components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        components.add_security_scheme("token", SecurityScheme::Http(token));
+    }
+}
+
+/// Everything at `/api/v1`, and the document that describes it.
+pub(crate) fn router() -> Router<Shared> {
+    let (router, mut document) =
+        OpenApiRouter::with_openapi(Head::openapi()).nest("/api/v1", all()).split_for_parts();
+    openapi_common::complete(&mut document);
+    // A document that the code describes can be written.
+    let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
+    router
+        .route(
+            "/api/v1/openapi.json",
+            get(async move || ([(header::CONTENT_TYPE, "application/json")], document)),
+        )
+        .route(
+            "/api/v1/docs",
+            get(async || {
+                (
+                    [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
+                    include_str!("docs/index.html"),
+                )
+            }),
+        )
+        .route(
+            "/api/v1/docs/docs.css",
+            get(async || {
+                ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("docs/docs.css"))
+            }),
+        )
+        .route(
+            "/api/v1/docs/docs.js",
+            get(async || {
+                (
+                    [(header::CONTENT_TYPE, "text/javascript; charset=utf-8")],
+                    include_str!("docs/docs.js"),
+                )
+            }),
+        )
+}
+
+fn all() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .merge(auth::routes::router())
+        .merge(auth::oidc::routes::router())
+        .merge(jobs::router())
+        .merge(history::router())
+        .merge(registries::router())
+        .merge(audit::routes::router())
+}

@@ -1,0 +1,552 @@
+//! A job's configuration: looked at, tried, stored.
+//!
+//! Whoever changes it says which version they saw (`If-Match`), or that there is none (`If-None-Match: *`); nobody's change is lost. What looks like a
+//! secret is shown as `***`, and `***` sent back means that it stays as it is. What other programs added (`jobExtraConfigurations`) is shown by name and stays.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    Json,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use elasticjob::{
+    admin::{Admin, Applied, Change, Configuration, Edit, JobDetails, Plan},
+    job::{Handler, Job, JobName, Props},
+    registry::Version,
+};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    auth::who::{About, Door, Looks, Rules, text},
+    http::{
+        extract::{Body, Named, Query},
+        problem::{Code, Problem},
+        state::Shared,
+    },
+};
+
+/// What stands for a secret.
+const MASK: &str = "***";
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(show, put, patch)).routes(routes!(plan))
+}
+
+/// A configuration as it is sent, under the ancestor's names. `null` is the same as leaving a property unset.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct ConfigSent {
+    /// The same as in the path, or nothing.
+    job_name: Option<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    cron: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    time_zone: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<u32>)]
+    sharding_total_count: Said<u32>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    sharding_item_parameters: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    job_parameter: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    monitor_execution: Said<bool>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    failover: Said<bool>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    misfire: Said<bool>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<i32>)]
+    max_time_diff_seconds: Said<i32>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<i32>)]
+    reconcile_interval_minutes: Said<i32>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    job_sharding_strategy_type: Said<String>,
+    #[serde(deserialize_with = "said", alias = "jobExecutorServiceHandlerType")]
+    #[schema(value_type = Option<String>)]
+    job_executor_thread_pool_size_provider_type: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    job_error_handler_type: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<Vec<String>>)]
+    job_listener_types: Said<Vec<String>>,
+    /// What other programs added; it stays as it is, whatever is sent.
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Value)]
+    job_extra_configurations: Said<Value>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    description: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    props: Said<BTreeMap<String, Option<String>>>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    disabled: Said<bool>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    overwrite: Said<bool>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<String>)]
+    label: Said<String>,
+    #[serde(deserialize_with = "said")]
+    #[schema(value_type = Option<bool>)]
+    static_sharding: Said<bool>,
+}
+
+/// Left out, said to be nothing, or said.
+type Said<T> = Option<Option<T>>;
+
+fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Said<T>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl ConfigSent {
+    pub(crate) fn job_name(&self) -> Option<&str> {
+        self.job_name.as_deref()
+    }
+
+    /// What that makes of a job; `stored` is where masked secrets are found.
+    fn onto(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
+        if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
+            return Err(Problem::invalid(
+                "jobName",
+                format!(
+                    "{name:?} is not the job of this path, which is {}; hint: a job cannot be renamed",
+                    job.name
+                ),
+            ));
+        }
+        let fresh = Job::named(job.name.as_str())
+            .map_err(|error| Problem::invalid("jobName", error.to_string()))?;
+        let mut set = |key: &str, value: Said<String>| match value {
+            None => Ok(()),
+            Some(Some(text)) if !text.is_empty() => job
+                .set(key, &text)
+                .map_err(|error| Problem::invalid(key, format!("{key}: {}", error.problem))),
+            Some(_) => {
+                match key {
+                    "cron" => job.cron = None,
+                    "timeZone" => job.zone = None,
+                    "shardingTotalCount" => job.shards = fresh.shards,
+                    "shardingItemParameters" => job.items = fresh.items.clone(),
+                    "jobParameter" => job.parameter.clear(),
+                    "monitorExecution" => job.monitor = fresh.monitor,
+                    "failover" => job.failover = fresh.failover,
+                    "misfire" => job.misfire = fresh.misfire,
+                    "maxTimeDiffSeconds" => job.max_time_diff = fresh.max_time_diff,
+                    "reconcileIntervalMinutes" => job.reconcile = fresh.reconcile,
+                    "jobShardingStrategyType" => job.strategy_type = None,
+                    "jobExecutorThreadPoolSizeProviderType" => job.thread_pool_type = None,
+                    "jobErrorHandlerType" => job.error_handler_type = None,
+                    "description" => job.description.clear(),
+                    "disabled" => job.disabled = false,
+                    "overwrite" => job.overwrite = fresh.overwrite,
+                    "label" => job.label = None,
+                    _ => job.resharding = fresh.resharding,
+                }
+                Ok(())
+            }
+        };
+        set("cron", self.cron)?;
+        set("timeZone", self.time_zone)?;
+        set("shardingTotalCount", as_text(self.sharding_total_count))?;
+        set("shardingItemParameters", self.sharding_item_parameters)?;
+        set("jobParameter", self.job_parameter)?;
+        set("monitorExecution", as_text(self.monitor_execution))?;
+        set("failover", as_text(self.failover))?;
+        set("misfire", as_text(self.misfire))?;
+        set("maxTimeDiffSeconds", as_text(self.max_time_diff_seconds))?;
+        set("reconcileIntervalMinutes", as_text(self.reconcile_interval_minutes))?;
+        set("jobShardingStrategyType", self.job_sharding_strategy_type)?;
+        set(
+            "jobExecutorThreadPoolSizeProviderType",
+            self.job_executor_thread_pool_size_provider_type,
+        )?;
+        set("jobErrorHandlerType", self.job_error_handler_type)?;
+        set("description", self.description)?;
+        set("disabled", as_text(self.disabled))?;
+        set("overwrite", as_text(self.overwrite))?;
+        set("label", self.label)?;
+        set("staticSharding", as_text(self.static_sharding))?;
+        if let Some(listeners) = self.job_listener_types {
+            job.listener_types = listeners.unwrap_or_default();
+        }
+        if let Some(props) = self.props {
+            let kept =
+                if base == Base::Merged && props.is_some() { job.props } else { Props::new() };
+            job.props = unmasked(props.unwrap_or_default(), kept, stored)?;
+        }
+        Ok(job)
+    }
+}
+
+fn as_text<T: ToString>(value: Said<T>) -> Said<String> {
+    value.map(|value| value.map(|value| value.to_string()))
+}
+
+/// Props with what was sent: `null` takes one away, and a mask stands for what is stored.
+fn unmasked(
+    sent: BTreeMap<String, Option<String>>,
+    mut props: Props,
+    stored: Option<&Job>,
+) -> Result<Props, Problem> {
+    for (key, value) in sent {
+        let Some(value) = value else {
+            props.remove(&key);
+            continue;
+        };
+        let field = format!("props.{key}");
+        let value = if value == MASK {
+            let kept = stored.and_then(|stored| stored.props.get(&key));
+            kept.ok_or_else(|| Problem::invalid(&field, format!("{field} is {MASK}, and there is nothing stored that this could stand for; hint: send the value")))?.to_owned()
+        } else {
+            value
+        };
+        props
+            .set(key, value)
+            .map_err(|error| Problem::invalid(&field, format!("{field}: {}", error.problem)))?;
+    }
+    Ok(props)
+}
+
+/// A configuration, in the version that stands in the `ETag`.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/config", tag = "config", params(("registry" = String, Path), ("job" = String, Path)),
+    responses((status = 200, body = Configuration, headers(("ETag" = String, description = "The version, for If-Match"))), (status = 404, body = Problem)))]
+async fn show(door: Door<Looks>, Named(job): Named) -> Result<Response, Problem> {
+    let details = door.admin().await?.job(&job).await?;
+    let tag = etag(details.configuration.version);
+    Ok(([(header::ETAG, tag)], Json(details.configuration)).into_response())
+}
+
+pub(crate) fn etag(version: Version) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{}\"", version.0)).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct PutAsked {
+    /// What runs it: `SCRIPT`, `HTTP`, or a Java class. Without, as it is; a new job is a Rust program's.
+    handler: Option<String>,
+}
+
+/// What was stored.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigStored {
+    #[serde(flatten)]
+    applied: Applied,
+    #[serde(flatten)]
+    pub(crate) planned: ConfigPlanned,
+}
+
+/// What storing it changes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfigPlanned {
+    change: ChangeKind,
+    differences: Vec<DifferenceShown>,
+    /// What would be stored, secrets masked.
+    #[schema(value_type = Object)]
+    config: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum ChangeKind {
+    New,
+    Changed,
+    Same,
+}
+
+/// A property that changes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DifferenceShown {
+    key: String,
+    stored: Option<String>,
+    sent: Option<String>,
+}
+
+impl From<&Plan> for ConfigPlanned {
+    fn from(plan: &Plan) -> Self {
+        let (change, differences) = match &plan.change {
+            Change::New => (ChangeKind::New, &[][..]),
+            Change::Changed(differences) => (ChangeKind::Changed, &differences[..]),
+            Change::Same => (ChangeKind::Same, &[][..]),
+        };
+        let differences = differences.iter().map(|difference| DifferenceShown {
+            key: difference.key.clone(),
+            stored: difference.stored.clone(),
+            sent: difference.local.clone(),
+        });
+        Self { change, differences: differences.collect(), config: plan.job.to_json() }
+    }
+}
+
+/// Stores a configuration, whole: what is left out has its documented default. Takes an admin.
+#[utoipa::path(put, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
+    params(("registry" = String, Path), ("job" = String, Path), PutAsked,
+        ("If-Match" = Option<String>, Header, min_length = 1, description = "The ETag that was seen, or *"),
+        ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "* for a job that is not there yet")),
+    responses((status = 200, body = ConfigStored), (status = 201, body = ConfigStored), (status = 409, body = Problem), (status = 412, body = Problem),
+        (status = 422, body = Problem), (status = 428, body = Problem)))]
+async fn put(
+    door: Door<Rules>,
+    Named(job): Named,
+    Query(asked): Query<PutAsked>,
+    headers: HeaderMap,
+    Body(sent): Body<ConfigSent>,
+) -> Result<Response, Problem> {
+    store(
+        &door,
+        &job,
+        sent,
+        Base::Fresh,
+        handler(asked.handler.as_deref()),
+        &Condition::of(&headers)?,
+    )
+    .await
+}
+
+/// Changes some of a configuration (RFC 7386): what is left out stays, what is `null` is unset, in `props`, too. Takes an admin.
+#[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
+    params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = String, Header, description = "The ETag that was seen, or *")),
+    responses((status = 200, body = ConfigStored), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
+async fn patch(
+    door: Door<Rules>,
+    Named(job): Named,
+    headers: HeaderMap,
+    Body(sent): Body<ConfigSent>,
+) -> Result<Response, Problem> {
+    store(&door, &job, sent, Base::Merged, None, &Condition::of(&headers)?).await
+}
+
+/// What storing a configuration would change. Nothing is written.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/config/plan", tag = "config", request_body = ConfigSent,
+    params(("registry" = String, Path), ("job" = String, Path), PutAsked),
+    responses((status = 200, body = ConfigPlanned), (status = 409, body = Problem), (status = 422, body = Problem)))]
+async fn plan(
+    door: Door<Looks>,
+    Named(job): Named,
+    Query(asked): Query<PutAsked>,
+    Body(sent): Body<ConfigSent>,
+) -> Result<Json<ConfigPlanned>, Problem> {
+    let admin = door.admin().await?;
+    let now = current(&admin, &job).await?;
+    let plan = planned(
+        &admin,
+        &job,
+        sent,
+        Base::Fresh,
+        handler(asked.handler.as_deref()),
+        now.as_ref(),
+        None,
+    )
+    .await?;
+    Ok(Json(ConfigPlanned::from(&plan)))
+}
+
+/// What a configuration that is sent starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The documented defaults.
+    Fresh,
+    /// What is stored; `props` that are sent are all there are.
+    Stored,
+    /// What is stored; of `props`, too, what is left out stays (RFC 7386).
+    Merged,
+}
+
+/// What is known of the version that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// This one.
+    Seen(Version),
+    /// Whichever is there.
+    Any,
+    /// There was none.
+    New,
+}
+
+impl Condition {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        match (text(headers, "if-match"), text(headers, "if-none-match")) {
+            (Some("*"), None) => Ok(Self::Any),
+            (Some(tag), None) => {
+                let version = tag.trim().trim_matches('"').parse().map(Version);
+                version.map(Self::Seen).map_err(|_| {
+                    Problem::new(Code::PreconditionFailed, format!("{tag} is no ETag of a configuration; hint: send the one GET gave")).of("If-Match")
+                })
+            }
+            (None, Some("*")) => Ok(Self::New),
+            (None, None) => Err(Problem::new(
+                Code::PreconditionRequired,
+                "which version was seen is not said; hint: If-Match with the ETag that GET gave, or If-None-Match: * for a new job",
+            )
+            .of("If-Match")),
+            _ => Err(Problem::invalid("If-Match", "either If-Match, or If-None-Match: *")),
+        }
+    }
+
+    /// The header that says so.
+    fn header(self) -> &'static str {
+        match self {
+            Self::Seen(_) | Self::Any => "If-Match",
+            Self::New => "If-None-Match",
+        }
+    }
+
+    /// The version a change is based on, if the condition holds of the one that is stored.
+    fn seen(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
+        match (self, version) {
+            (Self::New, Some(version)) => {
+                let text = format!(
+                    "there is a job {name} already, in version {}; hint: If-Match changes it",
+                    version.0
+                );
+                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+            }
+            (Self::New, None) => Ok(None),
+            (Self::Any | Self::Seen(_), None) => {
+                let text = format!("there is no job {name}; hint: If-None-Match: * makes it");
+                Err(Problem::new(Code::NotFound, text))
+            }
+            (Self::Seen(seen), Some(version)) if seen != version => {
+                let text = format!(
+                    "the configuration of job {name} is in version {} by now, not in {}; hint: look at what is stored now, then decide again",
+                    version.0, seen.0
+                );
+                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+            }
+            (Self::Any | Self::Seen(_), version) => Ok(version),
+        }
+    }
+}
+
+/// What is stored, and in which version; nothing if there is no such job.
+async fn current(admin: &Admin, job: &JobName) -> Result<Option<JobDetails>, Problem> {
+    match admin.job(job).await {
+        Ok(details) => Ok(Some(details)),
+        Err(elasticjob::admin::AdminError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn planned(
+    admin: &Admin,
+    name: &JobName,
+    sent: ConfigSent,
+    base: Base,
+    handler: Option<Handler>,
+    now: Option<&JobDetails>,
+    seen: Option<Version>,
+) -> Result<Plan, Problem> {
+    let stored = now.and_then(|details| details.configuration.job.as_ref());
+    let fresh =
+        || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", error.to_string()));
+    let start = match (base, stored) {
+        (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
+        _ => fresh()?,
+    };
+    let mut edit = Edit::of(sent.onto(start, base, stored)?);
+    if let Some(handler) = handler {
+        edit = edit.handler(handler);
+    }
+    if let Some(seen) = seen {
+        edit = edit.seen(seen);
+    }
+    Ok(admin.plan(edit).await?)
+}
+
+/// Stores it, if the condition holds.
+pub(crate) async fn store(
+    door: &Door<Rules>,
+    name: &JobName,
+    sent: ConfigSent,
+    base: Base,
+    handler: Option<Handler>,
+    condition: &Condition,
+) -> Result<Response, Problem> {
+    let stored = keep(door, name, sent, base, handler, condition).await?;
+    let is_new = stored.planned.change == ChangeKind::New;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, [(header::ETAG, etag(stored.applied.version))], Json(stored)).into_response())
+}
+
+/// The same, for whoever answers otherwise.
+pub(crate) async fn keep(
+    door: &Door<Rules>,
+    name: &JobName,
+    sent: ConfigSent,
+    base: Base,
+    handler: Option<Handler>,
+    condition: &Condition,
+) -> Result<ConfigStored, Problem> {
+    let admin = door.admin().await?;
+    let kept = keep_once(door, &admin, name, sent, base, handler, condition).await;
+    match kept {
+        // Perhaps somebody was faster, after it was looked at: then the condition does not hold any more.
+        Err(mut problem) if problem.code == Code::Conflict => {
+            let version = current(&admin, name).await?.map(|now| now.configuration.version);
+            let is_as_seen = match condition {
+                Condition::Seen(seen) => version == Some(*seen),
+                Condition::New => version.is_none(),
+                Condition::Any => true,
+            };
+            if is_as_seen {
+                return Err(problem);
+            }
+            problem.code = Code::PreconditionFailed;
+            Err(problem.of(condition.header()))
+        }
+        kept => kept,
+    }
+}
+
+async fn keep_once(
+    door: &Door<Rules>,
+    admin: &Admin,
+    name: &JobName,
+    sent: ConfigSent,
+    base: Base,
+    handler: Option<Handler>,
+    condition: &Condition,
+) -> Result<ConfigStored, Problem> {
+    let now = current(admin, name).await?;
+    let version = now.as_ref().map(|details| details.configuration.version);
+    let seen = condition.seen(name, version)?;
+    let plan = planned(admin, name, sent, base, handler, now.as_ref(), seen).await?;
+    let planned = ConfigPlanned::from(&plan);
+    let asked = json!({ "change": planned.change, "differences": planned.differences });
+    let applied = door
+        .change("job.config", About::Job(name), asked, async |admin| admin.apply(&plan).await)
+        .await?;
+    Ok(ConfigStored { applied, planned })
+}
+
+fn handler(word: Option<&str>) -> Option<Handler> {
+    match word? {
+        "" => None,
+        script if script.eq_ignore_ascii_case("script") => Some(Handler::Script),
+        http if http.eq_ignore_ascii_case("http") => Some(Handler::Http),
+        class => Some(Handler::Code { java_class: Some(class.to_owned()) }),
+    }
+}

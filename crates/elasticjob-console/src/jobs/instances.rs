@@ -1,0 +1,148 @@
+//! Instances: who is there, and in which jobs. Looked at in the mirror; steered through the door.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use elasticjob::{
+    admin::{Instance, Language},
+    job::server_of,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    actions::{self, ServerShutDown},
+    servers::InJob,
+};
+use crate::{
+    auth::who::{Door, Looks, Steers},
+    http::{
+        extract::{InstanceName, Query},
+        paging::{Order, page, ready},
+        problem::Problem,
+        state::Shared,
+    },
+};
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(instances)).routes(routes!(shutdown_instance))
+}
+
+/// Which instances.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct InstancesAsked {
+    /// What the id contains.
+    search: String,
+    /// By what: instanceId, serverIp, jobCount, since.
+    #[param(inline)]
+    sort: InstanceOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for InstancesAsked {
+    fn default() -> Self {
+        let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum InstanceOrder {
+    InstanceId,
+    ServerIp,
+    JobCount,
+    Since,
+}
+
+/// An instance across jobs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct InstanceRow {
+    instance_id: String,
+    server_ip: String,
+    language: Language,
+    /// The jobs it is a member of.
+    job_names: Vec<String>,
+    /// What it says of itself: labels, since when.
+    detail: Option<Instance>,
+}
+
+/// A page of instances.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct InstancesPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<InstanceRow>,
+    as_of: Option<Timestamp>,
+    is_current: bool,
+}
+
+/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
+    responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn instances(
+    door: Door<Looks>,
+    Query(asked): Query<InstancesAsked>,
+) -> Result<Json<InstancesPage>, Problem> {
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    Ok(Json(ready(&door).await?.seen(|seen| {
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (job, outline) in &seen.jobs {
+            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
+                found.entry(id).or_default().push(job);
+            }
+        }
+        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
+        let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
+        // They are in the order of their ids, and stay so where nothing else tells them apart.
+        asked.order.sort(&mut found, |one, other| match asked.sort {
+            InstanceOrder::InstanceId => one.0.cmp(other.0),
+            InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
+            InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
+            InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
+        });
+        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let items = rows.map(|(id, jobs)| InstanceRow {
+            instance_id: (*id).to_owned(),
+            server_ip: server_of(id).to_owned(),
+            language: Language::of(id),
+            job_names: jobs.iter().map(ToString::to_string).collect(),
+            detail: seen.instances.get(*id).cloned(),
+        });
+        InstancesPage {
+            total: found.len(),
+            page,
+            page_size,
+            items: items.collect(),
+            as_of: seen.as_of,
+            is_current: seen.is_current,
+        }
+    })))
+}
+
+/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
+#[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
+    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
+    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+async fn shutdown_instance(
+    door: Door<Steers>,
+    InstanceName(id): InstanceName,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerShutDown>, Problem> {
+    Ok(Json(actions::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
+}

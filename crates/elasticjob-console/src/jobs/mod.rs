@@ -1,0 +1,34 @@
+//! Jobs, and what they run on: what can be asked and done about them, at `/api/v1/r/{registry}`.
+//!
+//! * [`routes`], [`overview`], [`search`] — lists, read from the mirror; [`shards`], [`servers`], [`instances`].
+//! * [`config`], [`trigger`], [`bulk`] — changes; [`actions`] — what is done to jobs, shards and servers, once for all who offer it.
+//! * [`tools`] — cron expressions and assignments tried out, without a registry.
+
+pub(crate) mod actions;
+pub(crate) mod bulk;
+pub(crate) mod config;
+pub(crate) mod instances;
+pub(crate) mod overview;
+pub(crate) mod routes;
+pub(crate) mod search;
+pub(crate) mod servers;
+pub(crate) mod shards;
+pub(crate) mod tools;
+pub(crate) mod trigger;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::http::state::Shared;
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .merge(routes::router())
+        .merge(bulk::router())
+        .merge(overview::router())
+        .merge(config::router())
+        .merge(trigger::router())
+        .merge(shards::router())
+        .merge(servers::router())
+        .merge(instances::router())
+        .merge(tools::router())
+}

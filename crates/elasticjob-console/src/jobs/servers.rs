@@ -1,0 +1,205 @@
+//! Servers: the machines that jobs run on. Looked at in the mirror; steered through the door.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use elasticjob::{
+    admin::{ServerDetails, ServerStatus, ServerSummary},
+    job::{Invalid, JobName, server_of},
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::actions::{self, ServerShutDown, ServerSwitched};
+use crate::{
+    auth::who::{Door, Looks, Rules, Steers},
+    http::{
+        extract::{Address, Query},
+        paging::{Order, page, ready},
+        problem::Problem,
+        state::Shared,
+    },
+};
+use elasticjob::admin::mirror::Seen;
+
+pub(crate) fn router() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(servers))
+        .routes(routes!(server, remove))
+        .routes(routes!(enable))
+        .routes(routes!(disable))
+        .routes(routes!(shutdown))
+}
+
+/// Which servers.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ServersAsked {
+    /// What the address contains.
+    search: String,
+    /// By what: serverIp, instanceCount, jobCount, disabledJobsNum.
+    #[param(inline)]
+    sort: ServerOrder,
+    /// asc or desc.
+    #[param(inline)]
+    order: Order,
+    /// Which page, from 1.
+    #[param(minimum = 1)]
+    page: usize,
+    /// How many rows a page has.
+    #[param(minimum = 1, maximum = 1000)]
+    page_size: usize,
+}
+
+impl Default for ServersAsked {
+    fn default() -> Self {
+        let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
+        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum ServerOrder {
+    ServerIp,
+    InstanceCount,
+    JobCount,
+    DisabledJobsNum,
+}
+
+/// A page of servers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ServersPage {
+    total: usize,
+    page: usize,
+    page_size: usize,
+    items: Vec<ServerSummary>,
+    as_of: Option<Timestamp>,
+    is_current: bool,
+}
+
+/// Servers, a page at a time.
+#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersAsked),
+    responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn servers(
+    door: Door<Looks>,
+    Query(asked): Query<ServersAsked>,
+) -> Result<Json<ServersPage>, Problem> {
+    let (page, page_size) = page(asked.page, asked.page_size)?;
+    let (mut found, as_of, is_current) =
+        ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
+    found.retain(|server| server.address.contains(&asked.search));
+    // They are in the order of their addresses, and stay so where nothing else tells them apart.
+    asked.order.sort(&mut found, |one, other| match asked.sort {
+        ServerOrder::ServerIp => one.address.cmp(&other.address),
+        ServerOrder::InstanceCount => one.instances.len().cmp(&other.instances.len()),
+        ServerOrder::JobCount => one.jobs.len().cmp(&other.jobs.len()),
+        ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
+    });
+    let total = found.len();
+    let items =
+        found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
+    Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
+}
+
+/// All servers, as the mirror shows them.
+pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
+    let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
+    for (job, outline) in &seen.jobs {
+        for (address, status) in &outline.servers {
+            let (_, jobs, disabled) = servers.entry(address).or_default();
+            jobs.insert(job);
+            *disabled += usize::from(*status == ServerStatus::Disabled);
+        }
+        for id in &outline.instances {
+            let (instances, jobs, _) = servers.entry(server_of(id)).or_default();
+            instances.insert(id);
+            jobs.insert(job);
+        }
+    }
+    let owned = |set: BTreeSet<&str>| set.into_iter().map(ToOwned::to_owned).collect();
+    servers
+        .into_iter()
+        .map(|(address, (instances, jobs, disabled))| ServerSummary {
+            address: address.to_owned(),
+            instances: owned(instances),
+            jobs: owned(jobs),
+            disabled,
+        })
+        .collect()
+}
+
+/// A server, job by job.
+#[utoipa::path(get, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path)),
+    responses((status = 200, body = ServerDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn server(
+    door: Door<Looks>,
+    Address(server): Address,
+) -> Result<Json<ServerDetails>, Problem> {
+    Ok(Json(door.admin().await?.server(&server).await?))
+}
+
+/// In which job.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InJob {
+    /// Only in this job; without, in all.
+    #[param(pattern = r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$")]
+    job: Option<String>,
+}
+
+impl InJob {
+    pub(crate) fn name(&self) -> Result<Option<JobName>, Problem> {
+        let name = self.job.as_deref().map(str::parse).transpose();
+        name.map_err(|error: Invalid| Problem::invalid("job", error.to_string()))
+    }
+}
+
+/// Lets a server take part again, in one job or in all.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+async fn enable(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    Ok(Json(actions::enable_server(&door, &server, place.name()?.as_ref()).await?))
+}
+
+/// Lets a server take part no longer, in one job or in all.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/disable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+async fn disable(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    Ok(Json(actions::disable_server(&door, &server, place.name()?.as_ref()).await?))
+}
+
+/// Forgets a server that has no instance, in one job or in all. Takes an admin.
+#[utoipa::path(delete, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem), (status = 409, body = Problem)))]
+async fn remove(
+    door: Door<Rules>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerSwitched>, Problem> {
+    Ok(Json(actions::remove_server(&door, &server, place.name()?.as_ref()).await?))
+}
+
+/// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
+#[utoipa::path(post, path = "/r/{registry}/servers/{server}/shutdown", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
+    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+async fn shutdown(
+    door: Door<Steers>,
+    Address(server): Address,
+    Query(place): Query<InJob>,
+) -> Result<Json<ServerShutDown>, Problem> {
+    Ok(Json(actions::shutdown_server(&door, &server, place.name()?.as_ref()).await?))
+}

@@ -1,0 +1,67 @@
+//! The group `tracing`: a database as the ancestor describes it becomes a history URL.
+//!
+//! The ancestor's own data source stands in `tracing.dataSource`; without one it takes Spring's, `spring.datasource`. Both are JDBC's.
+
+#[cfg(feature = "history")]
+use elasticjob::history::HistoryUrl;
+use elasticjob::history::from_jdbc;
+
+use super::{
+    section::Reader,
+    tree::{Node, Roots},
+};
+
+/// Reads where history is kept.
+pub(super) fn read(reader: &mut Reader<'_>, roots: &Roots) {
+    for (_, section) in roots.named("elasticjob") {
+        let Some(tracing) = section.find(&["tracing"]) else { continue };
+        let spring = roots.named("spring").find_map(|(_, spring)| spring.find(&["datasource"]));
+        let source = tracing.find(&["dataSource"]).or(spring);
+        tracing_section(reader, tracing, source);
+    }
+}
+
+fn tracing_section(reader: &mut Reader<'_>, tracing: &Node, source: Option<&Node>) {
+    let Some(kind) = tracing.find(&["type"]) else { return };
+    let Some(kind) = reader.text("tracing.type", kind) else { return };
+    if !kind.trim().eq_ignore_ascii_case("RDB") {
+        let note = format!(
+            "tracing.type {:?} has no effect here: history goes to a database (RDB)",
+            kind.trim()
+        );
+        return reader.note(tracing.line, &note);
+    }
+    for names in ["includeJobNames", "excludeJobNames"] {
+        if let Some(node) = tracing.find(&[names]) {
+            reader.note(
+                node.line,
+                &format!("tracing.{names} has no effect here: every job has a history"),
+            );
+        }
+    }
+    let Some(source) = source else {
+        return reader.note(tracing.line, "tracing names no data source, and neither does spring.datasource: history is kept where --history says");
+    };
+    let mut text = |key: &str| {
+        let node = source.find(&[key])?;
+        reader.text(&format!("tracing.dataSource.{key}"), node)
+    };
+    let url = text("url").or_else(|| text("jdbcUrl"));
+    let (user, password) = (text("username"), text("password"));
+    let Some(url) = url else {
+        return reader.wrong(source.line, "the data source of tracing has no url");
+    };
+    match from_jdbc(url.trim(), user.as_deref(), password.as_deref()) {
+        Ok(url) => {
+            #[cfg(feature = "history")]
+            if let Err(error) = url.parse::<HistoryUrl>() {
+                return reader.wrong(source.line, error.to_string());
+            }
+            reader.jobs.history = Some((reader.place(source.line), url));
+        }
+        Err(kind) => reader.note(
+            source.line,
+            &format!("tracing keeps its history in {kind}, which is not known here: history is kept where --history says"),
+        ),
+    }
+}

@@ -1,0 +1,173 @@
+//! The XML of Spring's namespaces `reg` and `job`, as up to 2.1.5.
+//!
+//! A job's attributes are what 2.1.5 stored, in other letters; so they are read as that.
+
+use std::sync::Arc;
+
+use roxmltree::{Attribute, Document, Node as Element};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Jobs,
+    keys::{known, suggestion},
+    legacy,
+    placeholder::Resolver,
+    registry,
+    section::Reader,
+    tree::Node,
+};
+use elasticjob::problem::Problem;
+
+/// Attributes of a job, and the key 2.1.5 stores them under. None: it is for Spring alone.
+const ATTRIBUTES: [(&str, Option<&str>); 25] = [
+    ("id", Some("jobName")),
+    ("class", Some("jobClass")),
+    ("job-ref", Some("jobClass")),
+    ("registry-center-ref", None),
+    ("cron", Some("cron")),
+    ("sharding-total-count", Some("shardingTotalCount")),
+    ("sharding-item-parameters", Some("shardingItemParameters")),
+    ("job-parameter", Some("jobParameter")),
+    ("monitor-execution", Some("monitorExecution")),
+    ("monitor-port", Some("monitorPort")),
+    ("max-time-diff-seconds", Some("maxTimeDiffSeconds")),
+    ("failover", Some("failover")),
+    ("misfire", Some("misfire")),
+    ("job-sharding-strategy-class", Some("jobShardingStrategyClass")),
+    ("description", Some("description")),
+    ("disabled", Some("disabled")),
+    ("overwrite", Some("overwrite")),
+    ("reconcile-interval-minutes", Some("reconcileIntervalMinutes")),
+    ("streaming-process", Some("streamingProcess")),
+    ("script-command-line", Some("scriptCommandLine")),
+    ("job-exception-handler", Some("job_exception_handler")),
+    ("executor-service-handler", Some("executor_service_handler")),
+    ("event-trace-rdb-data-source", None),
+    ("depends-on", None),
+    ("lazy-init", None),
+];
+
+/// Keys whose value is stored as a number, and as true or false.
+const NUMBERS: [&str; 4] =
+    ["shardingTotalCount", "monitorPort", "maxTimeDiffSeconds", "reconcileIntervalMinutes"];
+const FLAGS: [&str; 6] =
+    ["monitorExecution", "failover", "misfire", "disabled", "overwrite", "streamingProcess"];
+
+/// Reads the registry and the jobs of a file.
+pub(super) fn read(
+    file: &Arc<str>,
+    text: &str,
+    resolver: &Resolver<'_>,
+    jobs: &mut Jobs,
+    problems: &mut Vec<Problem>,
+) {
+    let mut reader = Reader { file, resolver, jobs, problems };
+    let whole = complete(text);
+    let document = match Document::parse(&whole) {
+        Ok(document) => document,
+        Err(error) => {
+            let line = error.pos().row as usize;
+            return reader.wrong(line, format!("not XML: {error}"));
+        }
+    };
+    for element in document.descendants().filter(Element::is_element) {
+        let space = element.tag_name().namespace().unwrap_or_default();
+        let line = document.text_pos_at(element.range().start).row as usize;
+        let of_registry = space.contains("ddframe/reg");
+        match element.tag_name().name() {
+            "zookeeper" if of_registry => registry_center(&mut reader, &document, element, line),
+            "simple" | "dataflow" | "script" if space.contains("ddframe/job") => {
+                job(&mut reader, &document, element, line);
+            }
+            // The parts of a job, of which listeners are Java's own.
+            name if space.contains("ddframe/job") => {
+                let is_listener = matches!(name, "listener" | "distributed-listener");
+                if !is_listener {
+                    reader.wrong(
+                        line,
+                        format!("<job:{name}> is unknown; hint: simple, dataflow or script"),
+                    );
+                }
+            }
+            name if of_registry => {
+                reader.wrong(line, format!("<reg:{name}> is unknown; hint: zookeeper"));
+            }
+            name if space.contains("elasticjob") => {
+                reader.wrong(line, format!("<{name}> of the 3.x namespace is not read; hint: write the job into an application.yml"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A snippet, as articles show them, with what has to be around it; nothing moves to another line.
+fn complete(text: &str) -> String {
+    if text.contains("xmlns") {
+        return text.to_owned();
+    }
+    format!(
+        "<beans xmlns:reg=\"http://www.dangdang.com/schema/ddframe/reg\" xmlns:job=\"http://www.dangdang.com/schema/ddframe/job\">{text}</beans>"
+    )
+}
+
+fn line_of(document: &Document<'_>, attribute: &Attribute<'_, '_>) -> usize {
+    document.text_pos_at(attribute.range().start).row as usize
+}
+
+fn registry_center(
+    reader: &mut Reader<'_>,
+    document: &Document<'_>,
+    element: Element<'_, '_>,
+    line: usize,
+) {
+    let mut group = Node::map(line);
+    for attribute in element.attributes().filter(|attribute| attribute.name() != "id") {
+        let value = Node::text(line_of(document, &attribute), attribute.value());
+        group.put(&[attribute.name()], value);
+    }
+    registry::read(reader, &group);
+}
+
+fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_>, line: usize) {
+    let before = reader.problems.len();
+    let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+    let mut stored = Map::new();
+    for attribute in element.attributes() {
+        let line = line_of(document, &attribute);
+        let Some(name) = known(attribute.name(), &names) else {
+            let hint = suggestion(attribute.name(), &names);
+            reader.wrong(
+                line,
+                format!("the attribute {} is unknown; hint: {hint}", attribute.name()),
+            );
+            continue;
+        };
+        let key = ATTRIBUTES.iter().find(|(known, _)| *known == name).and_then(|(_, key)| *key);
+        let text = reader.text(name, &Node::text(line, attribute.value()));
+        if let (Some(key), Some(text)) = (key, text) {
+            stored.insert(key.to_owned(), typed(key, text));
+        }
+    }
+    if reader.problems.len() > before {
+        return;
+    }
+    stored.insert("jobType".to_owned(), element.tag_name().name().to_uppercase().into());
+    let handlers = ["job_exception_handler", "executor_service_handler"];
+    let handlers = handlers.map(|key| (key, stored.remove(key)));
+    let handlers: Map<String, Value> =
+        handlers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    stored.insert("jobProperties".to_owned(), json!(handlers));
+    let name = stored.get("jobName").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let place = reader.place(line);
+    legacy::add(&name, &Value::Object(stored).to_string(), place, reader.jobs, reader.problems);
+}
+
+fn typed(key: &str, text: String) -> Value {
+    if NUMBERS.contains(&key) {
+        return text.trim().parse::<i64>().map_or(Value::String(text), Value::from);
+    }
+    if FLAGS.contains(&key) {
+        return text.trim().parse::<bool>().map_or(Value::String(text), Value::from);
+    }
+    Value::String(text)
+}

@@ -1,0 +1,57 @@
+//! Who would get which shard: an assignment worked out without asking a registry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::error::AdminError;
+use crate::{
+    coordination::sharding::{Candidate, Dealer, Situation},
+    job::{InstanceId, ShardCount, Strategy},
+};
+
+/// More than anybody has, and still printed in a moment.
+const MOST: u32 = 1_000_000;
+
+/// The strategies that every instance knows, as a person writes them.
+pub const STRATEGIES: &str =
+    "AVG_ALLOCATION, ODEVITY, ROUND_ROBIN, SINGLE_SHARDING_BALANCE, STICKY or WEIGHTED";
+
+/// Assigns shards as the leader would: the owner of shard *i* stands at index *i*.
+pub fn assign(
+    job: &str,
+    total: u32,
+    strategy: &str,
+    instances: &[String],
+    at: Timestamp,
+) -> Result<Vec<String>, AdminError> {
+    let total = ShardCount::try_from(total)?.get();
+    if total > MOST {
+        return Err(AdminError::invalid(
+            format!("{total} shards are too many to print"),
+            format!("at most {MOST}"),
+        ));
+    }
+    let strategy = Strategy::from(strategy);
+    if let Strategy::Named(name) = &strategy {
+        let problem = format!("strategy {:?} is not known here", name.as_str());
+        return Err(AdminError::invalid(problem, STRATEGIES));
+    }
+    let mut seen = BTreeSet::new();
+    let mut candidates = Vec::new();
+    for id in instances {
+        let id: InstanceId = id.parse()?;
+        if !seen.insert(id.clone()) {
+            let problem = format!("instance {id} is named twice");
+            return Err(AdminError::invalid(problem, "name each instance once"));
+        }
+        candidates.push(Candidate::new(id.as_str()));
+    }
+    Ok(strategy.deal(&Situation {
+        job,
+        total,
+        candidates: &candidates,
+        owners: &BTreeMap::new(),
+        now_ms: at.as_millisecond(),
+    }))
+}

@@ -1,0 +1,21 @@
+//! When a job is due: against answers recorded from the real Quartz, at clock changes, and for whatever anybody may write.
+
+mod any;
+mod clock_changes;
+mod grammar;
+mod properties;
+mod quartz;
+mod speed;
+mod zones;
+
+use jiff::Timestamp;
+use quartz_cron::{Dst, Schedule};
+
+fn schedule(cron: &str, zone: &str, dst: Dst) -> Schedule {
+    let cron = cron.parse().unwrap_or_else(|error| panic!("{error}"));
+    Schedule { cron, zone: zone.parse().unwrap(), dst }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
