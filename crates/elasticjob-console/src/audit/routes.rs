@@ -1,10 +1,11 @@
 //! The audit as clients see it.
 
+use crate::http::handler::routes;
 use axum::{Json, extract::State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::trail::Entry;
 use crate::{

@@ -1,5 +1,6 @@
 //! How often, how long, how late, and what went wrong.
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::history::{
     Bucket, FailureGroup, JobFigures, MissedFires, Run, RunState, Span, Store,
@@ -7,7 +8,7 @@ use elasticjob::history::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{limit, span_of, word};
 use crate::{

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     response::{
@@ -17,7 +18,7 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::runs::{RunName, unknown};
 use crate::{

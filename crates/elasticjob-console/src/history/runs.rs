@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::http::handler::routes;
 use axum::{Json, extract::FromRequestParts, http::request::Parts};
 use elasticjob::history::{Cursor, Execution, Run, RunDetails, RunFilter, RunState, StoreError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{LARGEST_PAGE, limit, span, word};
 use crate::{

@@ -1,5 +1,6 @@
 //! Histories as clients see them: listed, tried, added, taken away.
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     extract::State,
@@ -9,7 +10,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::stores::{Book, opened};
 use crate::{

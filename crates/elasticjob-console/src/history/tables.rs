@@ -1,5 +1,6 @@
 //! The ancestor's two views: executions of shards, and traces of state. A page at a time, or all of it to take along, as CSV or JSON.
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     body::Body,
@@ -12,7 +13,7 @@ use elasticjob::history::{
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{LARGEST_PAGE, limit, runs::after, span, word};
 use crate::{

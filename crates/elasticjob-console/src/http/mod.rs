@@ -9,6 +9,7 @@
 pub(crate) mod detached_changes;
 pub(crate) mod extract;
 pub(crate) mod guard;
+pub(crate) mod handler;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod openapi;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{admin::Ask, job::JobName, schedule::Zone};
 use futures_util::{StreamExt, stream};
@@ -9,7 +10,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{actions, routes::Glance, search::Search};
 use crate::{

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -18,7 +19,7 @@ use elasticjob::{
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     auth::who::{About, Door, Looks, Rules, text},

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::{Instance, Language},
@@ -10,7 +11,7 @@ use elasticjob::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     actions::{self, ServerShutDown},

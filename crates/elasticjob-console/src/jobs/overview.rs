@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::JobStatus,
@@ -12,7 +13,7 @@ use elasticjob::{
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::routes::{Glance, Statuses};
 use crate::{

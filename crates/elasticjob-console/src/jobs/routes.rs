@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::{Explanation, JobDetails, JobStatus, JobSummary, Outline, Removed, RunsWith, Switched},
@@ -12,7 +13,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     actions::{self, ShutDown},

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::{ServerDetails, ServerStatus, ServerSummary},
@@ -10,7 +11,7 @@ use elasticjob::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::actions::{self, ServerShutDown, ServerSwitched};
 use crate::{

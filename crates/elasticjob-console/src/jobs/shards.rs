@@ -1,8 +1,9 @@
 //! The shards of a job.
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::admin::Shard;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::actions::{self, ShardSwitched};
 use crate::{

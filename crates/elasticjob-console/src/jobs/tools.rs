@@ -1,5 +1,6 @@
 //! What needs no registry: crons, and how shards would be dealt.
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::assign,
@@ -8,7 +9,7 @@ use elasticjob::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     auth::who::Who,

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use crate::http::handler::routes;
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
     admin::Ask,
@@ -21,7 +22,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::actions;
 use crate::{

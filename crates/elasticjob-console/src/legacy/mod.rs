@@ -13,11 +13,11 @@ mod envelope;
 
 use axum::{
     Router,
-    routing::{get, post, put},
+    routing::{delete, get, post, put},
 };
 
 pub(crate) use self::registry_center::Choices;
-use crate::http::state::Shared;
+use crate::http::{handler::boxed, state::Shared};
 
 pub(crate) fn router() -> Router<Shared> {
     Router::new().merge(consoles()).merge(jobs()).merge(servers()).merge(history())
@@ -25,65 +25,71 @@ pub(crate) fn router() -> Router<Shared> {
 
 fn consoles() -> Router<Shared> {
     Router::new()
-        .route("/api/login", post(login::login))
-        .route("/api/registry-center", axum::routing::delete(registry_center::remove))
-        .route("/api/registry-center/load", get(registry_center::load))
-        .route("/api/registry-center/activated", get(registry_center::activated))
-        .route("/api/registry-center/add", post(registry_center::add))
-        .route("/api/registry-center/connect", post(registry_center::connect))
+        .route("/api/login", post(boxed(login::login)))
+        .route("/api/registry-center", delete(boxed(registry_center::remove)))
+        .route("/api/registry-center/load", get(boxed(registry_center::load)))
+        .route("/api/registry-center/activated", get(boxed(registry_center::activated)))
+        .route("/api/registry-center/add", post(boxed(registry_center::add)))
+        .route("/api/registry-center/connect", post(boxed(registry_center::connect)))
 }
 
 fn jobs() -> Router<Shared> {
     Router::new()
-        .route("/api/jobs", get(jobs::list))
-        .route("/api/jobs/count", get(jobs::count))
-        .route("/api/jobs/getAllJobsBriefInfo", get(jobs::list))
-        .route("/api/jobs/config", put(jobs::put_config))
-        .route("/api/jobs/config/{job}", get(jobs::config).delete(jobs::remove))
-        .route("/api/jobs/{job}/trigger", post(jobs::trigger).get(jobs::trigger_by_get))
-        .route("/api/jobs/{job}/disable", post(jobs::disable).delete(jobs::enable))
-        .route("/api/jobs/{job}/enable", post(jobs::enable))
-        .route("/api/jobs/{job}/shutdown", post(jobs::shutdown))
-        .route("/api/jobs/{job}/sharding", get(jobs::sharding))
+        .route("/api/jobs", get(boxed(jobs::list)))
+        .route("/api/jobs/count", get(boxed(jobs::count)))
+        .route("/api/jobs/getAllJobsBriefInfo", get(boxed(jobs::list)))
+        .route("/api/jobs/config", put(boxed(jobs::put_config)))
+        .route("/api/jobs/config/{job}", get(boxed(jobs::config)).delete(boxed(jobs::remove)))
+        .route(
+            "/api/jobs/{job}/trigger",
+            post(boxed(jobs::trigger)).get(boxed(jobs::trigger_by_get)),
+        )
+        .route("/api/jobs/{job}/disable", post(boxed(jobs::disable)).delete(boxed(jobs::enable)))
+        .route("/api/jobs/{job}/enable", post(boxed(jobs::enable)))
+        .route("/api/jobs/{job}/shutdown", post(boxed(jobs::shutdown)))
+        .route("/api/jobs/{job}/sharding", get(boxed(jobs::sharding)))
         .route(
             "/api/jobs/{job}/sharding/{item}/disable",
-            post(jobs::disable_shard).delete(jobs::enable_shard),
+            post(boxed(jobs::disable_shard)).delete(boxed(jobs::enable_shard)),
         )
-        .route("/api/jobs/{job}/sharding/{item}/enable", post(jobs::enable_shard))
+        .route("/api/jobs/{job}/sharding/{item}/enable", post(boxed(jobs::enable_shard)))
 }
 
 fn servers() -> Router<Shared> {
     Router::new()
-        .route("/api/servers", get(servers::list))
-        .route("/api/servers/count", get(servers::count))
-        .route("/api/servers/getAllServersBriefInfo", get(servers::list))
-        .route("/api/servers/{server}", axum::routing::delete(servers::remove))
-        .route("/api/servers/{server}/disable", post(servers::disable).delete(servers::enable))
-        .route("/api/servers/{server}/enable", post(servers::enable))
-        .route("/api/servers/{server}/shutdown", post(servers::shutdown))
-        .route("/api/servers/{server}/jobs", get(servers::jobs))
-        .route("/api/servers/{server}/jobs/{job}", axum::routing::delete(servers::remove_in))
+        .route("/api/servers", get(boxed(servers::list)))
+        .route("/api/servers/count", get(boxed(servers::count)))
+        .route("/api/servers/getAllServersBriefInfo", get(boxed(servers::list)))
+        .route("/api/servers/{server}", delete(boxed(servers::remove)))
+        .route(
+            "/api/servers/{server}/disable",
+            post(boxed(servers::disable)).delete(boxed(servers::enable)),
+        )
+        .route("/api/servers/{server}/enable", post(boxed(servers::enable)))
+        .route("/api/servers/{server}/shutdown", post(boxed(servers::shutdown)))
+        .route("/api/servers/{server}/jobs", get(boxed(servers::jobs)))
+        .route("/api/servers/{server}/jobs/{job}", delete(boxed(servers::remove_in)))
         .route(
             "/api/servers/{server}/jobs/{job}/disable",
-            post(servers::disable_in).delete(servers::enable_in),
+            post(boxed(servers::disable_in)).delete(boxed(servers::enable_in)),
         )
-        .route("/api/servers/{server}/jobs/{job}/enable", post(servers::enable_in))
-        .route("/api/servers/{server}/jobs/{job}/shutdown", post(servers::shutdown_in))
-        .route("/api/servers/{server}/{port}/jobs/{job}/dump", post(servers::dump))
+        .route("/api/servers/{server}/jobs/{job}/enable", post(boxed(servers::enable_in)))
+        .route("/api/servers/{server}/jobs/{job}/shutdown", post(boxed(servers::shutdown_in)))
+        .route("/api/servers/{server}/{port}/jobs/{job}/dump", post(boxed(servers::dump)))
 }
 
 fn history() -> Router<Shared> {
     Router::new()
-        .route("/api/event-trace/execution", post(history::executions))
-        .route("/api/event-trace/execution/jobNames/{prefix}", get(history::executed_jobs))
-        .route("/api/event-trace/execution/ip/{prefix}", get(history::addresses))
-        .route("/api/event-trace/status", post(history::traces))
-        .route("/api/event-trace/status/jobNames/{prefix}", get(history::traced_jobs))
-        .route("/api/data-source", axum::routing::delete(history::remove))
-        .route("/api/data-source/drivers", get(history::drivers))
-        .route("/api/data-source/load", get(history::load))
-        .route("/api/data-source/activated", get(history::activated))
-        .route("/api/data-source/add", post(history::add))
-        .route("/api/data-source/connectTest", post(history::test))
-        .route("/api/data-source/connect", post(history::connect))
+        .route("/api/event-trace/execution", post(boxed(history::executions)))
+        .route("/api/event-trace/execution/jobNames/{prefix}", get(boxed(history::executed_jobs)))
+        .route("/api/event-trace/execution/ip/{prefix}", get(boxed(history::addresses)))
+        .route("/api/event-trace/status", post(boxed(history::traces)))
+        .route("/api/event-trace/status/jobNames/{prefix}", get(boxed(history::traced_jobs)))
+        .route("/api/data-source", delete(boxed(history::remove)))
+        .route("/api/data-source/drivers", get(boxed(history::drivers)))
+        .route("/api/data-source/load", get(boxed(history::load)))
+        .route("/api/data-source/activated", get(boxed(history::activated)))
+        .route("/api/data-source/add", post(boxed(history::add)))
+        .route("/api/data-source/connectTest", post(boxed(history::test)))
+        .route("/api/data-source/connect", post(boxed(history::connect)))
 }

@@ -1,12 +1,13 @@
 //! A registry, examined.
 
+use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::doctor::{self, Finding},
     registry::RegistryUrl,
 };
 use serde_json::{Value, json};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     auth::who::{Door, Steers},

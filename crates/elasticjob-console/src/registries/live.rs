@@ -5,6 +5,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
+use crate::http::handler::routes;
 use axum::response::{
     IntoResponse, Response,
     sse::{Event, Sse},
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::connections::Place;
 use crate::{

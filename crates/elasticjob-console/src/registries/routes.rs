@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     extract::State,
@@ -15,7 +16,7 @@ use elasticjob::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::connections::{LineState, Place};
 use crate::{

@@ -1,6 +1,7 @@
 //! The two steps of logging in elsewhere, and what the page that logs in has to know. Both steps are for browsers that are on their way: whatever happens, they
 //! are sent on, and the page at the other end says what it was.
 
+use crate::http::handler::routes;
 use axum::{
     Json,
     extract::State,
@@ -10,7 +11,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     Oidc, claims,

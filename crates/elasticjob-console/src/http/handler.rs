@@ -1,0 +1,59 @@
+//! Handlers behind one type.
+//!
+//! axum builds its layers of services anew for each type of handler, and every handler is a type of its own: a hundred of them took the compiler most of
+//! the time it spent on this crate. Here each is hidden behind a [`BoxedHandler`] before axum sees it. That costs one allocation a request.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use axum::{extract::Request, handler::Handler, response::Response};
+
+use super::state::Shared;
+
+type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Any handler.
+#[derive(Clone)]
+pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, Shared) -> Answer + Send + Sync>);
+
+impl Handler<BoxedHandler, Shared> for BoxedHandler {
+    type Future = Answer;
+
+    fn call(self, request: Request, shared: Shared) -> Answer {
+        (self.0)(request, shared)
+    }
+}
+
+pub(crate) fn boxed<T, H: Handler<T, Shared>>(handler: H) -> BoxedHandler {
+    BoxedHandler(Arc::new(move |request, shared| Box::pin(handler.clone().call(request, shared))))
+}
+
+/// The routes of handlers that `#[utoipa::path]` describes, as `utoipa_axum::routes!` makes them, with the handlers boxed.
+macro_rules! routes {
+    ($($handler:ident),+) => {{
+        use utoipa::{Path as _, __dev::{SchemaReferences as _, Tags as _}};
+        use utoipa_axum::PathItemExt as _;
+
+        let mut paths = utoipa::openapi::path::Paths::new();
+        let mut schemas = Vec::new();
+        let mut router = axum::routing::MethodRouter::new();
+        $(
+            utoipa_axum::paste! {
+                let mut operation = [<__path_ $handler>]::operation();
+                let tags = [<__path_ $handler>]::tags();
+                let methods = [<__path_ $handler>]::methods();
+                let path = [<__path_ $handler>]::path();
+                [<__path_ $handler>]::schemas(&mut schemas);
+            }
+            if !tags.is_empty() {
+                operation.tags.get_or_insert_default().extend(tags.iter().map(ToString::to_string));
+            }
+            let handler = $crate::http::handler::boxed($handler);
+            for method in &methods {
+                router = router.on(method.to_method_filter(), handler.clone());
+            }
+            paths.add_path_operation(&path, methods, operation);
+        )+
+        (schemas, paths, router)
+    }};
+}
+pub(crate) use routes;
