@@ -13,13 +13,16 @@ QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profil
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
 .DEFAULT_GOAL := help
-.PHONY: help run web test test-java test-web test-api lint bench sim million outage chaos cron-java bench-java package ci
+.PHONY: help run dist web test test-docs test-java test-web test-api check-web lint deny build-times bench sim million outage chaos cron-java bench-java package ci
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 run: $(if $(shell command -v npm),web,no-pages) ## build, then show it: a registry on 127.0.0.1:2181 and workers to watch and kill; LISTEN=host:port for another address
-	$(CARGO) run --release -p elasticjob-cli -- dev --demo --registry-listen $(LISTEN)
+	$(CARGO) run --profile quick -p elasticjob-cli -- dev --demo --registry-listen $(LISTEN)
+
+dist: $(if $(shell command -v npm),web,no-pages) ## the binary to ship, optimised across crates: target/dist/elasticjob
+	$(CARGO) build --profile dist --locked -p elasticjob-cli
 
 # The console's pages. What they are made with is installed only when it has changed: as locked, and without `npm ci`, which refuses a lock that does
 # not list what only other platforms need.
@@ -39,15 +42,21 @@ $(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(MADE_OF)
 no-pages:
 	@echo "Node is not installed, so the console has an API but no pages; for them: install Node 20 or newer (https://nodejs.org), then make web"
 
-test-web: web ## the pages' own tests, then a real browser on `dev --demo`; installs chromium (apt) or says what is missing
+check-web: $(WEB)/node_modules/.package-lock.json ## the pages' type check, linter and unit tests
+	cd $(WEB) && npm run check && npm test
+
+test-web: web ## a real browser on `dev --demo`; installs chromium (apt) or says what is missing
 	@scripts/install-chromium.sh
 	$(CARGO) build -p elasticjob-cli
-	cd $(WEB) && npm run check && npm test && npm run e2e
+	cd $(WEB) && npm run e2e
 
-test: ## every test; installs the servers they need (apt) or says what is missing
+test: ## every test of the Rust code; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh
-	$(CARGO) test --workspace --exclude interop --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
-	SEEDS=2000 $(SIMULATE)
+	scripts/run-tests.py --workspace --exclude interop --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
+	SEEDS=$(SEEDS) $(SIMULATE)
+	@$(MAKE) --no-print-directory test-docs
+
+test-docs: ## the examples in the documentation
 	$(CARGO) test --workspace --all-features --doc
 
 # Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
@@ -75,23 +84,33 @@ lint: ## formatting, clippy and rustdoc, warnings are errors
 	$(CARGO) clippy -p tinykeeper --no-default-features -- -D warnings
 	$(CARGO) clippy -p elasticjob -- -D warnings
 	$(CARGO) clippy -p elasticjob --no-default-features -- -D warnings
+	$(CARGO) clippy -p elasticjob --no-default-features --features history-sqlite -- -D warnings
+	$(CARGO) clippy -p elasticjob --no-default-features --features history-postgres,tls -- -D warnings
+	$(CARGO) clippy -p elasticjob-jobfile --no-default-features -- -D warnings
+	$(CARGO) clippy -p elasticjob-cli --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
+
+deny: ## licences, sources and duplicates of what the project is built from; advisories where their database can be reached
+	@scripts/deny.sh
+
+build-times: ## how long a cold build takes and what takes it, a rebuild, crates by features; seven minutes, fails above the bars
+	scripts/build-times.py
 
 bench: $(if $(shell command -v npm),web,no-pages) ## tinykeeper and its client against the real ZooKeeper, a thousand jobs on it, a worker, a fire with and without history, history into each database, the console before ten thousand jobs: prints tables, fails below the bar
 	@scripts/install-test-servers.sh
-	$(CARGO) build --release -p tinykeeper -p elasticjob-cli -p bench
-	$(CARGO) run --release -p bench -- registry
-	$(CARGO) run --release -p bench -- jobs
-	$(CARGO) run --release -p bench -- worker
-	$(CARGO) run --release -p bench -- fires
-	$(CARGO) run --release -p bench -- history
-	$(CARGO) run --release -p bench -- console
+	$(CARGO) build --profile dist -p tinykeeper -p elasticjob-cli -p bench
+	$(CARGO) run --profile dist -p bench -- registry
+	$(CARGO) run --profile dist -p bench -- jobs
+	$(CARGO) run --profile dist -p bench -- worker
+	$(CARGO) run --profile dist -p bench -- fires
+	$(CARGO) run --profile dist -p bench -- history
+	$(CARGO) run --profile dist -p bench -- console
 
 bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty-five minutes: prints tables and writes docs/performance.md, fails below the bar; BRIEF=1 to see whether it works
 	@scripts/install-test-servers.sh
 	@scripts/build-java-driver.sh
-	$(CARGO) build --release -p interop -p bench
-	$(CARGO) run --release -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
+	$(CARGO) build --profile dist -p interop -p bench
+	$(CARGO) run --profile dist -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
 
 ifdef SEED
 sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster
@@ -118,6 +137,5 @@ chaos: ## workers killed, frozen and cut off for MINUTES (default 5), on a real 
 package: ## check that the library crates can be published
 	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
 
-ci: lint test ## what must be green to land; without Maven it says that the tests beside Java were not run
-	@$(MAKE) --no-print-directory test-java MAVEN=optional
-	@$(MAKE) --no-print-directory package
+ci: ## everything a change can break, part by part, with the time of each; a part that cannot run here says NOT RUN and why
+	@scripts/ci.sh

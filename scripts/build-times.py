@@ -37,7 +37,8 @@ CRATES = {
 def wrap(command):
     """Called by cargo in place of rustc: runs it, and writes down what it took."""
     begun = time.monotonic()
-    status = subprocess.run(command, check=False).returncode
+    # The compiler shares cargo's tokens through inherited descriptors.
+    status = subprocess.run(command, check=False, close_fds=False).returncode
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     name = command[command.index("--crate-name") + 1] if "--crate-name" in command else None
     if name and name != "___":

@@ -8,10 +8,9 @@ use std::{
 
 use elasticjob::{
     admin::AdminError,
-    coordination::member::JoinError,
     history::StoreError,
     job::Invalid,
-    node::NodeError,
+    node::{JoinError, NodeError},
     problem::Problem,
     registry::{self, UrlError},
     schedule::{CronError, ZoneError},

@@ -21,10 +21,9 @@ use std::{
 
 use elasticjob::{
     admin::{Admin, AdminError},
-    coordination::member::JoinError,
     execution::Listener,
     job::JobName,
-    node::{NodeError, NodeJob, Running},
+    node::{JoinError, NodeError, NodeJob, Running},
     registry::{self, Zxid},
     runtime::{Clock, Monotonic, SystemClock},
 };

@@ -12,9 +12,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use elasticjob::{
-    admin::{Admin, Applied, Change, Configuration, Edit, JobDetails, Plan},
+    admin::{Admin, Applied, Change, Configuration, Edit, JobDetails, Plan, Version},
     job::{Handler, Job, JobName, Props},
-    registry::Version,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};

@@ -21,6 +21,7 @@ mod dump;
 mod error;
 mod explain;
 mod jobs;
+mod ledger_changes;
 pub mod mirror;
 mod model;
 mod picture;
@@ -36,6 +37,7 @@ pub use self::{
     door::Admin,
     error::AdminError,
     explain::{Explanation, Finding, Topic, Weight},
+    ledger_changes::LedgerChanges,
     model::{
         Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Outline,
         RunState, Running, RunsWith, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
@@ -45,4 +47,4 @@ pub use self::{
     switch::{Stored, Switched},
     trigger::{Asked, Cancelled},
 };
-pub use crate::coordination::trigger::Ask;
+pub use crate::{coordination::trigger::Ask, registry::Version};

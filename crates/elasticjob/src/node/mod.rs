@@ -30,3 +30,4 @@ mod worker;
 #[doc(hidden)]
 pub use self::declared::Declared;
 pub use self::{builder::Node, declared::Place, error::NodeError, job::NodeJob, running::Running};
+pub use crate::coordination::member::JoinError;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, time::Duration};
 
-use elasticjob::{coordination::trigger::Ask, job::JobName};
+use elasticjob::{admin::Ask, job::JobName};
 use serde_json::json;
 
 use super::wait::{Awaited, Vigil};

@@ -10,10 +10,8 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Asked, Language, LastRun, RunState, Shard},
-    coordination::tree::JobTree,
+    admin::{Asked, Language, LastRun, LedgerChanges, RunState, Shard},
     job::{Failover, JobName},
-    registry::{Error as RegistryError, Watch},
     runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
@@ -31,7 +29,7 @@ pub(super) struct Vigil<'s> {
     shards: &'s BTreeSet<u32>,
     /// Whether what a dead instance leaves is run again.
     goes_on: bool,
-    watch: Watch,
+    ledger: LedgerChanges,
 }
 
 /// A shard that was waited for.
@@ -62,10 +60,8 @@ impl<'s> Vigil<'s> {
         let details = site.about(job, site.admin.job(job).await).await?;
         let goes_on =
             details.configuration.job.is_some_and(|job| matches!(job.failover, Failover::TakeOver));
-        let tree = JobTree::new(site.registry.namespace(), job)
-            .map_err(|error| Error::bad_input(error.to_string()))?;
-        let watch = site.registry.watch(tree.ledger()).await?;
-        Ok(Self { job, shards, goes_on, watch })
+        let ledger = site.admin.ledger_changes(job).await?;
+        Ok(Self { job, shards, goes_on, ledger })
     }
 
     /// Waits until every shard has ended, but not for ever.
@@ -83,11 +79,8 @@ impl<'s> Vigil<'s> {
         while awaited.values().any(|end| matches!(end, End::Pending | End::Started(_))) {
             tokio::select! {
                 () = &mut patience => break,
-                change = self.watch.next() => {
-                    change.ok_or(RegistryError::SessionExpired)?;
-                }
+                change = self.ledger.next() => change?,
             }
-            while self.watch.try_next().is_some() {}
             note(&mut awaited, &site.admin.shards(self.job).await?, &run, self.goes_on);
         }
         Ok(awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect())

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Builds the tests that cargo is told to, and runs their binaries side by side.
+
+  run-tests.py [--jobs N] [cargo test's arguments] [-- arguments of the test binaries]
+
+Most tests wait: for a session to end, for a server to start. `cargo test` runs one binary after the other, so the machine idles; here several run at once,
+the slowest first. Processes are shared as with `cargo test`: a binary that keeps one ZooKeeper for all its tests still starts one. Binaries that measure
+time or memory (ALONE) run by themselves, at the end. The output of a binary is shown when it fails; a line for each, and the sum of all, always.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+# These measure times, threads or memory, which the neighbours would spoil.
+ALONE = {"thousand_jobs", "failover", "requests", "history_million"}
+# How long a binary may take before it counts as stuck.
+LIMIT = 20 * 60
+RESULT = re.compile(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
+
+
+def main():
+    arguments = sys.argv[1:]
+    jobs = 4
+    if arguments[:1] == ["--jobs"]:
+        jobs, arguments = int(arguments[1]), arguments[2:]
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    cargo, test = arguments[:split], arguments[split + 1 :]
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    durations_file = os.path.join(target, "test-durations.json")
+    durations = load(durations_file)
+
+    begun = time.monotonic()
+    binaries = build(cargo)
+    print(f"built {len(binaries)} test binaries in {time.monotonic() - begun:.0f} s", flush=True)
+    # What has not run here yet may take long.
+    binaries.sort(key=lambda binary: -durations.get(binary["name"], 1e9))
+    together = [binary for binary in binaries if binary["target"] not in ALONE]
+    alone = [binary for binary in binaries if binary["target"] in ALONE]
+
+    results = []
+    run_all(together, jobs, test, results)
+    run_all(alone, 1, test, results)
+    durations.update({result["name"]: result["seconds"] for result in results})
+    with open(durations_file, "w", encoding="utf-8") as file:
+        json.dump(durations, file, indent=1, sort_keys=True)
+    return report(results, time.monotonic() - begun)
+
+
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def build(cargo):
+    """The test binaries, each with the folder and the environment that cargo would run it in."""
+    command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *cargo]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    binaries, programs = [], {}
+    for line in process.stdout:
+        message = json.loads(line)
+        if message.get("reason") != "compiler-artifact" or not message.get("executable"):
+            continue
+        target = message["target"]
+        if message["profile"]["test"]:
+            folder = os.path.dirname(message["manifest_path"])
+            name = f"{os.path.basename(folder)} {target['name']}" + (" (unit)" if set(target["kind"]) & {"lib", "bin"} else "")
+            binaries.append({"name": name, "target": target["name"], "folder": folder, "path": message["executable"]})
+    if process.wait() != 0:
+        sys.exit(process.returncode)
+    return binaries
+
+
+def run_all(binaries, jobs, test, results):
+    waiting, lock = list(binaries), threading.Lock()
+
+    def work():
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                binary = waiting.pop(0)
+            result = run(binary, test)
+            with lock:
+                results.append(result)
+                show(result)
+
+    workers = [threading.Thread(target=work) for _ in range(jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def run(binary, test):
+    environment = dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo")
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [binary["path"], *test], cwd=binary["folder"], env=environment, timeout=LIMIT, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )
+        output, is_ok = done.stdout, done.returncode == 0
+    except subprocess.TimeoutExpired as stuck:
+        output = (stuck.stdout or b"").decode(errors="replace") + f"\nit was ended after {LIMIT} s"
+        is_ok = False
+    counts = [sum(int(group) for group in column) for column in zip(*RESULT.findall(output))] or [0, 0, 0]
+    if not is_ok and not counts[1]:
+        counts[1] = 1
+    return {"name": binary["name"], "seconds": time.monotonic() - begun, "is_ok": is_ok, "output": output, "counts": counts}
+
+
+def show(result):
+    passed, failed, ignored = result["counts"]
+    words = f"{passed} passed" + (f", {failed} FAILED" if failed else "") + (f", {ignored} ignored" if ignored else "")
+    print(f"{'ok  ' if result['is_ok'] else 'FAIL'} {result['seconds']:6.1f} s  {result['name']:<40} {words}", flush=True)
+    loud = [line for line in result["output"].splitlines() if "NOT RUN" in line]
+    for line in loud if result["is_ok"] else result["output"].splitlines():
+        print(f"    {line}", flush=True)
+
+
+def report(results, seconds):
+    passed, failed, ignored = (sum(result["counts"][column] for result in results) for column in range(3))
+    for result in results:
+        if not result["is_ok"]:
+            print(f"failed: {result['name']}")
+    print(f"{len(results)} binaries in {seconds:.0f} s, of {sum(result['seconds'] for result in results):.0f} s one after the other")
+    print(f"{passed} passed, {failed} failed, {ignored} skipped")
+    return 0 if passed and all(result["is_ok"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
