@@ -1,8 +1,9 @@
 /// <reference types="vitest/config" />
-import react from "@vitejs/plugin-react";
+
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
 // `npm run dev` serves the pages from source; the API is that of a console that runs (CONSOLE=http://127.0.0.1:8899).

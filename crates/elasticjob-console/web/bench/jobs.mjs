@@ -1,7 +1,8 @@
 // What somebody feels who opens the list of jobs: `cargo run -p bench -- console` runs it.
 // node bench/jobs.mjs URL PASSWORD LOADS prints {readyMs, keysMs, longestTaskMs}.
-import { chromium } from "@playwright/test";
+
 import { existsSync } from "node:fs";
+import { chromium } from "@playwright/test";
 
 const [url, password, loads] = process.argv.slice(2);
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";

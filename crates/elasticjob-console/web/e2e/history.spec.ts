@@ -1,5 +1,5 @@
-import type { Download, Page, Request } from "@playwright/test";
 import { readFileSync } from "node:fs";
+import type { Download, Page, Request } from "@playwright/test";
 
 import { expect, fillIn, goByKey, home, said, send, test } from "./person";
 import { bare } from "./start";

@@ -1,7 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-
-import { asProblem, type Problem } from "./problem";
 import { useTell } from "../parts/tell";
+import { asProblem, type Problem } from "./problem";
 
 interface Act<In, Out> {
   /** What is sent. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { withRuns, type Run, type JobFigures } from "./history";
+import { type JobFigures, type Run, withRuns } from "./history";
 
 /** As much of a run as the rows of a list show. */
 const run = (jobName: string, second: number, state: Run["state"] = "done") =>

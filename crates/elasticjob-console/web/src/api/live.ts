@@ -1,7 +1,7 @@
-import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
-import { pastKeys, withRuns, type Run, type JobFigures } from "./history";
+import { type JobFigures, pastKeys, type Run, withRuns } from "./history";
 import { paced } from "./paced";
 import { atRegistry, keys } from "./queries";
 import { listen } from "./stream";

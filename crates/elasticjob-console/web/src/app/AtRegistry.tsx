@@ -3,8 +3,8 @@ import { useEffect, useMemo } from "react";
 import { Outlet, useParams } from "react-router";
 
 import { useLive } from "../api/live";
-import { useRegistries } from "../api/queries";
 import { Problem } from "../api/problem";
+import { useRegistries } from "../api/queries";
 import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
 import { Failure, Loading } from "../parts/states";

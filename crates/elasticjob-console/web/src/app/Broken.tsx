@@ -1,8 +1,7 @@
 import { useRouteError } from "react-router";
-
+import { Problem } from "../api/problem";
 import { useText } from "../i18n";
 import { Failure } from "../parts/states";
-import { Problem } from "../api/problem";
 
 /** A mistake of ours must not leave a blank page. */
 export function Broken() {

@@ -5,11 +5,11 @@ import { useMatch, useNavigate } from "react-router";
 
 import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
+import { lastRegistry } from "./lastRegistry";
 import { Palette } from "./Palette";
 import { places } from "./places";
-import { rules, useSession } from "./session";
 import { Shortcuts } from "./Shortcuts";
-import { lastRegistry } from "./lastRegistry";
+import { rules, useSession } from "./session";
 
 /** The keys of every page: search, help, and g with a letter to go somewhere. */
 export function Keyboard() {

@@ -5,7 +5,7 @@ import { useRegistries } from "../api/queries";
 import { useText } from "../i18n";
 import { Icon } from "../parts/Icon";
 import { lastRegistry } from "./lastRegistry";
-import { places, type Place } from "./places";
+import { type Place, places } from "./places";
 import { rules, useSession } from "./session";
 
 export function Navigation() {

@@ -1,7 +1,7 @@
 import { Box, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState, type KeyboardEvent } from "react";
+import { type KeyboardEvent, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { fetchJobs } from "../api/queries";

@@ -3,8 +3,8 @@ import { Link, useMatch } from "react-router";
 
 import { useRegistries } from "../api/queries";
 import { useText } from "../i18n";
-import { Icon } from "../parts/Icon";
 import { RegistryState } from "../pages/registries/RegistryState";
+import { Icon } from "../parts/Icon";
 
 /** Which registry this page is about. It stands in the URL, so it is this tab's choice alone. */
 export function RegistrySwitch() {

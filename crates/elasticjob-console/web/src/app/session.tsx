@@ -1,12 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import {
   createContext,
+  type ReactNode,
   use,
   useCallback,
   useEffect,
   useMemo,
   useState,
-  type ReactNode,
 } from "react";
 
 import { ask, rememberCsrf, whenSessionIsOver } from "../api/client";

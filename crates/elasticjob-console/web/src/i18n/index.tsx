@@ -1,4 +1,4 @@
-import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { createContext, type ReactNode, use, useEffect, useMemo, useState } from "react";
 
 import { en, type Messages } from "./en";
 import { zh } from "./zh";

@@ -1,5 +1,5 @@
 import { Alert, Button, Group, List, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { useState, type ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 
 import { useText } from "../i18n";
 

@@ -1,5 +1,5 @@
 import { Table, UnstyledButton, VisuallyHidden } from "@mantine/core";
-import { Fragment, useState, type CSSProperties, type ReactNode } from "react";
+import { type CSSProperties, Fragment, type ReactNode, useState } from "react";
 
 import { useText } from "../i18n";
 import classes from "./DataTable.module.css";

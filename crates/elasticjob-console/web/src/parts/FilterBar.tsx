@@ -2,8 +2,8 @@ import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { useText } from "../i18n";
-import type { Narrowing } from "./filters";
 import classes from "./FilterBar.module.css";
+import type { Narrowing } from "./filters";
 import { Icon } from "./Icon";
 import { JobField } from "./JobField";
 import { TimeRange } from "./TimeRange";

@@ -1,8 +1,8 @@
 import { Group, Text } from "@mantine/core";
 
 import { useLocale, useText } from "../i18n";
-import { brief, viewerZone, zoneName } from "./time";
 import { useNow } from "./now";
+import { brief, viewerZone, zoneName } from "./time";
 import { When } from "./When";
 
 /** Instants to come, by the viewer's clock and by the one they are meant for. */

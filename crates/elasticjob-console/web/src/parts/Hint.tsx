@@ -1,11 +1,11 @@
 import { Tooltip } from "@mantine/core";
 import {
   cloneElement,
+  type ReactElement,
+  type ReactNode,
   useEffect,
   useRef,
   useState,
-  type ReactElement,
-  type ReactNode,
 } from "react";
 
 /** How long one points at something before it is explained. */

@@ -1,5 +1,5 @@
 import { Box, Group, Text, Title } from "@mantine/core";
-import { useEffect, type ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
 
 /** What a page is called, on it and in the tab. */
 export function PageHead({

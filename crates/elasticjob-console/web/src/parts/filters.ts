@@ -1,6 +1,6 @@
 import { useSearchParams } from "react-router";
 
-import { spanOf, type RangeName } from "./range";
+import { type RangeName, spanOf } from "./range";
 
 export type Filters = Record<string, string>;
 

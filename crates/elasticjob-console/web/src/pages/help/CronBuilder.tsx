@@ -18,7 +18,7 @@ import { FireList } from "../../parts/FireList";
 import { ProblemText } from "../../parts/ProblemText";
 import { viewerZone } from "../../parts/time";
 import { ZONES } from "../job/config/zones";
-import { assembled, FIELDS, parted, PRESETS, type FieldName } from "./cron";
+import { assembled, FIELDS, type FieldName, PRESETS, parted } from "./cron";
 
 /** A cron, built or pasted, and when it would be due. It stands in the URL and can be sent around. */
 export function CronBuilder() {

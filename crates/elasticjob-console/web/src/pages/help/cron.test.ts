@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { assembled, EVERY_DAY, parted, PRESETS } from "./cron";
+import { assembled, EVERY_DAY, PRESETS, parted } from "./cron";
 
 test("what is taken apart is put together the same", () => {
   for (const { expression } of PRESETS) {

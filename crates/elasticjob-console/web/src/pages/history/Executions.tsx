@@ -14,8 +14,8 @@ import { ListedBack } from "../../parts/ListedBack";
 import { RunTime } from "../../parts/RunTime";
 import { SuggestField } from "../../parts/SuggestField";
 import { duration } from "../../parts/time";
-import { stateOf, type Execution } from "../runs/api";
 import { AttemptCause, AttemptDetail, AttemptReason } from "../runs/Attempt";
+import { type Execution, stateOf } from "../runs/api";
 import { RunBadge } from "../runs/RunBadge";
 import { filesOf, useExecutions } from "./api";
 

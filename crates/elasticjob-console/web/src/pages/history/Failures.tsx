@@ -11,7 +11,7 @@ import { JobLink } from "../../parts/JobLink";
 import { Listed } from "../../parts/Listed";
 import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
-import { useFailures, type FailureGroup } from "./api";
+import { type FailureGroup, useFailures } from "./api";
 import classes from "./Failures.module.css";
 
 /** What went wrong; what is alike is one. */

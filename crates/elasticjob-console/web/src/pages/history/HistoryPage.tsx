@@ -1,8 +1,7 @@
 import type { ComponentType } from "react";
 import { useParams, useSearchParams } from "react-router";
-
-import { useTo } from "../../app/registry";
 import { Missing } from "../../app/Missing";
+import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { LinkTabs } from "../../parts/LinkTabs";
 import { PageHead } from "../../parts/PageHead";

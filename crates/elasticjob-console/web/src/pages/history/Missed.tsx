@@ -10,7 +10,7 @@ import { JobLink } from "../../parts/JobLink";
 import { Listed } from "../../parts/Listed";
 import { Empty } from "../../parts/states";
 import { When } from "../../parts/When";
-import { useMissed, type MissedFires } from "./api";
+import { type MissedFires, useMissed } from "./api";
 
 /** Fires that never ran. */
 export function Missed() {

@@ -7,7 +7,7 @@ import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { InstanceName } from "../../parts/InstanceName";
 import { instantOf, localOf } from "../../parts/range";
-import { useJobActs, type TriggerAsked } from "./acts";
+import { type TriggerAsked, useJobActs } from "./acts";
 
 /** Runs it now: all of it or chosen shards, with a parameter for this run alone. */
 export function Trigger({

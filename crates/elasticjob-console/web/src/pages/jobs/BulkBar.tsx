@@ -9,7 +9,7 @@ import { Allowed } from "../../parts/Allowed";
 import { Icon, type IconName } from "../../parts/Icon";
 import { useTell } from "../../parts/tell";
 import type { Asked } from "./asked";
-import { BulkRun, type BulkAction } from "./BulkRun";
+import { type BulkAction, BulkRun } from "./BulkRun";
 
 const ACTIONS: { action: BulkAction; icon: IconName }[] = [
   { action: "trigger", icon: "play" },

@@ -4,7 +4,7 @@ import { useText } from "../../i18n";
 import { JobLink } from "../../parts/JobLink";
 import { JobStatusBadge } from "../../parts/statuses";
 import { JobMenu } from "./JobMenu";
-import { toggled, type ListProps } from "./list";
+import { type ListProps, toggled } from "./list";
 import { NextFire } from "./NextFire";
 import { RowSigns } from "./RowSigns";
 import { Sparkline } from "./Sparkline";

@@ -1,5 +1,5 @@
-import { ActionIcon, Menu, type ActionIconProps } from "@mantine/core";
-import { useEffect, useRef, useState, type ComponentPropsWithRef } from "react";
+import { ActionIcon, type ActionIconProps, Menu } from "@mantine/core";
+import { type ComponentPropsWithRef, useEffect, useRef, useState } from "react";
 
 import type { JobRow } from "../../api/types";
 import { useMay } from "../../app/registry";

@@ -4,8 +4,8 @@ import { useEffect, useMemo, useState } from "react";
 import { Link } from "react-router";
 
 import { isWithoutHistory, useFigures } from "../../api/history";
-import { useJobs } from "../../api/queries";
 import { asProblem } from "../../api/problem";
+import { useJobs } from "../../api/queries";
 import { useMay, useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
@@ -14,11 +14,11 @@ import { Pager } from "../../parts/Pager";
 import { Empty, Failure, Loading } from "../../parts/states";
 import { useAsked } from "./asked";
 import { BulkBar } from "./BulkBar";
+import { useFreshFires } from "./fresh";
 import { JobCards } from "./JobCards";
 import { JobsSearch } from "./JobsSearch";
 import { JobsTable } from "./JobsTable";
 import { StatusChips } from "./StatusChips";
-import { useFreshFires } from "./fresh";
 import { Views } from "./Views";
 
 export function JobsPage() {

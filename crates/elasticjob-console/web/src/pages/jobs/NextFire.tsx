@@ -2,8 +2,8 @@ import { Stack, Text } from "@mantine/core";
 
 import type { JobRow } from "../../api/types";
 import { useLocale, useText } from "../../i18n";
-import { brief, viewerZone, zoneName } from "../../parts/time";
 import { useNow } from "../../parts/now";
+import { brief, viewerZone, zoneName } from "../../parts/time";
 import { When } from "../../parts/When";
 
 /** When it is due: how far away, by the viewer's clock, and by the job's own where that differs. */

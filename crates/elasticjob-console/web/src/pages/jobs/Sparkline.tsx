@@ -9,8 +9,8 @@ import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import type { Tone } from "../../parts/Badge";
 import { Hint } from "../../parts/Hint";
-import { bars, counted, HEIGHT, percent, TOTAL } from "./spark";
 import classes from "./Sparkline.module.css";
+import { bars, counted, HEIGHT, percent, TOTAL } from "./spark";
 
 /** How its last runs went, and how often a week goes well; leads to them. Drawn anew only when something ran. */
 export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | undefined }) {

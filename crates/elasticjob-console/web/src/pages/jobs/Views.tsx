@@ -5,7 +5,7 @@ import { useNavigate, useSearchParams } from "react-router";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
-import { savedViews, saveViews, withView, type View } from "./views";
+import { savedViews, saveViews, type View, withView } from "./views";
 
 /** Searches with names: kept, found again, forgotten. */
 export function Views() {

@@ -3,12 +3,12 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useMemo, useRef } from "react";
 import { useLocation } from "react-router";
 
-import { isWithoutHistory, useBuckets, type Buckets } from "../../api/history";
+import { type Buckets, isWithoutHistory, useBuckets } from "../../api/history";
 import { useRegistry, useTo } from "../../app/registry";
 import { useLocale, useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { BarChart } from "../../parts/chart/BarChart";
-import { COUNTS, MILLISECONDS, type Layer } from "../../parts/chart/layers";
+import { COUNTS, type Layer, MILLISECONDS } from "../../parts/chart/layers";
 import { timeTicks } from "../../parts/chart/ticks";
 import { NoHistory } from "../../parts/NoHistory";
 import { Empty, Failure, Loading } from "../../parts/states";

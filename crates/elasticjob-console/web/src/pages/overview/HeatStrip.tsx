@@ -6,8 +6,8 @@ import { useRegistry } from "../../app/registry";
 import { useLocale, useText } from "../../i18n";
 import { Failure, Loading } from "../../parts/states";
 import { stamp } from "../../parts/time";
-import { labelled, levels, peak } from "./heat";
 import classes from "./HeatStrip.module.css";
+import { labelled, levels, peak } from "./heat";
 
 const BUCKETS = 48;
 

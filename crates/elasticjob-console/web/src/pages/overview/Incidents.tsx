@@ -1,12 +1,12 @@
 import { Anchor, Box, Button, Group, Text } from "@mantine/core";
-import { Link } from "react-router";
 import { useState } from "react";
+import { Link } from "react-router";
 
 import type { Incident } from "../../api/types";
 import { useTo } from "../../app/registry";
 import { useText } from "../../i18n";
-import { JobLink } from "../../parts/JobLink";
 import { Badge, type Tone } from "../../parts/Badge";
+import { JobLink } from "../../parts/JobLink";
 import { Empty } from "../../parts/states";
 import { Told } from "../../parts/Told";
 

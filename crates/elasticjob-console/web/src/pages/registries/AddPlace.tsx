@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Modal, Stack, TextInput } from "@mantine/core";
-import { useState, type ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 
 import { useAct } from "../../api/act";
 import { ask } from "../../api/client";

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
 
-import { HISTORIES, useHistories, type History } from "../../api/histories";
+import { HISTORIES, type History, useHistories } from "../../api/histories";
 import { keys, useRegistries } from "../../api/queries";
 import { rules, useSession } from "../../app/session";
 import { useText } from "../../i18n";

@@ -1,13 +1,13 @@
 import { Button } from "@mantine/core";
 import type { QueryKey, UseQueryResult } from "@tanstack/react-query";
-import { useState, type ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 
 import { useAct } from "../../api/act";
 import { ask, segment } from "../../api/client";
 import { useText } from "../../i18n";
 import { Card } from "../../parts/Card";
 import { Confirm } from "../../parts/Confirm";
-import { DataTable, type Column } from "../../parts/DataTable";
+import { type Column, DataTable } from "../../parts/DataTable";
 import { Icon } from "../../parts/Icon";
 import { Listed } from "../../parts/Listed";
 import { PageHead } from "../../parts/PageHead";

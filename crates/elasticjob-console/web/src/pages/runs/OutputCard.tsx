@@ -9,8 +9,8 @@ import { Card } from "../../parts/Card";
 import { Icon } from "../../parts/Icon";
 import { Loading } from "../../parts/states";
 import { clock } from "../../parts/time";
-import { plain, useOutput, type Line, type Listening } from "./output";
 import classes from "./OutputCard.module.css";
+import { type Line, type Listening, plain, useOutput } from "./output";
 
 const TONES: Record<Listening, Tone> = {
   connecting: "off",

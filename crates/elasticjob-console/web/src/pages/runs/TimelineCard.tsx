@@ -10,11 +10,11 @@ import { InstanceName } from "../../parts/InstanceName";
 import { useNow } from "../../parts/now";
 import { Empty } from "../../parts/states";
 import { brief, duration } from "../../parts/time";
-import { stateOf, type Execution } from "./api";
 import { AttemptCause, AttemptDetail, AttemptReason } from "./Attempt";
+import { type Execution, stateOf } from "./api";
 import { RunBadge, STATE_TONES } from "./RunBadge";
-import { FEW, timelineOf, type Bar } from "./timeline";
 import classes from "./TimelineCard.module.css";
+import { type Bar, FEW, timelineOf } from "./timeline";
 
 /** Every attempt of every shard: who had it, why, for how long, and how it ended. */
 export function TimelineCard({ attempts, known }: { attempts: Execution[]; known?: Instance[] }) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { MOST, NOTHING, plain, withLines, type Line } from "./output";
+import { type Line, MOST, NOTHING, plain, withLines } from "./output";
 
 const line = (text: string): Line => ({
   shardingItem: 0,

@@ -1,4 +1,4 @@
-import { stateOf, type Execution } from "./api";
+import { type Execution, stateOf } from "./api";
 
 export interface Bar {
   attempt: Execution;

@@ -1,6 +1,6 @@
 import { useText } from "../../i18n";
 import { Confirm } from "../../parts/Confirm";
-import { useServerActs, type ServerAct } from "./acts";
+import { type ServerAct, useServerActs } from "./acts";
 
 /** Asks before a server, or a job on it, is switched. */
 export function ServerConfirm({

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useMay } from "../../app/registry";
 import { useText } from "../../i18n";
 import { RowMenu } from "../../parts/RowMenu";
-import { useServerActs, type ServerAct } from "./acts";
+import { type ServerAct, useServerActs } from "./acts";
 import { ServerConfirm } from "./ServerConfirm";
 
 /** What can be done to a server; with a job, to that job there. */

@@ -7,7 +7,7 @@ import { Link, useNavigate } from "react-router";
 import { useText } from "../../i18n";
 import { Icon } from "../Icon";
 import classes from "./BarChart.module.css";
-import { total, type Layer } from "./layers";
+import { type Layer, total } from "./layers";
 import type { Tick } from "./ticks";
 import { colour } from "./tones";
 

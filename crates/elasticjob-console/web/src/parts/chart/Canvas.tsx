@@ -4,7 +4,7 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 
-import { stacked, type Layer } from "./layers";
+import { type Layer, stacked } from "./layers";
 import type { Tick } from "./ticks";
 
 export interface CanvasProps {

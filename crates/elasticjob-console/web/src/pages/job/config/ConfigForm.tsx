@@ -2,11 +2,11 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import {
   keepPreviousData,
+  type UseMutationResult,
   useQuery,
   useQueryClient,
-  type UseMutationResult,
 } from "@tanstack/react-query";
-import { useEffect, useMemo, useState, type ReactNode } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 
 import { ask, query } from "../../../api/client";
 import { asProblem } from "../../../api/problem";
@@ -16,7 +16,7 @@ import { useMay, useRegistry } from "../../../app/registry";
 import { useText } from "../../../i18n";
 import { ProblemText } from "../../../parts/ProblemText";
 import { When } from "../../../parts/When";
-import { rebased, toDraft, toProperties, type Draft } from "./draft";
+import { type Draft, rebased, toDraft, toProperties } from "./draft";
 import { KNOWN } from "./fields";
 import { Review } from "./Review";
 import { Sections } from "./Sections";

@@ -1,12 +1,12 @@
 import { useMediaQuery } from "@mantine/hooks";
 import { useMemo } from "react";
 
-import { isWithoutHistory, useJobFigures, type Outcome } from "../../../api/history";
+import { isWithoutHistory, type Outcome, useJobFigures } from "../../../api/history";
 import { useRegistry, useTo } from "../../../app/registry";
 import { useLocale, useText } from "../../../i18n";
 import { Card } from "../../../parts/Card";
 import { BarChart } from "../../../parts/chart/BarChart";
-import { MILLISECONDS, type Layer } from "../../../parts/chart/layers";
+import { type Layer, MILLISECONDS } from "../../../parts/chart/layers";
 import { evenTicks } from "../../../parts/chart/ticks";
 import { Failure, Loading } from "../../../parts/states";
 import { brief, clock, duration } from "../../../parts/time";

@@ -5,9 +5,9 @@ import { Link } from "react-router";
 
 import {
   isWithoutHistory,
-  useJobFigures,
   type JobFigures,
   type Percentiles,
+  useJobFigures,
 } from "../../../api/history";
 import { useRegistry, useTo } from "../../../app/registry";
 import { useText } from "../../../i18n";

@@ -1,15 +1,15 @@
 import { Text } from "@mantine/core";
-import { useEffect, useRef, useState, type KeyboardEvent } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Link } from "react-router";
 
 import type { Instance, Shard } from "../../../api/types";
 import { useTo } from "../../../app/registry";
 import { useLocale, useText } from "../../../i18n";
 import type { Tone } from "../../../parts/Badge";
-import { brief, duration } from "../../../parts/time";
 import { useNow } from "../../../parts/now";
-import type { Cell, Round } from "./rounds";
+import { brief, duration } from "../../../parts/time";
 import classes from "./RoundMatrix.module.css";
+import type { Cell, Round } from "./rounds";
 
 const TONES: Record<Cell["state"], Tone> = {
   OVER: "off",

@@ -13,7 +13,7 @@ import { Facts } from "./Facts";
 import { FiguresCard } from "./FiguresCard";
 import { Fires } from "./Fires";
 import { RoundMatrix } from "./RoundMatrix";
-import { merged, MOST, recorded, useRounds } from "./rounds";
+import { MOST, merged, recorded, useRounds } from "./rounds";
 import { ShardMap } from "./ShardMap";
 import { ShardTable } from "./ShardTable";
 

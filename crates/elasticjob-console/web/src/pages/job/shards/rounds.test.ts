@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import type { PastRound } from "../../../api/history";
 import type { RunState, Shard } from "../../../api/types";
-import { merged, MOST, noted, recorded } from "./rounds";
+import { MOST, merged, noted, recorded } from "./rounds";
 
 const shard = (item: number, second: number, state: RunState, since: string): Shard =>
   ({
