@@ -23,8 +23,8 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
     .toBeGreaterThan(before);
   // Something was drawn, and not in one colour.
   const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
-    const { data } = canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
-    return new Set(new Uint32Array(data.buffer)).size;
+    const drawn = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height);
+    return drawn ? new Set(new Uint32Array(drawn.data.buffer)).size : 0;
   });
   expect(colours).toBeGreaterThan(5);
 });
@@ -56,7 +56,8 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
     .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
   const plot = root.getByRole("figure", { name: "Runs by how they ended" }).locator(".u-over");
-  const box = (await plot.boundingBox())!;
+  const box = await plot.boundingBox();
+  if (!box) throw new Error("the plot is not to be seen");
   // From the newest piece to older ones, until one has failed runs.
   for (let piece = 0.5; piece < 5; piece += 1) {
     await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);

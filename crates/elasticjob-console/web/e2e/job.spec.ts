@@ -123,7 +123,8 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
   await expect(root.getByText("1 change")).toBeVisible();
   // At no time may something be stored that is not what the dialog shows.
   await root.evaluate(() => {
-    const seen: string[] = ((window as unknown as { seen: string[] }).seen = []);
+    const seen: string[] = [];
+    (window as unknown as { seen: string[] }).seen = seen;
     new MutationObserver(() => {
       const dialog = document.querySelector('[role="dialog"]');
       const store = [...(dialog?.querySelectorAll("button") ?? [])].find(

@@ -1,5 +1,5 @@
 // Before the first paint, so that dark does not begin with a white flash.
-(function () {
+(() => {
   var chosen = null;
   try {
     chosen = localStorage.getItem("elasticjob-scheme");

@@ -9,7 +9,8 @@ interface Act<In, Out> {
   done?: (output: Out, input: In) => string;
   /** Which of what is shown is looked at again. */
   touches?: readonly (readonly unknown[])[];
-  then?: (output: Out, input: In) => void;
+  /** What the page does next. */
+  after?: (output: Out, input: In) => void;
   /** Says it elsewhere, and returns true. */
   failed?: (problem: Problem) => boolean;
 }
@@ -19,7 +20,7 @@ export function useAct<In = void, Out = unknown>({
   run,
   done,
   touches,
-  then,
+  after,
   failed,
 }: Act<In, Out>) {
   const client = useQueryClient();
@@ -29,7 +30,7 @@ export function useAct<In = void, Out = unknown>({
     onSuccess: (output, input) => {
       for (const queryKey of touches ?? []) void client.invalidateQueries({ queryKey });
       if (done) tell.done(done(output, input));
-      then?.(output, input);
+      after?.(output, input);
     },
     onError: (error) => {
       const problem = asProblem(error);

@@ -7,17 +7,17 @@ import { useText } from "../i18n";
 
 /** A button for those who may; the others see that it is there, and what it takes. */
 export function Allowed({
-  role,
+  needs,
   children,
 }: {
-  role: Role;
+  needs: Role;
   children: (isRefused: boolean) => ReactElement;
 }) {
   const t = useText();
-  const may = useMay(role);
+  const may = useMay(needs);
   if (may) return children(false);
   return (
-    <Tooltip label={t.needsRole(t.roles[role])}>
+    <Tooltip label={t.needsRole(t.roles[needs])}>
       <span>{children(true)}</span>
     </Tooltip>
   );

@@ -2,20 +2,20 @@ import type { ReactNode } from "react";
 
 import classes from "./Facts.module.css";
 
-/** What is known of something, a word each; what is not known is left out. */
-export function Facts({ facts }: { facts: [word: string, value: ReactNode][] }) {
+/** What is known of something, a word each. */
+export function Facts({ children }: { children: ReactNode }) {
+  return <dl className={classes.facts}>{children}</dl>;
+}
+
+/** What is not known is left out. */
+export function Fact({ word, children }: { word: string; children: ReactNode }) {
+  if (children === null || children === undefined || children === false || children === "") {
+    return null;
+  }
   return (
-    <dl className={classes.facts}>
-      {facts
-        .filter(
-          ([, value]) => value !== null && value !== undefined && value !== false && value !== "",
-        )
-        .map(([word, value]) => (
-          <div key={word}>
-            <dt>{word}</dt>
-            <dd className="wrap">{value}</dd>
-          </div>
-        ))}
-    </dl>
+    <div>
+      <dt>{word}</dt>
+      <dd className="wrap">{children}</dd>
+    </div>
   );
 }

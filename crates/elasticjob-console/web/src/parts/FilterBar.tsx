@@ -21,7 +21,7 @@ export function FilterBar({
 }) {
   const t = useText();
   return (
-    <div className={classes.bar} role="search" aria-label={t.history.filters}>
+    <search className={classes.bar} aria-label={t.history.filters}>
       <JobField value={filters.value("job")} onChange={(job) => filters.change({ job })} />
       {children}
       <TimeRange filters={filters} />
@@ -48,6 +48,6 @@ export function FilterBar({
           ))}
         </Group>
       )}
-    </div>
+    </search>
   );
 }

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 
 import type { Page } from "../api/types";
 import { useText } from "../i18n";
-import { Icon } from "./Icon";
+import type { Icon } from "./Icon";
 import { Listed } from "./Listed";
 import type { useListParams } from "./listParams";
 import { Pager } from "./Pager";

@@ -8,7 +8,9 @@ export type Filters = Record<string, string>;
 export function useFilters(keys: readonly string[], usual: RangeName = "all") {
   const [params, setParams] = useSearchParams();
   const said = (names: readonly string[]): Filters =>
-    Object.fromEntries(names.flatMap((key) => (params.get(key) ? [[key, params.get(key)!]] : [])));
+    Object.fromEntries(
+      names.map((key) => [key, params.get(key) ?? ""]).filter(([, value]) => value !== ""),
+    );
   const times = said(["range", "from", "to"]);
   const words = said(keys);
   return {

@@ -1,4 +1,4 @@
-import { type Words } from "./words";
+import type { Words } from "./words";
 
 /** English: what every page says. */
 export const common = {

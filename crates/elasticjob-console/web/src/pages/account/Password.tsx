@@ -13,7 +13,7 @@ export function Password() {
   const change = useAct({
     run: () => ask("POST", "/password", { oldPassword, newPassword }),
     done: () => t.account.changed,
-    then: () => {
+    after: () => {
       setOld("");
       setNew("");
       setError({});

@@ -29,7 +29,7 @@ export function Tokens() {
       return ask("POST", "/tokens", { name, role, expiresAt });
     },
     touches: [keys.tokens],
-    then: (token) => {
+    after: (token) => {
       setMade(token);
       setName("");
     },

@@ -43,7 +43,7 @@ export function AccountForm({
       }),
     done: () => t.accounts.stored(username),
     touches: [keys.accounts],
-    then: onClose,
+    after: onClose,
     failed: (problem) => {
       setProblem(problem);
       return true;

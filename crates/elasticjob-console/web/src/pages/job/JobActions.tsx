@@ -25,7 +25,7 @@ export function JobActions({ job }: { job: JobDetails }) {
   const isDisabled = job.status === "DISABLED" || job.config.properties?.disabled === true;
   return (
     <>
-      <Allowed role="operator">
+      <Allowed needs="operator">
         {(isRefused) => (
           <Button
             leftSection={<Icon name="play" />}
@@ -36,7 +36,7 @@ export function JobActions({ job }: { job: JobDetails }) {
           </Button>
         )}
       </Allowed>
-      <Allowed role="operator">
+      <Allowed needs="operator">
         {(isRefused) =>
           isDisabled ? (
             <Button

@@ -40,7 +40,7 @@ export function useJobActs(job: string) {
         ask("POST", `${at}/trigger`, asked, { "Idempotency-Key": intent.keyOf(asked) }),
       done: (done) => t.job.triggered(job, done.instances.length, done.waiting.length),
       touches,
-      then: () => intent.done(),
+      after: () => intent.done(),
     }),
     cancel: useAct<CancelAsked, Cancelled>({
       run: (asked) => ask("POST", `${at}/cancel`, asked),

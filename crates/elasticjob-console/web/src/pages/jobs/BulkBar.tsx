@@ -80,7 +80,7 @@ export function BulkBar({
         {t.jobs.selectNone}
       </Button>
       {ACTIONS.map(({ action, icon }) => (
-        <Allowed role="operator" key={action}>
+        <Allowed needs="operator" key={action}>
           {(isRefused) => (
             <Button
               variant="default"

@@ -74,7 +74,7 @@ export function JobsTable({ rows, figures, asked, onChange, selected, onSelect }
             <Row
               key={row.jobName}
               row={row}
-              past={figures && figures.get(row.jobName)}
+              past={figures === null ? null : figures.get(row.jobName)}
               isSelected={selected.has(row.jobName)}
               onToggle={toggle}
             />

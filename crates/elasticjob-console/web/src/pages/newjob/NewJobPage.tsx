@@ -37,7 +37,7 @@ export function NewJobPage() {
       }),
     done: () => t.newJob.stored(job),
     touches: [keys.jobs(registry), keys.overview(registry)],
-    then: () => void navigate(to("jobs", job)),
+    after: () => void navigate(to("jobs", job)),
   });
   return (
     <>

@@ -42,14 +42,14 @@ export function AddPlace(props: Props) {
   const test = useAct<void, Tried>({
     run: () => ask("POST", `${path}/test`, { url: url.trim() }),
     failed,
-    then: () => setProblem(null),
+    after: () => setProblem(null),
   });
   const add = useAct({
     run: () => ask("POST", path, { ...named, url: url.trim() }),
     done: () => added,
     touches,
     failed,
-    then: onClose,
+    after: onClose,
   });
   const tried = test.data;
   return (

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 
 import { useText } from "../../i18n";
-import { Facts } from "../../parts/Facts";
+import { Fact, Facts } from "../../parts/Facts";
 import { duration } from "../../parts/time";
 import { When } from "../../parts/When";
 import type { Execution } from "./api";
@@ -53,19 +53,23 @@ export function AttemptDetail({ attempt }: { attempt: Execution }) {
           {attempt.failureCause}
         </Text>
       )}
-      <Facts
-        facts={[
-          [t.runs.started, <When at={attempt.startTime} />],
-          [t.history.ended, <When at={attempt.completeTime} />],
-          [t.runs.late, attempt.latenessMs !== null && duration(attempt.latenessMs)],
-          [t.instances.name, attempt.instance],
-          [t.history.hostname, attempt.hostname],
-          [t.history.token, attempt.token],
-          [t.history.runId, attempt.runId],
-          [t.history.taskId, attempt.taskId],
-          [t.history.traceId, attempt.traceId],
-        ]}
-      />
+      <Facts>
+        <Fact word={t.runs.started}>
+          <When at={attempt.startTime} />
+        </Fact>
+        <Fact word={t.history.ended}>
+          <When at={attempt.completeTime} />
+        </Fact>
+        <Fact word={t.runs.late}>
+          {attempt.latenessMs !== null && duration(attempt.latenessMs)}
+        </Fact>
+        <Fact word={t.instances.name}>{attempt.instance}</Fact>
+        <Fact word={t.history.hostname}>{attempt.hostname}</Fact>
+        <Fact word={t.history.token}>{attempt.token}</Fact>
+        <Fact word={t.history.runId}>{attempt.runId}</Fact>
+        <Fact word={t.history.taskId}>{attempt.taskId}</Fact>
+        <Fact word={t.history.traceId}>{attempt.traceId}</Fact>
+      </Facts>
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { Box, Button, CopyButton, Group, Select, Text } from "@mantine/core";
-import { memo, useLayoutEffect, useRef, useState } from "react";
+import { memo, type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { useRegistry } from "../../app/registry";
@@ -27,13 +27,13 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   const [params, setParams] = useSearchParams();
   const shard = params.get("shard") ?? "";
   const { lines, left, listening } = useOutput(useRegistry(), runId, shard);
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const [isFollowing, setFollowing] = useState(true);
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
-  const scrolled = () => {
-    const { scrollHeight, scrollTop, clientHeight } = box.current!;
+  const scrolled = (event: UIEvent<HTMLElement>) => {
+    const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
     setFollowing(scrollHeight - scrollTop - clientHeight < NEAR);
   };
   return (
@@ -85,10 +85,9 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
         )
       ) : (
         <Box pos="relative">
-          <div
+          <section
             ref={box}
             className={classes.lines}
-            role="region"
             aria-label={t.runs.output}
             tabIndex={0}
             onScroll={scrolled}
@@ -101,7 +100,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
             {lines.map((line, index) => (
               <OneLine key={left + index} line={line} isOfAll={shard === ""} />
             ))}
-          </div>
+          </section>
           {!isFollowing && (
             <Button
               className={classes.toEnd}

@@ -9,7 +9,7 @@ import { useRegistry, useTo } from "../../app/registry";
 import { useText } from "../../i18n";
 import { Allowed } from "../../parts/Allowed";
 import { Card } from "../../parts/Card";
-import { Facts } from "../../parts/Facts";
+import { Fact, Facts } from "../../parts/Facts";
 import { Icon } from "../../parts/Icon";
 import { JobLink } from "../../parts/JobLink";
 import { NoHistory } from "../../parts/NoHistory";
@@ -83,22 +83,26 @@ function Found({ run }: { run: RunDetails }) {
           </Card>
         )}
         <Card>
-          <Facts
-            facts={[
-              [t.history.due, run.dueAt && <When at={run.dueAt} />],
-              [t.runs.started, <When at={run.startedAt} />],
-              [t.history.ended, run.endedAt && <When at={run.endedAt} />],
-              [t.runs.took, run.durationMs !== null && duration(run.durationMs)],
-              [t.runs.late, run.latenessMs !== null && duration(run.latenessMs)],
-              [t.runs.shards, `${run.done} / ${run.shardingTotalCount ?? run.shards}`],
-              [t.history.failedShards, run.failed > 0 && run.failed],
-              [t.runs.attempts, run.attempts],
-              [t.runs.source, t.runs.sources[run.source] ?? run.source],
-              [t.history.triggeredBy, run.triggeredBy],
-              [t.history.parameter, run.parameter],
-              [t.history.traceId, run.traceId && <span className="mono">{run.traceId}</span>],
-            ]}
-          />
+          <Facts>
+            <Fact word={t.history.due}>{run.dueAt && <When at={run.dueAt} />}</Fact>
+            <Fact word={t.runs.started}>
+              <When at={run.startedAt} />
+            </Fact>
+            <Fact word={t.history.ended}>{run.endedAt && <When at={run.endedAt} />}</Fact>
+            <Fact word={t.runs.took}>{run.durationMs !== null && duration(run.durationMs)}</Fact>
+            <Fact word={t.runs.late}>{run.latenessMs !== null && duration(run.latenessMs)}</Fact>
+            <Fact word={t.runs.shards}>
+              {`${run.done} / ${run.shardingTotalCount ?? run.shards}`}
+            </Fact>
+            <Fact word={t.history.failedShards}>{run.failed > 0 && run.failed}</Fact>
+            <Fact word={t.runs.attempts}>{run.attempts}</Fact>
+            <Fact word={t.runs.source}>{t.runs.sources[run.source] ?? run.source}</Fact>
+            <Fact word={t.history.triggeredBy}>{run.triggeredBy}</Fact>
+            <Fact word={t.history.parameter}>{run.parameter}</Fact>
+            <Fact word={t.history.traceId}>
+              {run.traceId && <span className="mono">{run.traceId}</span>}
+            </Fact>
+          </Facts>
         </Card>
         <TimelineCard attempts={run.executions} known={job.data?.instanceList} />
         <TracesCard run={run} />
@@ -118,7 +122,7 @@ function Acts({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
     .map(({ item }) => item);
   if (run.state === "running") {
     return (
-      <Allowed role="operator">
+      <Allowed needs="operator">
         {(isRefused) => (
           <Button
             variant="default"
@@ -136,7 +140,7 @@ function Acts({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
   if (failed.length === 0) return null;
   return (
     <>
-      <Allowed role="operator">
+      <Allowed needs="operator">
         {(isRefused) => (
           <Button
             variant="default"

@@ -68,14 +68,12 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
   const change = (key: string, value: string | boolean) =>
     setDraft((before) => ({ ...before, values: { ...before.values, [key]: value } }));
 
-  // Somebody was faster: what they stored is looked at, and the form says so.
-  const isOutrun = store.isError && asProblem(store.error).code === "preconditionFailed";
-  useEffect(() => {
-    if (!isOutrun) return;
+  const refused = (error: unknown) => {
+    if (asProblem(error).code !== "preconditionFailed") return;
+    // Somebody was faster: what they stored is looked at, and the form says so.
     setReviewed(false);
     for (const queryKey of touched ?? []) void client.invalidateQueries({ queryKey });
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [isOutrun]);
+  };
 
   // What turned out wrong is mended in the form, and reviewed when somebody asks for it again.
   const isWrong = problem !== null;
@@ -149,7 +147,9 @@ export function ConfigForm({ job, base, about, writtenAt, handler, store, touche
           job={job}
           plan={plan.data}
           isBusy={store.isPending || !isTried}
-          onStore={() => store.mutate(tried, { onSuccess: () => setReviewed(false) })}
+          onStore={() =>
+            store.mutate(tried, { onSuccess: () => setReviewed(false), onError: refused })
+          }
           onClose={() => setReviewed(false)}
         />
       )}

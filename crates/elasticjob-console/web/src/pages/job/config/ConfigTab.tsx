@@ -46,7 +46,7 @@ function Editing({ job, latest }: { job: string; latest: Versioned }) {
     touches: [keys.job(registry, job), keys.shards(registry, job), keys.jobs(registry)],
     // The form says that itself, where it can be mended.
     failed: (problem) => problem.code === "preconditionFailed",
-    then: (stored, sent) =>
+    after: (stored, sent) =>
       setSeen({
         ...seen,
         version: stored.version,

@@ -22,62 +22,64 @@ export function Facts({ job }: { job: JobDetails }) {
   const clocks = props["elasticjob.dst"] ?? "quartz";
   const isJavas =
     job.instanceList.length > 0 && job.instanceList.every(({ language }) => language === "java");
-  const facts: [string, ReactNode][] = [
-    [t.facts.runsWith, job.handler.class ?? job.handler.handler ?? t.handlers[job.handler.kind]],
-    [
-      t.facts.leader,
-      job.leader ? <InstanceName id={job.leader} known={job.instanceList} /> : t.facts.nobody,
-    ],
-    [
-      t.facts.servers,
-      job.servers.length === 0
-        ? "–"
-        : job.servers.map((server, index) => (
-            <span key={server.serverIp}>
-              {index > 0 && ", "}
-              <Link to={to("servers", server.serverIp)}>{server.serverIp}</Link>
-              {server.status === "DISABLED" && ` (${t.jobStatus.DISABLED})`}
-            </span>
-          )),
-    ],
-    [t.facts.ifNodeDies, properties.failover ? t.facts.takenOver : t.facts.nextFire],
-    [t.facts.ifLate, properties.misfire ? t.facts.oncemore : t.facts.skipped],
-    [t.facts.ifFails, attempts > 1 ? t.facts.attempts(attempts) : t.facts.noRetry],
-    // Java holds no lease, and catches up with nothing.
-    ...(isJavas
-      ? []
-      : [
-          [t.facts.ifLeaseIsLost, t.facts.leaseLoss[leaseLoss] ?? leaseLoss] as [string, string],
-          ...(properties.cron
-            ? [[t.facts.ifNobodyWasThere, t.facts.catchUp(catchUp)] as [string, string]]
-            : []),
-        ]),
-    ...(properties.cron
-      ? [[t.facts.whenClocksChange, t.facts.clocks[clocks] ?? clocks] as [string, string]]
-      : []),
-    [t.facts.timeout, props["elasticjob.timeout"] ?? t.facts.noTimeout],
-    [
-      t.facts.config,
-      <>
-        {t.facts.version(job.config.version)} · <When at={job.config.writtenAt} />
-      </>,
-    ],
-  ];
-  if (job.reshardingSince) {
-    facts.push([t.facts.resharding, <When at={job.reshardingSince} isRelative />]);
-  }
   return (
     <dl className={classes.facts}>
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <Text component="dt" size="xs" c="dimmed">
-            {name}
-          </Text>
-          <Text component="dd" size="sm" m={0} className="wrap">
-            {value}
-          </Text>
-        </div>
-      ))}
+      <Fact name={t.facts.runsWith}>
+        {job.handler.class ?? job.handler.handler ?? t.handlers[job.handler.kind]}
+      </Fact>
+      <Fact name={t.facts.leader}>
+        {job.leader ? <InstanceName id={job.leader} known={job.instanceList} /> : t.facts.nobody}
+      </Fact>
+      <Fact name={t.facts.servers}>
+        {job.servers.length === 0
+          ? "–"
+          : job.servers.map((server, index) => (
+              <span key={server.serverIp}>
+                {index > 0 && ", "}
+                <Link to={to("servers", server.serverIp)}>{server.serverIp}</Link>
+                {server.status === "DISABLED" && ` (${t.jobStatus.DISABLED})`}
+              </span>
+            ))}
+      </Fact>
+      <Fact name={t.facts.ifNodeDies}>
+        {properties.failover ? t.facts.takenOver : t.facts.nextFire}
+      </Fact>
+      <Fact name={t.facts.ifLate}>{properties.misfire ? t.facts.oncemore : t.facts.skipped}</Fact>
+      <Fact name={t.facts.ifFails}>
+        {attempts > 1 ? t.facts.attempts(attempts) : t.facts.noRetry}
+      </Fact>
+      {/* Java holds no lease, and catches up with nothing. */}
+      {!isJavas && (
+        <Fact name={t.facts.ifLeaseIsLost}>{t.facts.leaseLoss[leaseLoss] ?? leaseLoss}</Fact>
+      )}
+      {!isJavas && properties.cron && (
+        <Fact name={t.facts.ifNobodyWasThere}>{t.facts.catchUp(catchUp)}</Fact>
+      )}
+      {properties.cron && (
+        <Fact name={t.facts.whenClocksChange}>{t.facts.clocks[clocks] ?? clocks}</Fact>
+      )}
+      <Fact name={t.facts.timeout}>{props["elasticjob.timeout"] ?? t.facts.noTimeout}</Fact>
+      <Fact name={t.facts.config}>
+        {t.facts.version(job.config.version)} · <When at={job.config.writtenAt} />
+      </Fact>
+      {job.reshardingSince && (
+        <Fact name={t.facts.resharding}>
+          <When at={job.reshardingSince} isRelative />
+        </Fact>
+      )}
     </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <Text component="dt" size="xs" c="dimmed">
+        {name}
+      </Text>
+      <Text component="dd" size="sm" m={0} className="wrap">
+        {children}
+      </Text>
+    </div>
   );
 }

@@ -48,7 +48,7 @@ export function RoundMatrix({
   const to = useTo();
   const locale = useLocale();
   const now = useNow();
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const [said, setSaid] = useState<string | null>(null);
   const newest = rounds.at(-1)?.runId;
   // New ones come at the right.
@@ -88,9 +88,8 @@ export function RoundMatrix({
 
   return (
     <>
-      <div
+      <section
         ref={box}
-        role="region"
         aria-label={t.rounds.title}
         tabIndex={isRecorded ? -1 : 0}
         className={classes.box}
@@ -133,7 +132,7 @@ export function RoundMatrix({
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
       <Text size="xs" c="dimmed" mt={6} className="wrap" aria-hidden="true">
         {said ?? (isRecorded ? t.rounds.hint : t.rounds.hintSeen)}
       </Text>

@@ -142,7 +142,7 @@ function Acts({ shard, acts }: { shard: Shard; acts: ReturnType<typeof useJobAct
   const { item } = shard;
   const toggle = shard.disabled ? t.shards.enable(item) : t.shards.disable(item);
   return (
-    <Allowed role="operator">
+    <Allowed needs="operator">
       {(isRefused) => (
         <Group gap={4} wrap="nowrap">
           {shard.running && (
