@@ -43,6 +43,7 @@ export function Keyboard() {
         onClick={palette.open}
         leftSection={<Icon name="search" />}
         rightSection={
+          // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a kbd cannot be focused.
           <kbd className="key" aria-hidden="true">
             /
           </kbd>

@@ -107,6 +107,8 @@ export function Palette({
       />
       <Box id="palette" role="listbox" aria-label={t.palette.open} className={classes.list}>
         {choices.map((choice, index) => (
+          // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the combobox, which names the active option.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are the combobox's, where the focus is.
           <div
             key={choice.to}
             id={`palette-${index}`}

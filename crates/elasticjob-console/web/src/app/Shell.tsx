@@ -31,6 +31,7 @@ function Frame() {
   const t = useText();
   const [isOpen, { toggle, close }] = useDisclosure();
   const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever went to another page is done with the menu.
   useEffect(close, [pathname, close]);
   return (
     <AppShell

@@ -11,6 +11,7 @@ const THINGS = new RegExp(`(${INSTANT.source}|${INSTANCE.source})`);
 /** A sentence of the server's; instants in it stand by the reader's clock, instances by their names. */
 export function Prose({ text, known }: { text: string; known?: Instance[] }) {
   return pieces(text).map((piece, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the same words may be there twice: a piece is its place in the sentence.
     <Fragment key={index}>
       {piece.kind === "instant" ? (
         <When at={piece.text} />

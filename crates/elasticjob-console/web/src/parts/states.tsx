@@ -69,6 +69,7 @@ export function Loading({ rows = 6 }: { rows?: number }) {
   return (
     <Stack gap="sm" p="md" role="status" aria-label={t.loading}>
       {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: there is nothing to tell these rows by.
         <Skeleton key={row} height={20} radius="sm" width={`${94 - ((row * 17) % 34)}%`} />
       ))}
     </Stack>

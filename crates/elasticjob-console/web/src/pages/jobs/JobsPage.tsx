@@ -37,6 +37,7 @@ export function JobsPage() {
     [past.data],
   );
   // What is no longer looked for must not be acted on.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs because these change, and reads none of them.
   useEffect(() => setSelected(new Set()), [asked.search, asked.status, asked.page]);
 
   const wrongSearch = jobs.isError && asProblem(jobs.error).field === "search";

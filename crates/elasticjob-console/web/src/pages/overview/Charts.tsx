@@ -83,6 +83,7 @@ function Both({
   const isNarrow = useMediaQuery("(max-width: 48em)");
   const lateChart = useRef<HTMLDivElement>(null);
   const { hash, key } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same link clicked again has the same hash and another key.
   useEffect(() => {
     if (hash !== `#${LATENESS}`) return;
     lateChart.current?.scrollIntoView({ block: "center" });

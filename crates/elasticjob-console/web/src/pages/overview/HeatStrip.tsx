@@ -52,6 +52,7 @@ export function HeatStrip() {
       <div className={classes.strip} role="img" aria-label={says}>
         {levels(counts).map((level, index) => (
           <Tooltip
+            // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place in the strip; the time it stands for moves on with every look.
             key={index}
             label={t.overview.heatCell(stamp(at(index), locale), counts[index] ?? 0)}
             openDelay={0}

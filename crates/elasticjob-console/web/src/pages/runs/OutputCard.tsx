@@ -29,6 +29,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   const { lines, left, listening } = useOutput(useRegistry(), runId, shard);
   const box = useRef<HTMLElement>(null);
   const [isFollowing, setFollowing] = useState(true);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: more lines make the box higher, and its end is followed.
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
@@ -89,6 +90,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
             ref={box}
             className={classes.lines}
             aria-label={t.runs.output}
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by those who scroll with the keyboard.
             tabIndex={0}
             onScroll={scrolled}
           >
@@ -98,6 +100,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
               </Text>
             )}
             {lines.map((line, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added at the end; with those left out the index is the number of the line.
               <OneLine key={left + index} line={line} isOfAll={shard === ""} />
             ))}
           </section>

@@ -31,6 +31,7 @@ export function withLines(before: Printed, more: Line[]): Printed {
 }
 
 /** What colours a terminal is no use here. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what colours a terminal begins with this character.
 export const plain = (text: string) => text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "");
 
 export type Listening = "connecting" | "live" | "lost" | "ended";

@@ -35,6 +35,7 @@ export default function Canvas(props: CanvasProps) {
   latest.current = props;
   const scheme = useComputedColorScheme();
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot makes its series once, one for each layer: for another number of them it is made anew.
   useEffect(() => {
     const element = host.current;
     if (!element) return;
@@ -56,6 +57,7 @@ export default function Canvas(props: CanvasProps) {
     };
   }, [height, layers.length]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: ticks and the colours of the scheme are read while it is drawn, and setting the data draws.
   useEffect(() => {
     plot.current?.setData(drawn(layers));
   }, [layers, ticks, scheme]);

@@ -25,6 +25,7 @@ export function Others({
         {t.config.othersAbout}
       </Text>
       {rows.map((row, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: while it is typed a key may be empty or be there twice; the fields keep no state.
         <Group key={index} gap="xs" wrap="nowrap" align="flex-start">
           <TextInput
             flex={1}

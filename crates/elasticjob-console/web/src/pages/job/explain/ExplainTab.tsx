@@ -54,6 +54,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
               findings
                 .filter((each) => each.weight === weight)
                 .map((each, index) => (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: findings have no name, two may be alike, and a row keeps no state.
                   <Row key={`${weight}${index}`} finding={each} known={job.instanceList} />
                 )),
             )}

@@ -52,6 +52,7 @@ export function RoundMatrix({
   const [said, setSaid] = useState<string | null>(null);
   const newest = rounds.at(-1)?.runId;
   // New ones come at the right.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round makes the box wider; what it is called is not read.
   useEffect(() => {
     if (box.current) box.current.scrollLeft = box.current.scrollWidth;
   }, [newest]);
