@@ -17,8 +17,9 @@ missing() { # <thing> <package>...
 [ -e /usr/share/java/zookeeper.jar ] || missing ZooKeeper zookeeper
 [ -x "${JAVA_HOME:-/nowhere}/bin/java" ] || command -v java >/dev/null || missing Java default-jre-headless
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing PostgreSQL postgresql
-# The core has the server and nothing that would start it.
-[ -x /usr/sbin/mariadbd ] || command -v mariadbd >/dev/null || missing MariaDB mariadb-server-core
+# The cores have the server, what sets up its folder, and nothing that would start it.
+{ [ -x /usr/sbin/mariadbd ] || command -v mariadbd >/dev/null; } && command -v my_print_defaults >/dev/null ||
+    missing MariaDB mariadb-server-core mariadb-client-core
 if ! command -v python3 >/dev/null; then
     missing Python python3 python3-venv
 elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then

@@ -20,6 +20,7 @@ import time
 ALONE = {"thousand_jobs", "failover", "requests", "history_million"}
 # How long a binary may take before it counts as stuck.
 LIMIT = 20 * 60
+SYSROOT = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True).stdout.strip()
 RESULT = re.compile(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 
 
@@ -63,7 +64,7 @@ def build(cargo):
     """The test binaries, each with the folder and the environment that cargo would run it in."""
     command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *cargo]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    binaries, programs = [], {}
+    binaries = []
     for line in process.stdout:
         message = json.loads(line)
         if message.get("reason") != "compiler-artifact" or not message.get("executable"):
@@ -100,7 +101,10 @@ def run_all(binaries, jobs, test, results):
 
 
 def run(binary, test):
+    # Tests of a procedural macro are linked against the compiler's own libraries.
+    libraries = [os.path.join(SYSROOT, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     environment = dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo")
+    environment["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
     begun = time.monotonic()
     try:
         done = subprocess.run(
