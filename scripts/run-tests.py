@@ -4,8 +4,8 @@
   run-tests.py [--jobs N] [cargo test's arguments] [-- arguments of the test binaries]
 
 Most tests wait: for a session to end, for a server to start. `cargo test` runs one binary after the other, so the machine idles; here several run at once,
-the slowest first. Processes are shared as with `cargo test`: a binary that keeps one ZooKeeper for all its tests still starts one. Binaries that measure
-time or memory (ALONE) run by themselves, at the end. The output of a binary is shown when it fails; a line for each, and the sum of all, always.
+the slowest first. Processes are shared as with `cargo test`: a binary that keeps one ZooKeeper for all its tests still starts one. Tests that measure time or
+memory run by themselves, at the end: those in a module `alone`, and the binaries in ALONE. The output of a binary is shown when it fails; a line for each, and the sum of all, always.
 """
 
 import json
@@ -44,8 +44,9 @@ def main():
     alone = [binary for binary in binaries if binary["target"] in ALONE]
 
     results = []
-    run_all(together, jobs, test, results)
+    run_all(together, jobs, [*test, "--skip", "alone::"], results)
     run_all(alone, 1, test, results)
+    run_all([binary for binary in together if has_alone(binary)], 1, [*test, "alone::"], results)
     durations.update({result["name"]: result["seconds"] for result in results})
     with open(durations_file, "w", encoding="utf-8") as file:
         json.dump(durations, file, indent=1, sort_keys=True)
@@ -79,6 +80,17 @@ def build(cargo):
     return binaries
 
 
+def has_alone(binary):
+    listed = subprocess.run([binary["path"], "--list", "alone::"], env=environment_of(binary), capture_output=True, text=True, check=False)
+    return ": test" in listed.stdout
+
+
+def environment_of(binary):
+    # Tests of a procedural macro are linked against the compiler's own libraries.
+    libraries = [os.path.join(SYSROOT, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+    return dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo", LD_LIBRARY_PATH=":".join(filter(None, libraries)))
+
+
 def run_all(binaries, jobs, test, results):
     waiting, lock = list(binaries), threading.Lock()
 
@@ -101,14 +113,10 @@ def run_all(binaries, jobs, test, results):
 
 
 def run(binary, test):
-    # Tests of a procedural macro are linked against the compiler's own libraries.
-    libraries = [os.path.join(SYSROOT, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
-    environment = dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo")
-    environment["LD_LIBRARY_PATH"] = ":".join(filter(None, libraries))
     begun = time.monotonic()
     try:
         done = subprocess.run(
-            [binary["path"], *test], cwd=binary["folder"], env=environment, timeout=LIMIT, text=True, errors="replace",
+            [binary["path"], *test], cwd=binary["folder"], env=environment_of(binary), timeout=LIMIT, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )
         output, is_ok = done.stdout, done.returncode == 0
