@@ -240,13 +240,13 @@ pub(crate) struct Gated {
 }
 
 /// A watch of which, while listing takes its time, only the beginning of a snapshot is heard.
-struct Listing {
+struct SlowWatch {
     inner: Watch,
     is_listing: watch::Receiver<bool>,
     has_begun: bool,
 }
 
-impl Listing {
+impl SlowWatch {
     fn note(&mut self, event: &Event) {
         match event {
             Event::Init => self.has_begun = true,
@@ -257,7 +257,7 @@ impl Listing {
 }
 
 #[async_trait::async_trait]
-impl WatchSource for Listing {
+impl WatchSource for SlowWatch {
     async fn next(&mut self) -> Option<Event> {
         if self.has_begun {
             let _ = self.is_listing.wait_for(|is_listing| !is_listing).await;
@@ -377,7 +377,7 @@ impl Registry for Gated {
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         let inner = self.inner.watch(prefix).await?;
         let is_listing = self.is_listing.subscribe();
-        Ok(Watch::new(Listing { inner, is_listing, has_begun: false }))
+        Ok(Watch::new(SlowWatch { inner, is_listing, has_begun: false }))
     }
 
     async fn close(&self) {

@@ -47,7 +47,7 @@ async fn triggers(admin: &Admin, job: &str) -> Result<Option<Finding>, AdminErro
         Ok(details) => details,
         // What cannot be looked at is told with the jobs.
         Err(AdminError::NotFound { .. } | AdminError::NotAuthorised { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     details.triggers.retain(|id| !details.instances.iter().any(|instance| instance.id == *id));
     if details.triggers.is_empty() {
