@@ -257,7 +257,10 @@ elasticjob:
 #[test]
 fn a_registry_that_makes_no_sense_is_told_without_its_password() {
     for (group, problem) in [
-        ("{serverLists: 'zk1:x', namespace: n}", "a.yml:1: regCenter: \"x\" is not a port of zk1"),
+        (
+            "{serverLists: 'zk1:x', namespace: n}",
+            "a.yml:1: regCenter: \"x\" is not a valid port for \"zk1\"",
+        ),
         ("{serverLists: zk1}", "a.yml:1: regCenter needs both serverLists and namespace"),
         (
             "{serverLists: zk1, namespace: n, digest: secret}",

@@ -1,19 +1,19 @@
-//! What stands in the parentheses: `key`, `key = value`, `key(…)`, with commas in between.
+//! Parses the arguments of the attribute: `key`, `key = value` and `key(…)`, separated by commas.
 
 use syn::{
     Error, Ident, Lit, LitStr, Result, Token, ext::IdentExt, parenthesized, parse::ParseStream,
     punctuated::Punctuated, token,
 };
 
-/// One argument as it was written.
+/// One parsed argument.
 pub(crate) struct Argument {
     pub(crate) key: Ident,
     pub(crate) value: Value,
 }
 
-/// What follows a key.
+/// The value of an argument.
 pub(crate) enum Value {
-    /// Nothing: `failover`.
+    /// No value: `failover`.
     Bare,
     /// `= "text"`, `= 3`, `= true`.
     Literal(Lit),
@@ -24,8 +24,8 @@ pub(crate) enum Value {
 }
 
 impl Argument {
-    /// A mistake in the value, told there.
-    pub(crate) fn wrong(&self, problem: String) -> Error {
+    /// An error that points to the value, or to the key if the value has no single location.
+    pub(crate) fn error(&self, problem: String) -> Error {
         match &self.value {
             Value::Literal(literal) => Error::new_spanned(literal, problem),
             Value::Bare | Value::Texts(_) | Value::Pairs(_) => {
@@ -35,25 +35,25 @@ impl Argument {
     }
 }
 
-/// All arguments. Only what cannot be read at all is an error here.
-pub(crate) fn arguments(input: ParseStream<'_>) -> Result<Vec<Argument>> {
-    Ok(Punctuated::<Argument, Token![,]>::parse_terminated_with(input, argument)?
+/// Parses all arguments. Unknown keys and wrong values are not errors here; see `keys`.
+pub(crate) fn parse_arguments(input: ParseStream<'_>) -> Result<Vec<Argument>> {
+    Ok(Punctuated::<Argument, Token![,]>::parse_terminated_with(input, parse_argument)?
         .into_iter()
         .collect())
 }
 
-fn argument(input: ParseStream<'_>) -> Result<Argument> {
+fn parse_argument(input: ParseStream<'_>) -> Result<Argument> {
     if !input.peek(Ident::peek_any) {
         return Err(input.error(
-            "a key stands here; hint: for example #[elasticjob::job(cron = \"0 0 2 * * ?\", shards = 3, failover)]",
+            "expected a key; hint: for example #[elasticjob::job(cron = \"0 0 2 * * ?\", shards = 3, failover)]",
         ));
     }
     let key = input.call(Ident::parse_any)?;
     let value = if input.peek(Token![=]) {
         input.parse::<Token![=]>()?;
-        Value::Literal(literal(input, &key)?)
+        Value::Literal(parse_literal(input, &key)?)
     } else if input.peek(token::Paren) {
-        list(input)?
+        parse_list(input)?
     } else {
         Value::Bare
     };
@@ -63,32 +63,27 @@ fn argument(input: ParseStream<'_>) -> Result<Argument> {
     Ok(Argument { key, value })
 }
 
-fn literal(input: ParseStream<'_>, key: &Ident) -> Result<Lit> {
+fn parse_literal(input: ParseStream<'_>, key: &Ident) -> Result<Lit> {
     let at = input.span();
     input.parse().map_err(|_| {
-        Error::new(
-            at,
-            format!(
-                "`{key}` takes a value that is written out; hint: a text in quotes, a number, true or false"
-            ),
-        )
+        Error::new(at, format!("`{key}` takes a literal; hint: a string, a number, true or false"))
     })
 }
 
-/// Texts, or pairs of them; empty parentheses are either.
-fn list(input: ParseStream<'_>) -> Result<Value> {
+/// Parses strings, or pairs of key and string. Empty parentheses are an empty list of pairs.
+fn parse_list(input: ParseStream<'_>) -> Result<Value> {
     let content;
     parenthesized!(content in input);
     if content.peek(LitStr) && !content.peek2(Token![=]) {
         let texts = Punctuated::<LitStr, Token![,]>::parse_terminated(&content)?;
         return Ok(Value::Texts(texts.into_iter().collect()));
     }
-    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&content, pair)?;
+    let pairs = Punctuated::<_, Token![,]>::parse_terminated_with(&content, parse_pair)?;
     Ok(Value::Pairs(pairs.into_iter().collect()))
 }
 
 /// `email.host = "mail"` or `"email.host" = "mail"`.
-fn pair(input: ParseStream<'_>) -> Result<(LitStr, LitStr)> {
+fn parse_pair(input: ParseStream<'_>) -> Result<(LitStr, LitStr)> {
     let key = if input.peek(LitStr) {
         input.parse()?
     } else {
@@ -101,14 +96,12 @@ fn pair(input: ParseStream<'_>) -> Result<(LitStr, LitStr)> {
         }
         LitStr::new(&path, first.span())
     };
-    let told = |error: Error| {
-        let problem = format!(
-            "a property is a key and a text in quotes; hint: write {} = \"…\"",
-            key.value()
-        );
+    let expected_pair = |error: Error| {
+        let problem =
+            format!("a property is a key and a string; hint: write {} = \"…\"", key.value());
         Error::new(error.span(), problem)
     };
-    input.parse::<Token![=]>().map_err(told)?;
-    let value = input.parse().map_err(told)?;
+    input.parse::<Token![=]>().map_err(expected_pair)?;
+    let value = input.parse().map_err(expected_pair)?;
     Ok((key, value))
 }

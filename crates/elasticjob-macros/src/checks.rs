@@ -1,7 +1,7 @@
-//! What can be told about a value without the library. Each check refuses less than the library does, and never more; the library judges
-//! again when a node starts.
+//! Checks of values that are possible without the library. Each check refuses only values that the library refuses, too; the library
+//! checks again when a node starts.
 
-/// Quartz wants six fields at least; what is in them is the library's to judge.
+/// Checks that there are at least six fields. The library checks the fields themselves.
 pub(crate) fn cron(text: &str) -> Result<(), String> {
     let fields = text.split_whitespace().count();
     if fields >= 6 {
@@ -9,17 +9,17 @@ pub(crate) fn cron(text: &str) -> Result<(), String> {
     }
     let count = if fields == 1 { "1 field".to_owned() } else { format!("{fields} fields") };
     Err(format!(
-        "cron {text:?} has {count}; hint: seconds come first, then minutes, hours, day of month, month, day of week and perhaps a year, as in \"0 0 2 * * ?\""
+        "cron {text:?} has {count}; hint: seconds come first, then minutes, hours, day of month, month, day of week and optionally a year, as in \"0 0 2 * * ?\""
     ))
 }
 
-/// What each shard is given is `number=text`, with commas in between.
+/// Checks that shard parameters are `number=text`, separated by commas.
 pub(crate) fn items(text: &str) -> Result<(), String> {
     let parts = text.trim_end_matches(',');
-    let wrong = |part: &&str| {
+    let is_invalid = |part: &&str| {
         part.split_once('=').is_none_or(|(item, _)| item.trim().parse::<i32>().is_err())
     };
-    match parts.split(',').find(wrong) {
+    match parts.split(',').find(is_invalid) {
         Some(part) if !parts.is_empty() => Err(format!(
             "item parameters {text:?}: {part:?} is not number=text; hint: for example items = \"0=Beijing,1=Shanghai\""
         )),
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_library_reads_is_never_refused() {
+    fn values_that_the_library_accepts_are_accepted() {
         for text in ["0/5 * * * * ?", "0\t0 2 * * ? 2030", "0 0 2 * * ? 2030 and more"] {
             assert_eq!(cron(text), Ok(()), "{text}");
         }
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named() {
+    fn error_names_the_refused_part() {
         assert!(cron("*/5 * * * *").unwrap_err().contains("has 5 fields"));
         assert!(cron("@daily").unwrap_err().contains("has 1 field;"));
         for (text, part) in

@@ -1,4 +1,4 @@
-//! The function as it is, and beside it its declaration.
+//! Generates the function, unchanged, and its declaration.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,30 +8,30 @@ use super::{attribute, function, keys, keys::Settings};
 
 pub(crate) fn job(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
-        let problem = "a job is a function; hint: put #[elasticjob::job(…)] on an async fn, and give a struct to Node::job";
+        let problem = "only a function can be a job; hint: put #[elasticjob::job(…)] on an async fn, or pass a struct to Node::job";
         let error = Error::new(Span::call_site(), problem).into_compile_error();
         return quote!(#error #item);
     };
-    // With a mistake the function stays, so that whoever calls it is not told that it is missing.
-    let declared = match read(arguments, &function) {
+    // Keep the function even if there are errors, so that its callers do not get errors as well.
+    let declaration_or_error = match parse_settings(arguments, &function) {
         Ok(settings) => declaration(&function, &settings),
         Err(error) => error.into_compile_error(),
     };
-    // How it looks is not its own choice.
+    // The attribute dictates the signature, so the function must not get lints about it.
     quote! {
         #[allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
         #function
-        #declared
+        #declaration_or_error
     }
 }
 
-/// What the attribute says, or all mistakes in it and in the function.
-fn read(arguments: TokenStream, function: &ItemFn) -> syn::Result<Settings> {
-    let arguments = attribute::arguments.parse2(arguments)?;
-    let (settings, mut mistakes) = keys::settings(&arguments);
-    mistakes.extend(function::mistakes(function, settings.blocking));
-    let all = mistakes.into_iter().reduce(|mut all, mistake| {
-        all.combine(mistake);
+/// The settings of the attribute, or all errors in it and in the function.
+fn parse_settings(arguments: TokenStream, function: &ItemFn) -> syn::Result<Settings> {
+    let arguments = attribute::parse_arguments.parse2(arguments)?;
+    let (settings, mut errors) = keys::settings(&arguments);
+    errors.extend(function::check(function, settings.blocking));
+    let all = errors.into_iter().reduce(|mut all, error| {
+        all.combine(error);
         all
     });
     all.map_or(Ok(settings), Err)
@@ -40,9 +40,9 @@ fn read(arguments: TokenStream, function: &ItemFn) -> syn::Result<Settings> {
 fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
     let Settings { name, job, node_job, blocking } = settings;
     let ident = &function.sig.ident;
-    let written = ident.unraw().to_string();
-    let name = name.clone().unwrap_or_else(|| quote!(#written));
-    // The function itself and no closure around it: what the compiler says about its types is said at its name.
+    let function_name = ident.unraw().to_string();
+    let name = name.clone().unwrap_or_else(|| quote!(#function_name));
+    // Pass the function itself, not a closure around it, so that the compiler reports type errors at its name.
     let (kind, handler) = if *blocking {
         let blocking = quote_spanned!(ident.span()=> ::elasticjob::execution::blocking(#ident));
         (quote!(Handler), blocking)
@@ -55,7 +55,7 @@ fn declaration(function: &ItemFn, settings: &Settings) -> TokenStream {
         const _: () = {
             ::elasticjob::__macros::submit! {
                 ::elasticjob::__macros::Declared::new(
-                    ::elasticjob::node::Place { function: #written, file: ::core::file!(), line: ::core::line!() },
+                    ::elasticjob::node::Place { function: #function_name, file: ::core::file!(), line: ::core::line!() },
                     || {
                         let job = ::elasticjob::Job::named(#name)? #job;
                         ::core::result::Result::Ok(

@@ -1,82 +1,82 @@
-//! Which functions can be jobs.
+//! Checks that a function can be a job.
 
 use quote::{ToTokens, quote_spanned};
 use syn::{Error, FnArg, ItemFn, ReturnType, Signature, Type};
 
-/// Every reason why this function cannot be a job, each at its place.
-pub(crate) fn mistakes(function: &ItemFn, blocking: bool) -> Vec<Error> {
+/// Returns every reason why the function cannot be a job, each with its location.
+pub(crate) fn check(function: &ItemFn, blocking: bool) -> Vec<Error> {
     let signature = &function.sig;
-    let mut mistakes = Vec::new();
-    let mut wrong =
-        |at: &dyn ToTokens, problem: &str| mistakes.push(Error::new_spanned(at, problem));
+    let mut errors = Vec::new();
+    let mut report =
+        |at: &dyn ToTokens, problem: &str| errors.push(Error::new_spanned(at, problem));
     match (&signature.asyncness, blocking) {
-        (None, false) => wrong(
+        (None, false) => report(
             &signature.fn_token,
-            "a job does not block its thread; hint: make it an async fn, or say that it blocks: #[elasticjob::job(blocking, …)]",
+            "a job must not block its thread; hint: make it an async fn, or declare that it blocks: #[elasticjob::job(blocking, …)]",
         ),
-        (Some(word), true) => wrong(
+        (Some(word), true) => report(
             word,
-            "an async fn does not block; hint: leave out `blocking`, or make it a plain fn",
+            "an async fn cannot be `blocking`; hint: remove `blocking`, or make it a plain fn",
         ),
         _ => {}
     }
     if let Some(word) = &signature.constness {
-        wrong(word, "a job cannot be const; hint: leave out `const`");
+        report(word, "a job cannot be const; hint: remove `const`");
     }
     if !matches!(signature.safety, syn::Safety::Default) {
-        wrong(
+        report(
             &signature.safety,
-            "a job cannot be unsafe, nobody could keep its promise; hint: call the unsafe function inside",
+            "a job cannot be unsafe; hint: call the unsafe function inside a safe one",
         );
     }
     if let Some(abi) = &signature.abi {
-        wrong(abi, "a job is a Rust function; hint: leave out `extern`");
+        report(abi, "a job cannot be extern; hint: remove `extern`");
     }
     if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
         let at: &dyn ToTokens = match &signature.generics.where_clause {
             Some(clause) if signature.generics.params.is_empty() => clause,
             _ => &signature.generics.params,
         };
-        wrong(
+        report(
             at,
-            "a job cannot be generic, there is nobody to choose; hint: put #[elasticjob::job(…)] on a function that calls this one",
+            "a job cannot be generic, because nothing chooses its parameters; hint: put #[elasticjob::job(…)] on a function that calls this one",
         );
     }
-    argument(function, &mut wrong);
+    check_argument(function, &mut report);
     if matches!(signature.output, ReturnType::Default) {
-        wrong(
+        report(
             &parentheses(signature),
-            "a job says whether it worked; hint: return a Result: -> Result<(), MyError>",
+            "a job must return a Result; hint: write -> Result<(), MyError>",
         );
     }
-    mistakes
+    errors
 }
 
-fn argument(function: &ItemFn, wrong: &mut impl FnMut(&dyn ToTokens, &str)) {
-    const ONE: &str = "a job takes its shard and nothing else; hint: write (shard: Shard), and what else it needs in a struct: see elasticjob::execution::SimpleJob";
+fn check_argument(function: &ItemFn, report: &mut impl FnMut(&dyn ToTokens, &str)) {
+    const ONLY_SHARD: &str = "a job takes its shard as the only argument; hint: write (shard: Shard); for a job with state, see elasticjob::execution::SimpleJob";
     let signature = &function.sig;
     let mut inputs = signature.inputs.iter();
     match inputs.next() {
-        None => wrong(&parentheses(signature), ONE),
-        Some(FnArg::Receiver(receiver)) => wrong(
+        None => report(&parentheses(signature), ONLY_SHARD),
+        Some(FnArg::Receiver(receiver)) => report(
             receiver,
-            "a job has no self; hint: for a struct implement elasticjob::execution::SimpleJob, and give it to Node::job",
+            "a job cannot be a method; hint: implement elasticjob::execution::SimpleJob for the struct, and pass it to Node::job",
         ),
         Some(FnArg::Typed(typed)) => {
             if let Type::Reference(reference) = &*typed.ty {
-                wrong(reference, "a shard is taken by value; hint: write shard: Shard");
+                report(reference, "the shard is passed by value; hint: write shard: Shard");
             }
         }
     }
     if let Some(second) = inputs.next() {
-        wrong(second, ONE);
+        report(second, ONLY_SHARD);
     }
     if let Some(variadic) = &signature.variadic {
-        wrong(variadic, ONE);
+        report(variadic, ONLY_SHARD);
     }
 }
 
-/// Where to point for what is missing inside or behind them.
+/// The location for errors about a missing argument or return type.
 fn parentheses(signature: &Signature) -> impl ToTokens {
     quote_spanned!(signature.paren_token.span.join()=> ())
 }

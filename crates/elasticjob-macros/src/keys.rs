@@ -1,4 +1,4 @@
-//! Every key, what it takes, and what it says to the builder.
+//! The keys of the attribute: their values, and the builder calls they become.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,51 +9,51 @@ use super::{
     checks,
 };
 
-/// What the attribute says, as calls of the builder.
+/// The settings of the attribute, as builder calls.
 #[derive(Default)]
 pub(crate) struct Settings {
-    /// Another name than the function's.
+    /// Overrides the function's name.
     pub(crate) name: Option<TokenStream>,
-    /// `.cron("…")?.shards(3)` and so on, in the order they were written.
+    /// Calls on the job, in the order they were written: `.cron("…")?.shards(3)`.
     pub(crate) job: TokenStream,
-    /// The same for what is said about the job on this node.
+    /// Calls on the `NodeJob`.
     pub(crate) node_job: TokenStream,
-    /// Whether the function blocks its thread.
     pub(crate) blocking: bool,
 }
 
 struct Key {
     name: &'static str,
-    /// What the ancestor calls it, for those who write that.
-    ancestor: &'static str,
-    takes: Takes,
+    /// Java ElasticJob's name for it, which an unknown key is compared with; empty if there is none.
+    java_name: &'static str,
+    value: ValueKind,
 }
 
-enum Takes {
-    /// A text in quotes. What is wrong with it is told at the text.
+/// The kind of value that a key takes, and the function that applies it.
+enum ValueKind {
+    /// A string. An error of `apply` points to it.
     Text {
         example: &'static str,
-        say: fn(&mut Settings, &LitStr) -> std::result::Result<(), String>,
+        apply: fn(&mut Settings, &LitStr) -> std::result::Result<(), String>,
     },
-    /// Nothing, or true or false.
+    /// No value, true or false.
     Flag(fn(&mut Settings, bool)),
-    /// A number of the ancestor's, which are 32 bits wide.
-    Number { least: i32, say: fn(&mut Settings, i32) },
-    /// Texts in parentheses.
+    /// A number. Java's numbers have 32 bits.
+    Number { min: i32, apply: fn(&mut Settings, i32) },
+    /// Strings in parentheses.
     Texts(fn(&mut Settings, &[LitStr])),
-    /// Pairs in parentheses.
+    /// Pairs of key and string in parentheses.
     Pairs(fn(&mut Settings, &[(LitStr, LitStr)])),
 }
 
-/// A text that goes to the builder as it is.
+/// A string that is passed to the builder unchanged.
 macro_rules! text {
-    ($name:literal, $ancestor:literal, $example:literal, |$text:ident| $($call:tt)*) => {
+    ($name:literal, $java_name:literal, $example:literal, |$text:ident| $($call:tt)*) => {
         Key {
             name: $name,
-            ancestor: $ancestor,
-            takes: Takes::Text {
+            java_name: $java_name,
+            value: ValueKind::Text {
                 example: $example,
-                say: |settings, $text| {
+                apply: |settings, $text| {
                     settings.job.extend(quote!($($call)*));
                     Ok(())
                 },
@@ -62,20 +62,20 @@ macro_rules! text {
     };
 }
 
-/// One of our properties, whose text the library reads.
+/// A string that is stored as an `elasticjob.` property and parsed by the library.
 macro_rules! policy {
     ($name:literal, $example:literal, $key:ident) => {
         text!($name, "", $example, |text| .prop(::elasticjob::job::keys::$key, #text)?)
     };
 }
 
-/// One of two ways; the other is the default or has to be said, too.
+/// A flag that selects one of two variants.
 macro_rules! choice {
-    ($name:literal, $ancestor:literal, $method:ident, $kind:ident: $yes:ident | $no:ident) => {
+    ($name:literal, $java_name:literal, $method:ident, $kind:ident: $yes:ident | $no:ident) => {
         Key {
             name: $name,
-            ancestor: $ancestor,
-            takes: Takes::Flag(|settings, yes| {
+            java_name: $java_name,
+            value: ValueKind::Flag(|settings, yes| {
                 settings.job.extend(if yes {
                     quote!(.$method(::elasticjob::job::$kind::$yes))
                 } else {
@@ -89,10 +89,10 @@ macro_rules! choice {
 const KEYS: &[Key] = &[
     Key {
         name: "name",
-        ancestor: "jobName",
-        takes: Takes::Text {
+        java_name: "jobName",
+        value: ValueKind::Text {
             example: "settle-orders",
-            say: |settings, text| {
+            apply: |settings, text| {
                 settings.name = Some(quote!(#text));
                 Ok(())
             },
@@ -100,10 +100,10 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "cron",
-        ancestor: "cron",
-        takes: Takes::Text {
+        java_name: "cron",
+        value: ValueKind::Text {
             example: "0 0 2 * * ?",
-            say: |settings, text| {
+            apply: |settings, text| {
                 settings.job.extend(quote!(.cron(#text)?));
                 checks::cron(&text.value())
             },
@@ -113,10 +113,10 @@ const KEYS: &[Key] = &[
     policy!("dst", "quartz", DST),
     Key {
         name: "shards",
-        ancestor: "shardingTotalCount",
-        takes: Takes::Number {
-            least: 1,
-            say: |settings, count| {
+        java_name: "shardingTotalCount",
+        value: ValueKind::Number {
+            min: 1,
+            apply: |settings, count| {
                 let count = count.unsigned_abs();
                 settings.job.extend(quote!(.shards(#count)));
             },
@@ -124,10 +124,10 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "items",
-        ancestor: "shardingItemParameters",
-        takes: Takes::Text {
+        java_name: "shardingItemParameters",
+        value: ValueKind::Text {
             example: "0=Beijing,1=Shanghai",
-            say: |settings, text| {
+            apply: |settings, text| {
                 settings.job.extend(quote!(.items(#text)?));
                 checks::items(&text.value())
             },
@@ -143,17 +143,17 @@ const KEYS: &[Key] = &[
     choice!("static_sharding", "staticSharding", resharding, Resharding: Static | Elastic),
     Key {
         name: "disabled",
-        ancestor: "disabled",
-        takes: Takes::Flag(|settings, yes| {
+        java_name: "disabled",
+        value: ValueKind::Flag(|settings, yes| {
             settings.job.extend(yes.then(|| quote!(.disabled())));
         }),
     },
     Key {
         name: "max_time_diff_seconds",
-        ancestor: "maxTimeDiffSeconds",
-        takes: Takes::Number {
-            least: -1,
-            say: |settings, seconds| {
+        java_name: "maxTimeDiffSeconds",
+        value: ValueKind::Number {
+            min: -1,
+            apply: |settings, seconds| {
                 let limit = quote!(::elasticjob::job::MaxTimeDiff::seconds(#seconds));
                 settings.job.extend(quote!(.max_time_diff(#limit)));
             },
@@ -161,10 +161,10 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "reconcile_interval_minutes",
-        ancestor: "reconcileIntervalMinutes",
-        takes: Takes::Number {
-            least: 0,
-            say: |settings, minutes| {
+        java_name: "reconcileIntervalMinutes",
+        value: ValueKind::Number {
+            min: 0,
+            apply: |settings, minutes| {
                 let interval = quote!(::elasticjob::job::Reconcile::minutes(#minutes));
                 settings.job.extend(quote!(.reconcile(#interval)));
             },
@@ -176,10 +176,10 @@ const KEYS: &[Key] = &[
     policy!("timeout", "90s", TIMEOUT),
     Key {
         name: "retry_max_attempts",
-        ancestor: "",
-        takes: Takes::Number {
-            least: 1,
-            say: |settings, attempts| {
+        java_name: "",
+        value: ValueKind::Number {
+            min: 1,
+            apply: |settings, attempts| {
                 let attempts = attempts.to_string();
                 let key = quote!(::elasticjob::job::keys::RETRY_MAX_ATTEMPTS);
                 settings.job.extend(quote!(.prop(#key, #attempts)?));
@@ -192,10 +192,10 @@ const KEYS: &[Key] = &[
     policy!("handler", "shop::settle", HANDLER),
     Key {
         name: "java_class",
-        ancestor: "elasticJobClass",
-        takes: Takes::Text {
+        java_name: "elasticJobClass",
+        value: ValueKind::Text {
             example: "com.acme.SettleOrders",
-            say: |settings, text| {
+            apply: |settings, text| {
                 settings.node_job.extend(quote!(.java_class(#text)));
                 Ok(())
             },
@@ -203,15 +203,15 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "java_listeners",
-        ancestor: "jobListenerTypes",
-        takes: Takes::Texts(|settings, texts| {
+        java_name: "jobListenerTypes",
+        value: ValueKind::Texts(|settings, texts| {
             settings.job.extend(quote!(.java_listeners([#(#texts),*])));
         }),
     },
     Key {
         name: "props",
-        ancestor: "props",
-        takes: Takes::Pairs(|settings, pairs| {
+        java_name: "props",
+        value: ValueKind::Pairs(|settings, pairs| {
             for (key, value) in pairs {
                 settings.job.extend(quote!(.prop(#key, #value)?));
             }
@@ -219,83 +219,83 @@ const KEYS: &[Key] = &[
     },
     Key {
         name: "blocking",
-        ancestor: "",
-        takes: Takes::Flag(|settings, yes| settings.blocking = yes),
+        java_name: "",
+        value: ValueKind::Flag(|settings, yes| settings.blocking = yes),
     },
 ];
 
-/// What the arguments say; every mistake in them, each at its place.
+/// Converts the arguments to settings. Returns every error in them with its location.
 pub(crate) fn settings(arguments: &[Argument]) -> (Settings, Vec<Error>) {
-    let (mut settings, mut mistakes) = (Settings::default(), Vec::new());
+    let (mut settings, mut errors) = (Settings::default(), Vec::new());
     let mut seen: Vec<String> = Vec::new();
     for argument in arguments {
         let name = argument.key.unraw().to_string();
         if seen.contains(&name) {
-            let problem = format!("`{name}` stands here twice; hint: keep one of the two");
-            mistakes.push(Error::new(argument.key.span(), problem));
+            let problem = format!("`{name}` is given twice; hint: keep one of the two");
+            errors.push(Error::new(argument.key.span(), problem));
             continue;
         }
-        let told = match KEYS.iter().find(|key| key.name == name) {
-            Some(key) => key.tell(&mut settings, argument),
+        let result = match KEYS.iter().find(|key| key.name == name) {
+            Some(key) => key.apply(&mut settings, argument),
             None => Err(unknown(&argument.key, &name)),
         };
-        mistakes.extend(told.err());
+        errors.extend(result.err());
         seen.push(name);
     }
-    (settings, mistakes)
+    (settings, errors)
 }
 
 impl Key {
-    fn tell(&self, settings: &mut Settings, argument: &Argument) -> Result<()> {
+    fn apply(&self, settings: &mut Settings, argument: &Argument) -> Result<()> {
         let name = self.name;
-        let wrong = |problem: String| Err(argument.wrong(problem));
-        match (&self.takes, &argument.value) {
-            (Takes::Text { say, .. }, Value::Literal(Lit::Str(text))) => {
-                say(settings, text).or_else(wrong)
+        let error = |problem: String| Err(argument.error(problem));
+        match (&self.value, &argument.value) {
+            (ValueKind::Text { apply, .. }, Value::Literal(Lit::Str(text))) => {
+                apply(settings, text).or_else(error)
             }
-            (Takes::Text { example, .. }, _) => wrong(format!(
-                "`{name}` takes a text in quotes; hint: for example {name} = {example:?}"
-            )),
-            (Takes::Flag(say), Value::Bare) => {
-                say(settings, true);
+            (ValueKind::Text { example, .. }, _) => {
+                error(format!("`{name}` takes a string; hint: for example {name} = {example:?}"))
+            }
+            (ValueKind::Flag(apply), Value::Bare) => {
+                apply(settings, true);
                 Ok(())
             }
-            (Takes::Flag(say), Value::Literal(Lit::Bool(flag))) => {
-                say(settings, flag.value);
+            (ValueKind::Flag(apply), Value::Literal(Lit::Bool(flag))) => {
+                apply(settings, flag.value);
                 Ok(())
             }
-            (Takes::Flag(_), _) => wrong(format!(
-                "`{name}` is said or not; hint: write {name}, {name} = true or {name} = false"
+            (ValueKind::Flag(_), _) => error(format!(
+                "`{name}` is a flag; hint: write {name}, {name} = true or {name} = false"
             )),
-            (Takes::Number { least, say }, Value::Literal(Lit::Int(number))) => {
+            (ValueKind::Number { min, apply }, Value::Literal(Lit::Int(number))) => {
                 match number.base10_parse::<i32>() {
-                    Ok(number) if number >= *least => {
-                        say(settings, number);
+                    Ok(number) if number >= *min => {
+                        apply(settings, number);
                         Ok(())
                     }
-                    _ => wrong(format!(
-                        "`{name}` = {number} is out of range; hint: it is a number from {least} to {}",
+                    _ => error(format!(
+                        "`{name}` = {number} is out of range; hint: it is a number from {min} to {}",
                         i32::MAX
                     )),
                 }
             }
-            (Takes::Number { least, .. }, _) => wrong(format!(
+            (ValueKind::Number { min, .. }, _) => error(format!(
                 "`{name}` takes a number without quotes; hint: for example {name} = {}",
-                (*least).max(3)
+                (*min).max(3)
             )),
-            (Takes::Texts(say), Value::Texts(texts)) => {
-                say(settings, texts);
+            (ValueKind::Texts(apply), Value::Texts(texts)) => {
+                apply(settings, texts);
                 Ok(())
             }
-            (Takes::Texts(_), _) => wrong(format!(
-                "`{name}` takes texts in parentheses; hint: for example {name}(\"one\", \"two\")"
+            (ValueKind::Texts(_), _) => error(format!(
+                "`{name}` takes strings in parentheses; hint: for example {name}(\"one\", \"two\")"
             )),
-            (Takes::Pairs(say), Value::Pairs(pairs)) => {
-                say(settings, pairs);
+            (ValueKind::Pairs(apply), Value::Pairs(pairs)) => {
+                apply(settings, pairs);
                 Ok(())
             }
-            (Takes::Pairs(_), _) => wrong(format!(
-                "`{name}` takes keys and texts in parentheses; hint: for example {name}(email.host = \"mail.acme.com\")"
+            (ValueKind::Pairs(_), _) => error(format!(
+                "`{name}` takes keys and strings in parentheses; hint: for example {name}(email.host = \"mail.acme.com\")"
             )),
         }
     }
@@ -303,30 +303,32 @@ impl Key {
 
 fn unknown(key: &Ident, name: &str) -> Error {
     let all = || KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
-    let hint = nearest(name)
-        .map_or_else(|| format!("there are {}", all()), |known| format!("did you mean `{known}`?"));
-    Error::new(key.span(), format!("a job has no key `{name}`; hint: {hint}"))
+    let hint = nearest(name).map_or_else(
+        || format!("the keys are {}", all()),
+        |known| format!("did you mean `{known}`?"),
+    );
+    Error::new(key.span(), format!("unknown key `{name}`; hint: {hint}"))
 }
 
-/// The key somebody may have meant: the ancestor's word for it, or a slip of the finger.
+/// The key that was probably meant: the one with this Java name, or the most similar one.
 fn nearest(name: &str) -> Option<&'static str> {
-    let plain = |word: &str| word.replace('_', "").to_ascii_lowercase();
-    let name = plain(name);
-    let ancestors = KEYS.iter().find(|key| {
-        let ancestor = plain(key.ancestor);
-        name == ancestor || name.len() > 4 && ancestor.contains(&name)
+    let normalize = |word: &str| word.replace('_', "").to_ascii_lowercase();
+    let name = normalize(name);
+    let by_java_name = KEYS.iter().find(|key| {
+        let java_name = normalize(key.java_name);
+        name == java_name || name.len() > 4 && java_name.contains(&name)
     });
-    let slip = || {
+    let by_similarity = || {
         KEYS.iter()
-            .map(|key| (distance(&name, &plain(key.name)), key))
+            .map(|key| (distance(&name, &normalize(key.name)), key))
             .filter(|(distance, key)| *distance <= 1 + key.name.len() / 5)
             .min_by_key(|(distance, _)| *distance)
             .map(|(_, key)| key)
     };
-    ancestors.or_else(slip).map(|key| key.name)
+    by_java_name.or_else(by_similarity).map(|key| key.name)
 }
 
-/// How many characters have to be put in, taken out or changed.
+/// Levenshtein distance.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (line, a) in one.chars().enumerate() {
@@ -346,8 +348,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_somebody_meant_is_found() {
-        for (written, meant) in [
+    fn nearest_key_is_found() {
+        for (written, expected) in [
             ("crom", "cron"),
             ("fail_over", "failover"),
             ("shard", "shards"),
@@ -358,7 +360,7 @@ mod tests {
             ("monitor_exec", "monitor_execution"),
             ("retry_attempts", "retry_max_attempts"),
         ] {
-            assert_eq!(nearest(written), Some(meant), "{written}");
+            assert_eq!(nearest(written), Some(expected), "{written}");
         }
         assert_eq!(nearest("colour"), None);
     }

@@ -1,4 +1,4 @@
-//! The wire forms of `job`, against what the real Java ElasticJob and the real SnakeYAML wrote and read; see `vectors/README.md`.
+//! Compares the stored formats of `job` with vectors recorded from Java ElasticJob and SnakeYAML; see `vectors/README.md`.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, time::Duration};
 
@@ -12,7 +12,7 @@ use proptest::{
 };
 use serde_json::Value;
 
-/// The lines of a vector file; the environment (`YAML_READ=…`) names another one.
+/// The lines of a vector file. An environment variable (`YAML_READ=…`) names another file.
 fn vectors(name: &str) -> Vec<Value> {
     let path = env::var(name.replace('-', "_").to_uppercase())
         .unwrap_or_else(|_| format!("{}/tests/vectors/{name}.jsonl", env!("CARGO_MANIFEST_DIR")));
@@ -20,7 +20,7 @@ fn vectors(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of_kind(kind: &str) -> Vec<Value> {
+fn vectors_of_kind(kind: &str) -> Vec<Value> {
     let found: Vec<Value> =
         vectors("wire").into_iter().filter(|vector| vector["kind"] == kind).collect();
     assert!(!found.is_empty(), "{kind}");
@@ -36,16 +36,16 @@ fn read(document: &str) -> Job {
 }
 
 #[test]
-fn a_job_is_written_as_java_writes_it() {
-    for vector in of_kind("config") {
-        let job = said_in_our_words(&vector["input"]);
+fn job_is_written_as_java_writes_it() {
+    for vector in vectors_of_kind("config") {
+        let job = job_from_java_settings(&vector["input"]);
 
         assert_eq!(job.to_yaml(), vector["yaml"].as_str().unwrap());
     }
 }
 
-/// A Java builder's settings, said with ours.
-fn said_in_our_words(input: &Value) -> Job {
+/// A job built from the settings of a Java builder.
+fn job_from_java_settings(input: &Value) -> Job {
     let mut job = Job::named(input["jobName"].as_str().unwrap()).unwrap();
     for (key, value) in input.as_object().unwrap() {
         let text = || value.as_str().unwrap();
@@ -84,14 +84,14 @@ fn said_in_our_words(input: &Value) -> Job {
             other => panic!("{other:?}"),
         };
     }
-    // Java knows one rule for changing clocks and does not say so.
+    // Java has only one DST rule and does not store it.
     job.props.remove(keys::DST);
     job
 }
 
 #[test]
-fn what_java_wrote_is_written_again_byte_for_byte() {
-    for vector in of_kind("config") {
+fn document_of_java_round_trips_byte_for_byte() {
+    for vector in vectors_of_kind("config") {
         let yaml = vector["yaml"].as_str().unwrap();
         let job = Job::read(&name(vector["input"]["jobName"].as_str().unwrap()), yaml.as_bytes());
 
@@ -100,24 +100,24 @@ fn what_java_wrote_is_written_again_byte_for_byte() {
 }
 
 #[test]
-fn a_document_is_read_as_java_reads_it_or_refused_as_java_refuses_it() {
-    let mut wrong = Vec::new();
+fn document_is_read_or_refused_as_java_does() {
+    let mut different = Vec::new();
     for vector in vectors("yaml-read") {
         let document = vector["document"].as_str().unwrap();
         let ours = Job::read(&name("j"), document.as_bytes()).map(|job| job.to_yaml());
-        let alike = match (&ours, vector["yaml"].as_str()) {
+        let is_same = match (&ours, vector["yaml"].as_str()) {
             (Ok(ours), Some(java)) => lines(ours) == lines(java),
             (Err(_), None) => true,
             _ => false,
         };
-        if !alike {
-            wrong.push(format!("{document:?}\n  java {vector}\n  ours {ours:?}\n"));
+        if !is_same {
+            different.push(format!("{document:?}\n  java {vector}\n  ours {ours:?}\n"));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
 }
 
-/// The lines in some order: Java writes `props` in the order of its hash table.
+/// The lines, sorted, because Java writes `props` in the order of its hash table.
 fn lines(yaml: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = yaml.split('\n').collect();
     lines.sort_unstable();
@@ -125,8 +125,8 @@ fn lines(yaml: &str) -> Vec<&str> {
 }
 
 #[test]
-fn instances_are_written_and_read_as_java_does() {
-    for vector in of_kind("instance") {
+fn instance_is_written_and_read_as_java_does() {
+    for vector in vectors_of_kind("instance") {
         let (input, yaml) = (&vector["input"], vector["yaml"].as_str().unwrap());
         let id: InstanceId = input["jobInstanceId"].as_str().unwrap().parse().unwrap();
         let mut instance = Instance::new(id.clone());
@@ -140,8 +140,8 @@ fn instances_are_written_and_read_as_java_does() {
 }
 
 #[test]
-fn scripts_are_told_what_java_tells_them() {
-    for vector in of_kind("context") {
+fn context_is_written_as_java_writes_it() {
+    for vector in vectors_of_kind("context") {
         let input = &vector["input"];
         let text = |key: &str| input[key].as_str().map(ToOwned::to_owned);
         let number = |key: &str| u32::try_from(input[key].as_u64().unwrap()).unwrap();
@@ -159,8 +159,8 @@ fn scripts_are_told_what_java_tells_them() {
 }
 
 #[test]
-fn item_parameters_are_read_as_java_reads_them() {
-    for vector in of_kind("itemParameters") {
+fn item_parameters_are_parsed_as_java_does() {
+    for vector in vectors_of_kind("itemParameters") {
         let text = vector["input"].as_str().unwrap();
         let items = text.parse::<ItemParameters>();
 
@@ -177,9 +177,9 @@ fn item_parameters_are_read_as_java_reads_them() {
     }
 }
 
-/// Both packages the class has lived in; the block is 3.0.5's own, with a number that must stay one.
+/// Covers both packages of the class. The block is written by 3.0.5 and has a number that must stay a number.
 #[test]
-fn extra_configuration_is_kept_as_it_is() {
+fn extra_configuration_is_preserved_unchanged() {
     for package in ["kernel.tracing", "tracing"] {
         let tag = format!(
             "!!org.apache.shardingsphere.elasticjob.{package}.yaml.YamlTracingConfiguration"
@@ -222,7 +222,7 @@ staticSharding: false
 }
 
 #[test]
-fn a_configuration_of_3_0_4_keeps_its_words() {
+fn configuration_of_3_0_4_keeps_its_spelling() {
     let document = read("{jobName: j, shardingTotalCount: 1, jobExecutorServiceHandlerType: CPU}");
 
     assert_eq!(document.spelling, Spelling::UpTo304);
@@ -231,7 +231,7 @@ fn a_configuration_of_3_0_4_keeps_its_words() {
 }
 
 #[test]
-fn what_is_missing_means_what_it_means_to_java() {
+fn missing_keys_mean_what_they_mean_to_java() {
     let job = read("jobName: j\nshardingTotalCount: 1\n");
 
     assert_eq!(
@@ -242,7 +242,7 @@ fn what_is_missing_means_what_it_means_to_java() {
 }
 
 #[test]
-fn empty_texts_are_written_again_and_mean_nothing() {
+fn empty_values_mean_unset_and_are_written_back() {
     let document =
         "jobName: j\nshardingTotalCount: 1\ncron: ''\ntimeZone: ''\njobErrorHandlerType: ''\n";
 
@@ -256,15 +256,15 @@ fn empty_texts_are_written_again_and_mean_nothing() {
 }
 
 #[test]
-fn a_document_that_cannot_be_read_names_job_line_and_key() {
-    for (document, place) in [
+fn unreadable_document_names_job_line_and_key() {
+    for (document, location) in [
         ("", ": it is empty"),
         ("~", ", line 1: it is empty"),
         ("- a", ", line 1: it is not a map"),
         ("a: 'b", ", line 1: "),
         ("shardingTotalCount: 1", ": it has no jobName"),
         ("jobName: j", ": it has no shardingTotalCount"),
-        ("jobName: k", ", line 1, key jobName: it says that the job is called \"k\""),
+        ("jobName: k", ", line 1, key jobName: the document is for job \"k\""),
         (
             "jobName: j\nshardingTotalCount: 0",
             ", line 2, key shardingTotalCount: a job has at least",
@@ -278,7 +278,7 @@ fn a_document_that_cannot_be_read_names_job_line_and_key() {
         ("shardingItemParameters: 0=a,b", ", line 1, key shardingItemParameters: "),
         ("failover: maybe", ", line 1, key failover: \"maybe\" is neither"),
         ("description: [a]", ", line 1, key description: it is a list and should be text"),
-        ("mood: good", ", line 1, key mood: this key is unknown, to Java as well"),
+        ("mood: good", ", line 1, key mood: the key is unknown, also to Java"),
         ("props:\n  a: b\n  c:\n", ", line 3, key props.c: it has no value"),
         (
             "props:\n  elasticjob.timeout: soon",
@@ -289,15 +289,15 @@ fn a_document_that_cannot_be_read_names_job_line_and_key() {
     ] {
         let error = Job::read(&name("j"), document.as_bytes()).unwrap_err().to_string();
 
-        let expected = format!("job j: the stored config cannot be read{place}");
+        let expected = format!("job j: the stored config cannot be read{location}");
         assert!(error.starts_with(&expected), "{document:?}\n{error}\n{expected}");
-        assert!(error.ends_with("; it is left as it is"), "{error}");
+        assert!(error.ends_with("; it is left unchanged"), "{error}");
     }
     assert!(Job::read(&name("j"), b"\xff").unwrap_err().to_string().contains("UTF-8"));
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_goes_off() {
+fn alias_bomb_and_deep_nesting_are_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let before = format!("*a{}", level - 1);
@@ -336,7 +336,7 @@ prop_compose! {
     ) -> Job {
         let mut job = Job::named(&name).unwrap().shards(shards).items(items).unwrap();
         for (key, value) in props {
-            // One of ours with a value that cannot be read is refused, and so is none.
+            // `set` refuses an invalid value of an `elasticjob.` key; other keys accept any value.
             let _ = job.props.set(key, value);
         }
         if flags[6] {
@@ -372,7 +372,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(job in job()) {
+    fn written_job_reads_back(job in job()) {
         let yaml = job.to_yaml();
 
         let read = Job::read(&job.name, yaml.as_bytes());
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn no_document_makes_reading_panic(text in "(?s).{0,200}|[a-zA-Z0-9 :\\n'\"|>{}\\[\\],&*!?%#@`~<=-]{0,120}") {
+    fn reading_never_panics_on_text(text in "(?s).{0,200}|[a-zA-Z0-9 :\\n'\"|>{}\\[\\],&*!?%#@`~<=-]{0,120}") {
         let _ = Job::read(&name("j"), text.as_bytes());
         let _ = Legacy::read(&name("j"), text.as_bytes());
         let _ = Instance::read(&name("j"), &"1.2.3.4@-@5".parse().unwrap(), text.as_bytes());
@@ -391,18 +391,18 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_reading_panic(bytes in vec(any::<u8>(), 0..100)) {
+    fn reading_never_panics_on_bytes(bytes in vec(any::<u8>(), 0..100)) {
         let _ = Job::read(&name("j"), &bytes);
         let _ = Legacy::read(&name("j"), &bytes);
     }
 
     #[test]
-    fn a_broken_document_is_refused_not_misread(job in job(), at in any::<prop::sample::Index>(), with in any::<char>()) {
+    fn damaged_document_is_refused_or_round_trips(job in job(), at in any::<prop::sample::Index>(), with in any::<char>()) {
         let mut yaml = job.to_yaml();
         let at = yaml.floor_char_boundary(at.index(yaml.len()));
         yaml.insert(at, with);
 
-        // Either an error or a job that is written in a form that means the same.
+        // Either an error, or a job that reads back the same after being written.
         if let Ok(read) = Job::read(&job.name, yaml.as_bytes()) {
             prop_assert_eq!(Job::read(&job.name, read.to_yaml().as_bytes()), Ok(read));
         }

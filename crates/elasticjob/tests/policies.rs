@@ -1,4 +1,4 @@
-//! What a job's settings do, on a cluster in process whose time passes when told to.
+//! The effect of a job's policies, on an in-process cluster with a manual clock.
 
 use std::{
     collections::BTreeMap,
@@ -27,26 +27,26 @@ use jiff::Timestamp;
 
 const NOON: &str = "2026-11-15T12:00:00Z";
 
-/// What ran: when it was due, where, which shard, why.
-type Ran = (String, String, u32, Reason);
+/// One attempt: due time, server, shard, reason.
+type Attempt = (String, String, u32, Reason);
 
 #[derive(Clone, Default)]
-struct Book(Arc<Mutex<Vec<Ran>>>);
+struct RunLog(Arc<Mutex<Vec<Attempt>>>);
 
-impl Book {
-    /// A handler that notes what it is given and takes so long.
-    fn taking(
+impl RunLog {
+    /// A handler that records each attempt and then takes this long.
+    fn handler_taking(
         &self,
         span: Duration,
     ) -> impl Fn(Shard) -> futures_util::future::BoxFuture<'static, Result<(), std::io::Error>>
     + Send
     + Sync
     + 'static {
-        let book = self.clone();
+        let log = self.clone();
         move |shard| {
             let server = shard.task.instance.server().to_owned();
             let due_at = shard.due_at.to_string();
-            book.0.lock().unwrap().push((due_at, server, shard.item, shard.attempt.reason));
+            log.0.lock().unwrap().push((due_at, server, shard.item, shard.attempt.reason));
             Box::pin(async move {
                 tokio::time::sleep(span).await;
                 Ok(())
@@ -54,16 +54,16 @@ impl Book {
         }
     }
 
-    /// What ran since the last look: due (without the date), server, shard, why.
-    fn take(&self) -> Vec<Ran> {
-        let mut ran = std::mem::take(&mut *self.0.lock().unwrap());
-        for entry in &mut ran {
+    /// Attempts since the last call, with the due time without its date.
+    fn take(&self) -> Vec<Attempt> {
+        let mut attempts = std::mem::take(&mut *self.0.lock().unwrap());
+        for entry in &mut attempts {
             entry.0 = entry.0.trim_start_matches("2026-11-15T").trim_end_matches('Z').to_owned();
         }
-        ran
+        attempts
     }
 
-    fn dues(&self) -> Vec<(String, Reason)> {
+    fn due_times(&self) -> Vec<(String, Reason)> {
         self.take().into_iter().map(|(due, _, _, reason)| (due, reason)).collect()
     }
 }
@@ -76,8 +76,8 @@ fn tree(cluster: &Cluster) -> JobTree {
     JobTree::new(cluster.registry().namespace(), &"settle".parse().unwrap()).unwrap()
 }
 
-async fn node(cluster: &mut Cluster, job: Job, book: &Book, span: Duration) -> Running {
-    cluster.node(|node| node.job(job, book.taking(span))).await.unwrap()
+async fn node(cluster: &mut Cluster, job: Job, log: &RunLog, span: Duration) -> Running {
+    cluster.node(|node| node.job(job, log.handler_taking(span))).await.unwrap()
 }
 
 async fn configure(cluster: &mut Cluster, job: Job) {
@@ -87,30 +87,37 @@ async fn configure(cluster: &mut Cluster, job: Job) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_takes_too_long_is_made_up_for_right_after_and_once() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
-    let _node = node(&mut cluster, every("0 0/2 * * * ?"), &book, Duration::from_mins(5)).await;
+async fn misfires_during_a_run_are_compensated_once_right_after() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
+    let _node = node(&mut cluster, every("0 0/2 * * * ?"), &log, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:06:59Z").await;
-    assert_eq!(book.dues(), [("12:02:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:02:00".into(), Reason::Due)]);
     cluster.advance_to("2026-11-15T12:07:01Z").await;
 
-    assert_eq!(book.dues(), [("12:06:00".into(), Reason::Misfire)], "12:04 and 12:06 are one");
+    assert_eq!(
+        log.due_times(),
+        [("12:06:00".into(), Reason::Misfire)],
+        "12:04 and 12:06 are compensated by one run"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_misfire_what_was_due_during_a_run_is_left_out() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn fires_during_a_run_are_skipped_without_misfire() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = every("0 0/2 * * * ?").if_late(Misfire::Skip);
-    let _node = node(&mut cluster, job, &book, Duration::from_mins(5)).await;
+    let _node = node(&mut cluster, job, &log, Duration::from_mins(5)).await;
 
     cluster.advance_to("2026-11-15T12:08:01Z").await;
 
-    assert_eq!(book.dues(), [("12:02:00".into(), Reason::Due), ("12:08:00".into(), Reason::Due)]);
+    assert_eq!(
+        log.due_times(),
+        [("12:02:00".into(), Reason::Due), ("12:08:00".into(), Reason::Due)]
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_due_while_nobody_was_there_is_caught_up_with_as_the_job_says() {
+async fn fires_due_while_no_instance_was_up_follow_the_catch_up_policy() {
     let window = Duration::from_mins(5);
     let expected: [(CatchUp, &[&str]); 3] = [
         (CatchUp::None, &[]),
@@ -118,68 +125,68 @@ async fn what_was_due_while_nobody_was_there_is_caught_up_with_as_the_job_says()
         (CatchUp::All { window }, &["12:05:00", "12:06:00", "12:07:00", "12:08:00", "12:09:00"]),
     ];
     for (policy, missed) in expected {
-        let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+        let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
         let job = every("0 * * * * ?").if_nobody_was_there(policy);
-        let first = node(&mut cluster, job.clone(), &book, Duration::ZERO).await;
+        let first = node(&mut cluster, job.clone(), &log, Duration::ZERO).await;
         cluster.advance_to("2026-11-15T12:02:30Z").await;
         first.stop().await;
-        book.take();
+        log.take();
 
         cluster.advance_to("2026-11-15T12:09:45Z").await;
-        let _second = node(&mut cluster, job, &book, Duration::ZERO).await;
+        let _second = node(&mut cluster, job, &log, Duration::ZERO).await;
         cluster.advance(Duration::from_secs(1)).await;
 
         let missed: Vec<_> =
             missed.iter().map(|due| ((*due).to_owned(), Reason::CatchUp)).collect();
-        assert_eq!(book.dues(), missed, "{policy}");
+        assert_eq!(log.due_times(), missed, "{policy}");
         cluster.advance_to("2026-11-15T12:10:01Z").await;
-        assert_eq!(book.dues(), [("12:10:00".into(), Reason::Due)], "{policy}");
+        assert_eq!(log.due_times(), [("12:10:00".into(), Reason::Due)], "{policy}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_node_ran_another_runs_again_at_once_and_only_once() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn lost_shard_is_taken_over_at_once_and_only_once() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = every("0 0 * * * ?").shards(2).if_node_dies(Failover::TakeOver);
     let long = Duration::from_mins(10);
-    let _first = node(&mut cluster, job.clone(), &book, long).await;
-    let second = node(&mut cluster, job, &book, long).await;
+    let _first = node(&mut cluster, job.clone(), &log, long).await;
+    let second = node(&mut cluster, job, &log, long).await;
     cluster.advance_to("2026-11-15T13:00:01Z").await;
     let shards: BTreeMap<u32, String> =
-        book.take().into_iter().map(|(_, server, item, _)| (item, server)).collect();
+        log.take().into_iter().map(|(_, server, item, _)| (item, server)).collect();
     let (lost, _) = shards.iter().find(|(_, server)| *server == "10.0.0.2").unwrap();
 
     drop(second);
     cluster.settle().await;
 
     let again = ("13:00:00".into(), "10.0.0.1".into(), *lost, Reason::Failover);
-    assert_eq!(book.take(), [again], "the survivor is still at its own shard, and runs it beside");
+    assert_eq!(log.take(), [again], "the survivor runs it next to its own shard");
     cluster.advance_to("2026-11-15T13:59:59Z").await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
 }
 
-/// Shows noon when the test began, and so much more; time passes as tokio's does.
+/// A clock that starts at noon plus `ahead` and follows tokio's paused time.
 #[derive(Debug, Clone, Copy)]
-struct Wall {
-    began: tokio::time::Instant,
+struct TestClock {
+    started: tokio::time::Instant,
     ahead: Duration,
 }
 
-impl Wall {
+impl TestClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn new() -> Self {
-        Self { began: tokio::time::Instant::now(), ahead: Duration::ZERO }
+        Self { started: tokio::time::Instant::now(), ahead: Duration::ZERO }
     }
 }
 
 #[async_trait]
-impl Clock for Wall {
+impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        NOON.parse::<Timestamp>().unwrap() + self.began.elapsed() + self.ahead
+        NOON.parse::<Timestamp>().unwrap() + self.started.elapsed() + self.ahead
     }
 
     fn monotonic(&self) -> Monotonic {
-        Monotonic::from_start(Duration::from_hours(1) + self.began.elapsed())
+        Monotonic::from_start(Duration::from_hours(1) + self.started.elapsed())
     }
 
     async fn sleep_until(&self, deadline: Monotonic) {
@@ -188,38 +195,38 @@ impl Clock for Wall {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_off_is_no_reason_not_to_run_unless_the_alert_throws() {
+async fn clock_difference_prevents_runs_only_if_the_alert_throws() {
     for (alert, runs) in [("LOG", 1), ("THROW", 0)] {
-        let (book, clock) = (Book::default(), Wall::new());
+        let (log, clock) = (RunLog::default(), TestClock::new());
         let server = MemoryServer::new(Arc::new(clock));
         let registry = Arc::new(server.join("test".parse().unwrap()).await.unwrap());
         let job = every("30 * * * * ?").max_time_diff(MaxTimeDiff::seconds(60)).alert(alert);
         let node = Node::on(registry)
-            .clock(Arc::new(Wall { ahead: Duration::from_mins(90), ..clock }))
-            .job(job, book.taking(Duration::ZERO))
+            .clock(Arc::new(TestClock { ahead: Duration::from_mins(90), ..clock }))
+            .job(job, log.handler_taking(Duration::ZERO))
             .start()
             .await
             .unwrap();
 
         tokio::time::sleep(Duration::from_secs(45)).await;
 
-        assert_eq!(book.take().len(), runs, "{alert}");
+        assert_eq!(log.take().len(), runs, "{alert}");
         node.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wandering_shard_goes_from_server_to_server() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn single_sharding_balance_moves_the_shard_to_the_next_server() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = || every("0 * * * * ?").strategy(&Strategy::SingleShardingBalance);
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        nodes.push(node(&mut cluster, job(), &book, Duration::ZERO).await);
+        nodes.push(node(&mut cluster, job(), &log, Duration::ZERO).await);
     }
 
     cluster.advance_to("2026-11-15T12:06:30Z").await;
 
-    let servers: Vec<String> = book.take().into_iter().map(|(_, server, _, _)| server).collect();
+    let servers: Vec<String> = log.take().into_iter().map(|(_, server, _, _)| server).collect();
     assert_eq!(servers.len(), 6, "one run for each fire: {servers:?}");
     let next = |server: &str| match server {
         "10.0.0.1" => "10.0.0.3",
@@ -240,12 +247,12 @@ impl Dealer for AllToTheLast {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strategy_of_the_program_deals_the_shards() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn custom_strategy_assigns_the_shards() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = every("0 * * * * ?").shards(3).strategy(&Strategy::from("all-to-the-last"));
     let mut nodes = Vec::new();
     for _ in 0..2 {
-        let (job, handler) = (job.clone(), book.taking(Duration::ZERO));
+        let (job, handler) = (job.clone(), log.handler_taking(Duration::ZERO));
         let with =
             |node: Node| node.strategy("ALL-TO-THE-LAST", Arc::new(AllToTheLast)).job(job, handler);
         nodes.push(cluster.node(with).await.unwrap());
@@ -253,11 +260,11 @@ async fn a_strategy_of_the_program_deals_the_shards() {
 
     cluster.advance_to("2026-11-15T12:01:01Z").await;
 
-    let servers: Vec<String> = book.take().into_iter().map(|(_, server, _, _)| server).collect();
+    let servers: Vec<String> = log.take().into_iter().map(|(_, server, _, _)| server).collect();
     assert_eq!(servers, ["10.0.0.2"; 3]);
 }
 
-/// Always has something to do.
+/// A dataflow job that always has data.
 struct Endless(Arc<AtomicUsize>);
 
 impl DataflowJob for Endless {
@@ -276,7 +283,7 @@ impl DataflowJob for Endless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_when_its_shard_is_to_move() {
+async fn streaming_run_ends_when_its_shard_is_reassigned() {
     let mut cluster = Cluster::at(NOON).await;
     let job = every("0 0/10 * * * ?").shards(2).prop("streaming.process", "true").unwrap();
     let batches = Arc::new(AtomicUsize::new(0));
@@ -296,101 +303,112 @@ async fn a_stream_ends_when_its_shard_is_to_move() {
         owners.push(String::from_utf8(owner.data.to_vec()).unwrap()[..8].to_owned());
     }
     owners.sort();
-    assert_eq!(owners, ["10.0.0.1", "10.0.0.2"], "each has its share although streams never end");
+    assert_eq!(
+        owners,
+        ["10.0.0.1", "10.0.0.2"],
+        "shards are reassigned although streams never end"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_schedule_total_and_monitoring_take_effect_without_restart() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
-    let _node = node(&mut cluster, every("0 * * * * ?"), &book, Duration::from_secs(30)).await;
+async fn configuration_changes_take_effect_without_restart() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
+    let _node = node(&mut cluster, every("0 * * * * ?"), &log, Duration::from_secs(30)).await;
     cluster.advance_to("2026-11-15T12:01:10Z").await;
     let running = tree(&cluster).shard(0, Part::Running);
     assert!(cluster.registry().exists(&running).await.unwrap().is_some());
 
     configure(&mut cluster, every("0 * * * * ?").monitor(Monitor::Nothing)).await;
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
-    assert_eq!(book.dues(), [("12:01:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:01:00".into(), Reason::Due)]);
     configure(&mut cluster, every("0 0/5 * * * ?").shards(2)).await;
     cluster.advance_to("2026-11-15T12:05:40Z").await;
     assert_eq!(
-        book.dues(),
+        log.due_times(),
         [("12:05:00".into(), Reason::Due), ("12:05:00".into(), Reason::Due)],
-        "what the new schedule says of the past was never due"
+        "past fires of the new schedule were never due"
     );
-    // The same clock face, an hour further east.
+    // 14:30 in GMT+2 is 12:30 UTC.
     configure(&mut cluster, every("0 30 14 * * ?").zone("GMT+2:00").unwrap()).await;
     cluster.advance_to("2026-11-15T12:30:01Z").await;
-    assert_eq!(book.dues(), [("12:30:00".into(), Reason::Due)]);
+    assert_eq!(log.due_times(), [("12:30:00".into(), Reason::Due)]);
 
     let mut disabled = every("0 * * * * ?");
     disabled.disabled = true;
     configure(&mut cluster, disabled).await;
     cluster.advance_to("2026-11-15T12:40:30Z").await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
     configure(&mut cluster, every("0 * * * * ?")).await;
     cluster.advance_to("2026-11-15T12:41:01Z").await;
-    assert_eq!(book.dues(), [("12:41:00".into(), Reason::Due)], "nothing is made up for");
+    assert_eq!(
+        log.due_times(),
+        [("12:41:00".into(), Reason::Due)],
+        "fires while disabled are not compensated"
+    );
 }
 
-struct Refusing;
+struct FailingListener;
 
 #[async_trait]
-impl Listener for Refusing {
+impl Listener for FailingListener {
     async fn before(&self, _: &Execution) -> Result<(), Failure> {
         Err(Failure::new("not today"))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_fails_keeps_the_shards_from_running_only_if_the_alert_throws() {
+async fn failing_listener_prevents_runs_only_if_the_alert_throws() {
     for (alert, runs) in [("IGNORE", 1), ("THROW", 0)] {
-        let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
-        let job = NodeJob::code(every("0 * * * * ?").alert(alert), book.taking(Duration::ZERO))
-            .listener(Arc::new(Refusing));
+        let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
+        let job =
+            NodeJob::code(every("0 * * * * ?").alert(alert), log.handler_taking(Duration::ZERO))
+                .listener(Arc::new(FailingListener));
         let _node = cluster.node(|node| node.with(job)).await.unwrap();
 
         cluster.advance_to("2026-11-15T12:01:01Z").await;
 
-        assert_eq!(book.take().len(), runs, "{alert}");
+        assert_eq!(log.take().len(), runs, "{alert}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_without_a_schedule_runs_when_asked_and_once_more_if_asked_while_it_runs() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn trigger_during_a_triggered_run_runs_the_job_once_more() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = Job::named("settle").unwrap().shards(2);
-    let _node = node(&mut cluster, job, &book, Duration::from_mins(1)).await;
+    let _node = node(&mut cluster, job, &log, Duration::from_mins(1)).await;
 
     cluster.trigger("settle").await;
     cluster.trigger("settle").await;
-    assert_eq!(book.take().len(), 2, "two shards, one run");
+    assert_eq!(log.take().len(), 2, "two shards, one run");
     cluster.advance(Duration::from_secs(61)).await;
 
-    assert_eq!(book.take().len(), 2);
+    assert_eq!(log.take().len(), 2);
     cluster.advance(Duration::from_hours(1)).await;
-    assert!(book.take().is_empty());
+    assert!(log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_orphan_is_taken_over_one_after_the_other_also_if_nothing_is_made_up_for() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn orphaned_shards_are_all_taken_over_even_without_misfire() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job =
         every("0 0 * * * ?").shards(4).if_node_dies(Failover::TakeOver).if_late(Misfire::Skip);
     let mut nodes = Vec::new();
     for _ in 0..3 {
-        nodes.push(node(&mut cluster, job.clone(), &book, Duration::from_mins(10)).await);
+        nodes.push(node(&mut cluster, job.clone(), &log, Duration::from_mins(10)).await);
     }
     cluster.advance_to("2026-11-15T13:00:01Z").await;
-    assert_eq!(book.take().len(), 4);
+    assert_eq!(log.take().len(), 4);
 
-    // Two of them die with what they ran; the third takes it over when it is idle, share by share.
+    // Two instances die while running; the third takes over their shards when it is idle, one after the other.
     drop(nodes.pop());
     drop(nodes.pop());
     cluster.advance_to("2026-11-15T13:55:00Z").await;
 
-    let again = book.take();
+    let again = log.take();
     assert!(
-        again.iter().all(|(_, server, _, why)| server == "10.0.0.1" && *why == Reason::Failover)
+        again
+            .iter()
+            .all(|(_, server, _, reason)| server == "10.0.0.1" && *reason == Reason::Failover)
     );
     let mut shards: Vec<u32> = again.into_iter().map(|(_, _, shard, _)| shard).collect();
     shards.sort_unstable();
@@ -399,16 +417,16 @@ async fn every_orphan_is_taken_over_one_after_the_other_also_if_nothing_is_made_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_wandering_shard_missed_is_made_up_for_by_whose_turn_it_is() {
-    let (book, mut cluster) = (Book::default(), Cluster::at(NOON).await);
+async fn misfire_of_a_moving_shard_is_compensated_by_its_next_owner() {
+    let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = || every("0 0/10 * * * ?").strategy(&Strategy::SingleShardingBalance);
     let mut nodes = Vec::new();
     for _ in 0..2 {
-        nodes.push(node(&mut cluster, job(), &book, Duration::from_mins(11)).await);
+        nodes.push(node(&mut cluster, job(), &log, Duration::from_mins(11)).await);
     }
 
     cluster.advance_to("2026-11-15T12:22:00Z").await;
 
-    let dues: Vec<(String, Reason)> = book.dues();
-    assert_eq!(dues, [("12:10:00".into(), Reason::Due), ("12:20:00".into(), Reason::Misfire)]);
+    let due_times: Vec<(String, Reason)> = log.due_times();
+    assert_eq!(due_times, [("12:10:00".into(), Reason::Due), ("12:20:00".into(), Reason::Misfire)]);
 }

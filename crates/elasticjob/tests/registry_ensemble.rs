@@ -1,4 +1,4 @@
-//! What only an ensemble can show: a leader that dies under load, and a follower that has lost its leader.
+//! Tests that need an ensemble: a leader that dies under load, and a follower that is cut off from its leader.
 
 mod ground;
 
@@ -14,12 +14,12 @@ use elasticjob::{
 use ground::Wire;
 use testbed::Ensemble;
 
-/// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Limit for every wait.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn no_acknowledged_write_is_lost_when_the_leader_is_killed_under_load() {
+async fn killed_leader_loses_no_acknowledged_write() {
     const WRITES: usize = 600;
     let ensemble = Ensemble::start();
     let wire =
@@ -30,22 +30,22 @@ async fn no_acknowledged_write_is_lost_when_the_leader_is_killed_under_load() {
     let mut newest = Zxid(0);
     let mut unknown = 0;
 
-    for turn in 0..WRITES {
-        if turn == WRITES / 3 {
+    for index in 0..WRITES {
+        if index == WRITES / 3 {
             ensemble.server(ensemble.leader()).stop();
         }
-        let path = base.join(format!("n{turn:04}")).unwrap();
-        // An unknown fate is settled by reading; a request that did not leave is simply made again.
+        let path = base.join(format!("n{index:04}")).unwrap();
+        // After an unknown result, `Exists` shows that the write happened; a request that was not sent is repeated.
         loop {
             match writer.registry.create(Create::persistent(&path, "")).await {
                 Ok(committed) => {
-                    assert!(committed.zxid > newest, "zxids go back");
+                    assert!(committed.zxid > newest, "zxid went back");
                     newest = committed.zxid;
                     break;
                 }
                 Err(Error::Unknown { .. }) => unknown += 1,
                 Err(Error::Exists { .. }) => {
-                    assert!(unknown > 0, "exists without an unknown write before");
+                    assert!(unknown > 0, "node exists without an earlier unknown write");
                     break;
                 }
                 Err(Error::Unreachable { .. }) => {}
@@ -57,36 +57,36 @@ async fn no_acknowledged_write_is_lost_when_the_leader_is_killed_under_load() {
     reader.registry.sync().await.unwrap();
     let children = reader.registry.children(&base).await.unwrap().unwrap();
     assert_eq!(children.len(), WRITES);
-    let picture = picture_of(&mut watch, WRITES + 1).await;
-    assert_eq!(picture.len(), WRITES + 1, "the watch has seen them all");
+    let paths = watched_paths(&mut watch, WRITES + 1).await;
+    assert_eq!(paths.len(), WRITES + 1, "the watch reported every node");
 }
 
-/// What the watch knows once it knows `count` nodes.
-async fn picture_of(watch: &mut Watch, count: usize) -> BTreeSet<String> {
-    let mut picture = BTreeSet::new();
-    let seeing = async {
-        while picture.len() < count || !watch.is_current() {
+/// Reads the watch until it has reported `count` nodes.
+async fn watched_paths(watch: &mut Watch, count: usize) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let collecting = async {
+        while paths.len() < count || !watch.is_current() {
             match watch.next().await.expect("open") {
-                Event::Init => picture.clear(),
+                Event::Init => paths.clear(),
                 Event::InitApply { path, .. } | Event::Apply { path } => {
-                    picture.insert(path.to_string());
+                    paths.insert(path.to_string());
                 }
                 Event::Delete { path } => {
-                    picture.remove(path.as_str());
+                    paths.remove(path.as_str());
                 }
                 Event::InitDone => {}
             }
         }
     };
-    let seen = tokio::time::timeout(PATIENCE, seeing).await;
-    assert!(seen.is_ok(), "the watch never saw all {count}, only {}", picture.len());
-    picture
+    let collected = tokio::time::timeout(TIMEOUT, collecting).await;
+    assert!(collected.is_ok(), "the watch reported {} of {count} nodes", paths.len());
+    paths
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_follower_cut_from_its_leader_answers_pings_while_the_lease_has_ended() {
-    // The follower is to wait long for its leader, as one with a slow network would be told to.
+async fn pings_of_an_isolated_follower_do_not_extend_the_lease() {
+    // A high sync limit makes the follower wait long for its leader, as it would be configured on a slow network.
     let ensemble = Ensemble::builder().sync_limit(500).start();
     let leader = ensemble.leader();
     let follower = ensemble.server((leader + 1) % 3);
@@ -100,25 +100,28 @@ async fn a_follower_cut_from_its_leader_answers_pings_while_the_lease_has_ended(
     let deadline = session.deadline();
     SystemClock.sleep_until(deadline).await;
     let pongs_at_deadline = registry.pongs();
-    let pinged_on = tokio::time::timeout(PATIENCE, async {
+    let pings_continued = tokio::time::timeout(TIMEOUT, async {
         while registry.pongs() < pongs_at_deadline + 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
 
-    assert!(pinged_on.is_ok(), "the follower stopped answering pings: this test shows nothing");
-    assert_eq!(session.deadline(), deadline, "a ping must never renew a lease");
+    assert!(
+        pings_continued.is_ok(),
+        "the follower stopped answering pings, so this test proves nothing"
+    );
+    assert_eq!(session.deadline(), deadline, "a ping must never extend the lease");
     assert!(SystemClock.monotonic() > session.deadline());
-    assert_eq!(registry.session().id(), session.id(), "and yet nothing tells the client");
-    // The leader wakes up and may find that the session is over; either way the member finds its way back.
+    assert_eq!(registry.session().id(), session.id(), "the client has not noticed anything");
+    // The resumed leader may end the session; the member recovers either way.
     ensemble.server(leader).thaw();
-    let recovered = tokio::time::timeout(PATIENCE, async {
+    let recovered = tokio::time::timeout(TIMEOUT, async {
         while registry.sync().await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    assert!(recovered.is_ok(), "the leader is back, the member is not");
+    assert!(recovered.is_ok(), "the member did not recover");
     assert!(registry.session().deadline() > deadline);
 }

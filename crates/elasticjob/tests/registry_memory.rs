@@ -1,4 +1,4 @@
-//! The registry's promises, in memory.
+//! Registry conformance of the memory adapter.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The registry on a real ZooKeeper that wants to know who we are.
+//! Authentication and TLS against a real ZooKeeper.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn url(text: &str) -> RegistryUrl {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn with_a_user_every_node_is_his_alone_and_without_one_everybodys() {
+async fn nodes_belong_to_the_user_or_to_everyone_without_one() {
     let server = ZooKeeper::start();
     let address = server.address();
     let closed =
@@ -45,36 +45,36 @@ async fn with_a_user_every_node_is_his_alone_and_without_one_everybodys() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn tls_works_from_the_url_and_a_stranger_s_certificate_is_refused_with_a_reason() {
+async fn tls_works_from_the_url_and_unknown_ca_is_refused() {
     let certificates = Certificates::issue();
     let server = ZooKeeper::builder().tls(&certificates).start();
     let address = server.secure_address();
     let [ca, cert, key] =
         [certificates.ca_pem(), certificates.client_cert_pem(), certificates.client_key_pem()]
             .map(|file| file.display().to_string());
-    let stranger = Certificates::issue().ca_pem().display().to_string();
+    let other_ca = Certificates::issue().ca_pem().display().to_string();
 
     let good = format!("zookeepers://{address}/tls?tls.ca={ca}&tls.cert={cert}&tls.key={key}");
     let registry = registry::connect(&url(&good)).await.unwrap();
     assert!(registry.exists(registry.namespace().path()).await.unwrap().is_some());
 
-    let patience = Duration::from_secs(10);
-    for (bad, why) in [
+    let timeout = Duration::from_secs(10);
+    for (bad, expected) in [
         (
-            format!("zookeepers://{address}/tls?tls.ca={stranger}&tls.cert={cert}&tls.key={key}"),
+            format!("zookeepers://{address}/tls?tls.ca={other_ca}&tls.cert={cert}&tls.key={key}"),
             "tls",
         ),
         (format!("zookeepers://{address}/tls?tls.ca=/missing.pem"), "/missing.pem"),
     ] {
-        let refused = tokio::time::timeout(patience, registry::connect(&url(&bad))).await;
-        let error = refused.expect("certificates do not get better by waiting").expect_err(&bad);
-        let told = told(&error).to_lowercase();
-        assert!(told.contains(why), "{told}");
+        let refused = tokio::time::timeout(timeout, registry::connect(&url(&bad))).await;
+        let error = refused.expect("a certificate error is not retried").expect_err(&bad);
+        let message = full_message(&error).to_lowercase();
+        assert!(message.contains(expected), "{message}");
     }
 }
 
 #[tokio::test]
-async fn a_registry_that_is_not_there_is_named_after_the_retries() {
+async fn unreachable_registry_is_named_after_the_retries() {
     let port = testbed::free_port();
     let address = format!("127.0.0.1:{port}");
     let missing =
@@ -83,12 +83,12 @@ async fn a_registry_that_is_not_there_is_named_after_the_retries() {
     let refused =
         tokio::time::timeout(Duration::from_secs(20), registry::connect(&url(&missing))).await;
 
-    let error = refused.expect("bounded").expect_err("nobody is there");
+    let error = refused.expect("retries end").expect_err("no server listens");
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
-    assert!(told(&error).contains(&address), "{}", told(&error));
+    assert!(full_message(&error).contains(&address), "{}", full_message(&error));
 }
 
-fn told(error: &dyn std::error::Error) -> String {
+fn full_message(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,4 +1,4 @@
-//! The registry's promises over TCP: on tinykeeper, on a real ZooKeeper, and on a real ensemble of three.
+//! Registry conformance over TCP: tinykeeper, a real ZooKeeper, and a real ensemble of three.
 
 mod ground;
 
@@ -9,26 +9,26 @@ use ground::Wire;
 use testbed::{Ensemble, ZooKeeper};
 use tinykeeper::server::{Config, Server};
 
-// One server for all tests of this process: each works under a namespace of its own, and a JVM takes its time to start. They end
-// with the process.
+// All tests of this process share one server, each with its own namespace, because a JVM is slow to start. The servers end with the
+// process.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 static ENSEMBLE: LazyLock<Ensemble> = LazyLock::new(Ensemble::start);
 
-const SESSION: Duration = Duration::from_secs(3);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn tinykeeper_ground() -> Wire<Server> {
     let mut config = Config::ephemeral();
     config.min_session_timeout = Duration::from_millis(100);
     let server = Server::start(config).await.unwrap();
-    Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION }
+    Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION_TIMEOUT }
 }
 
 fn zookeeper_ground() -> Wire<()> {
-    Wire { servers: vec![ZOOKEEPER.address()], _keep: (), session_timeout: SESSION }
+    Wire { servers: vec![ZOOKEEPER.address()], _keep: (), session_timeout: SESSION_TIMEOUT }
 }
 
 fn ensemble_ground() -> Wire<()> {
-    Wire { servers: ENSEMBLE.addresses(), _keep: (), session_timeout: SESSION }
+    Wire { servers: ENSEMBLE.addresses(), _keep: (), session_timeout: SESSION_TIMEOUT }
 }
 
 registry_conformance!(on_tinykeeper, tinykeeper_ground().await);

@@ -1,4 +1,4 @@
-//! Jobs that change while a node runs them: what the program says anew, what the registry alone says, and what is left out.
+//! Jobs that change while a node runs them: revised by the program, changed or removed in the registry.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use elasticjob::{
 };
 use tokio::sync::mpsc;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn registry(server: &MemoryServer) -> Arc<dyn Registry> {
     Arc::new(server.join("shop".parse().unwrap()).await.unwrap())
@@ -35,13 +35,13 @@ async fn stored(registry: &dyn Registry) -> Option<String> {
     job.props.get("script.command.line").map(ToOwned::to_owned)
 }
 
-async fn until(is_so: impl Fn() -> bool) {
+async fn wait_until(condition: impl Fn() -> bool) {
     let waiting = async {
-        while !is_so() {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes so");
+    tokio::time::timeout(TIMEOUT, waiting).await.expect("condition within the timeout");
 }
 
 async fn running(server: &MemoryServer) -> Running {
@@ -49,16 +49,20 @@ async fn running(server: &MemoryServer) -> Running {
 }
 
 #[tokio::test]
-async fn what_is_said_anew_is_stored_only_where_it_overwrites() {
+async fn revised_job_is_stored_only_if_it_overwrites() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (look, node) = (registry(&server).await, running(&server).await);
+    let (observer, node) = (registry(&server).await, running(&server).await);
     node.add(NodeJob::script(script("echo a"))).await.unwrap();
 
     assert!(node.revise(script("echo b")).await.unwrap());
-    assert_eq!(stored(&*look).await.as_deref(), Some("echo a"), "what is stored counts");
-    let loud = script("echo c").if_stored_differs(Overwrite::LocalWins);
-    assert!(node.revise(loud).await.unwrap());
-    assert_eq!(stored(&*look).await.as_deref(), Some("echo c"));
+    assert_eq!(
+        stored(&*observer).await.as_deref(),
+        Some("echo a"),
+        "the stored configuration wins"
+    );
+    let overwriting = script("echo c").if_stored_differs(Overwrite::LocalWins);
+    assert!(node.revise(overwriting).await.unwrap());
+    assert_eq!(stored(&*observer).await.as_deref(), Some("echo c"));
 
     assert!(!node.revise(Job::named("nobody").unwrap()).await.unwrap());
     assert!(!node.has_ended(&name()));
@@ -66,27 +70,27 @@ async fn what_is_said_anew_is_stored_only_where_it_overwrites() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_removed_is_not_brought_back_by_saying_something_else() {
+async fn revising_a_removed_job_does_not_recreate_it() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (look, node) = (registry(&server).await, running(&server).await);
+    let (observer, node) = (registry(&server).await, running(&server).await);
     node.add(NodeJob::script(script("echo a"))).await.unwrap();
 
-    Admin::on(Arc::clone(&look)).remove(&name(), true).await.unwrap();
-    until(|| node.has_ended(&name())).await;
-    assert!(node.is_ready(), "somebody wanted it so");
+    Admin::on(Arc::clone(&observer)).remove(&name(), true).await.unwrap();
+    wait_until(|| node.has_ended(&name())).await;
+    assert!(node.is_ready(), "the removal was requested");
 
-    let loud = script("echo b").if_stored_differs(Overwrite::LocalWins);
-    assert!(!node.revise(loud).await.unwrap());
-    assert_eq!(stored(&*look).await, None);
-    assert!(node.remove(&name()).await, "it had kept its place");
+    let overwriting = script("echo b").if_stored_differs(Overwrite::LocalWins);
+    assert!(!node.revise(overwriting).await.unwrap());
+    assert_eq!(stored(&*observer).await, None);
+    assert!(node.remove(&name()).await, "the node still knew the job");
     assert!(!node.has_ended(&name()));
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_job_of_the_registry_is_what_is_stored_and_nothing_if_nothing_is() {
+async fn registry_job_uses_the_stored_configuration_or_fails() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (look, node) = (registry(&server).await, running(&server).await);
+    let (observer, node) = (registry(&server).await, running(&server).await);
     let stale = || {
         let job = script("echo stale").if_stored_differs(Overwrite::LocalWins);
         NodeJob::script(job).from_registry()
@@ -94,27 +98,27 @@ async fn a_job_of_the_registry_is_what_is_stored_and_nothing_if_nothing_is() {
 
     let absent = node.add(stale()).await.unwrap_err();
     assert!(matches!(absent, NodeError::Join(JoinError::Gone { .. })), "{absent:?}");
-    let root = look.namespace().path().join("backup").unwrap();
-    assert!(look.exists(&root).await.unwrap().is_none(), "nothing was made of it");
+    let root = observer.namespace().path().join("backup").unwrap();
+    assert!(observer.exists(&root).await.unwrap().is_none(), "nothing was created");
 
-    let admin = Admin::on(Arc::clone(&look));
+    let admin = Admin::on(Arc::clone(&observer));
     let plan = admin.plan(Edit::of(script("echo a")).handler(Handler::Script)).await.unwrap();
     admin.apply(&plan).await.unwrap();
     node.add(stale()).await.unwrap();
-    assert_eq!(stored(&*look).await.as_deref(), Some("echo a"), "nothing is overwritten");
+    assert_eq!(stored(&*observer).await.as_deref(), Some("echo a"), "nothing is overwritten");
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_job_of_the_registry_that_is_removed_while_its_session_ends_is_not_brought_back() {
+async fn registry_job_removed_during_session_loss_is_not_recreated() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let look = registry(&server).await;
-    let admin = Admin::on(Arc::clone(&look));
+    let observer = registry(&server).await;
+    let admin = Admin::on(Arc::clone(&observer));
     let edit = || Edit::of(script("echo a")).handler(Handler::Script);
     admin.apply(&admin.plan(edit()).await.unwrap()).await.unwrap();
-    let theirs = server.join("shop".parse().unwrap()).await.unwrap();
-    let link = theirs.link();
-    let node = Node::on(Arc::new(theirs)).start().await.unwrap();
+    let member = server.join("shop".parse().unwrap()).await.unwrap();
+    let link = member.link();
+    let node = Node::on(Arc::new(member)).start().await.unwrap();
     node.add(NodeJob::script(script("echo a")).from_registry()).await.unwrap();
 
     link.cut();
@@ -122,34 +126,34 @@ async fn a_job_of_the_registry_that_is_removed_while_its_session_ends_is_not_bro
     admin.remove(&name(), true).await.unwrap();
     link.heal();
 
-    until(|| node.has_ended(&name())).await;
-    assert_eq!(stored(&*look).await, None);
+    wait_until(|| node.has_ended(&name())).await;
+    assert_eq!(stored(&*observer).await, None);
     node.stop().await;
 }
 
-struct Counting(mpsc::UnboundedSender<(String, usize)>);
+struct MissedFires(mpsc::UnboundedSender<(String, usize)>);
 
 #[async_trait]
-impl Listener for Counting {
+impl Listener for MissedFires {
     fn missed(&self, job: &JobName, fires: usize) {
         let _ = self.0.send((job.to_string(), fires));
     }
 }
 
 #[tokio::test]
-async fn a_fire_that_is_left_out_is_told_to_listeners() {
+async fn skipped_fire_is_reported_to_listeners() {
     let server = MemoryServer::new(Arc::new(SystemClock));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let slow = Job::named("slow").unwrap().cron("* * * * * ?").unwrap().if_late(Misfire::Skip);
     let handler = |shard: Shard| async move {
         shard.cancel().cancelled().await;
         Ok::<(), std::io::Error>(())
     };
-    let slow = NodeJob::code(slow, handler).listener(Arc::new(Counting(tell)));
+    let slow = NodeJob::code(slow, handler).listener(Arc::new(MissedFires(sender)));
     let node = Node::on(registry(&server).await).drain(Duration::from_millis(1)).with(slow);
     let node = node.start().await.unwrap();
 
-    let missed = tokio::time::timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    let missed = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
 
     assert_eq!(missed, ("slow".to_owned(), 1));
     node.stop().await;

@@ -1,4 +1,4 @@
-//! Shards go where the real ElasticJob puts them: 400 situations recorded from it, three strategies each.
+//! Compares shard assignment with 400 situations recorded from Java ElasticJob, three strategies each.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use elasticjob::{
 use serde_json::Value;
 
 #[test]
-fn every_recorded_plan_is_ours_too() {
+fn shards_are_assigned_as_java_assigns_them() {
     let mut checked = 0;
     for line in include_str!("vectors/sharding.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
@@ -29,7 +29,7 @@ fn every_recorded_plan_is_ours_too() {
             ("ODEVITY", Strategy::Odevity),
             ("ROUND_ROBIN", Strategy::RoundRobin),
         ] {
-            // Where Java itself fails nothing was recorded.
+            // Nothing was recorded where Java itself fails.
             if case[name].is_array() {
                 assert_eq!(strategy.deal(&situation), ids(name), "{name}: {line}");
                 checked += 1;

@@ -1,42 +1,42 @@
-//! The calendar as numbers: days since 1970, months with their length, seconds on a local clock.
+//! Calendar arithmetic: days since 1970, months with their length, seconds on a local clock.
 
-pub(super) const DAY: i64 = 86_400;
+pub(super) const DAY_SECONDS: i64 = 86_400;
 
-/// Seconds on a local clock since its 1970-01-01T00:00:00, whatever its distance from UTC.
+/// Seconds on a local clock since its 1970-01-01T00:00:00, independent of the offset from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Wall(pub i64);
+pub(super) struct LocalTime(pub i64);
 
-impl Wall {
-    /// What a clock this far ahead of UTC shows.
+impl LocalTime {
+    /// The local time at a UTC second.
     pub(super) fn at(second: i64, offset: i64) -> Self {
         Self(second + offset)
     }
 
-    /// When a clock this far ahead of UTC shows it, in seconds since 1970 UTC.
-    pub(super) fn second(self, offset: i64) -> i64 {
+    /// The UTC second of this local time.
+    pub(super) fn to_utc(self, offset: i64) -> i64 {
         self.0 - offset
     }
 
     pub(super) fn day(self) -> i64 {
-        self.0.div_euclid(DAY)
+        self.0.div_euclid(DAY_SECONDS)
     }
 
     pub(super) fn second_of_day(self) -> u32 {
-        self.0.rem_euclid(DAY) as u32
+        self.0.rem_euclid(DAY_SECONDS) as u32
     }
 
-    pub(super) fn on(day: i64, second_of_day: u32) -> Self {
-        Self(day * DAY + i64::from(second_of_day))
+    pub(super) fn from_day(day: i64, second_of_day: u32) -> Self {
+        Self(day * DAY_SECONDS + i64::from(second_of_day))
     }
 }
 
-/// One month of one year.
+/// A month of a year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Month {
     pub(super) year: i32,
-    /// 1 is January.
+    /// January is 1.
     pub(super) number: u32,
-    /// Its first day, in days since 1970.
+    /// The first day of the month, in days since 1970.
     pub(super) first: i64,
     pub(super) length: u32,
 }
@@ -46,7 +46,7 @@ impl Month {
         Self { year, number: month, first: first_day(year, month), length: length(year, month) }
     }
 
-    /// The month a day lies in, and which day of it that is.
+    /// The month that contains a day, and the day of the month.
     pub(super) fn containing(day: i64) -> (Self, u32) {
         let (year, month, day_of_month) = date(day);
         let first = day - i64::from(day_of_month) + 1;
@@ -54,9 +54,9 @@ impl Month {
     }
 }
 
-/// 1 is Sunday, as Quartz counts.
+/// Sunday is 1, as in Quartz.
 pub(super) fn weekday(day: i64) -> u32 {
-    // The first of January 1970 was a Thursday.
+    // 1 January 1970 was a Thursday.
     (day + 4).rem_euclid(7) as u32 + 1
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_five_centuries_is_the_one_jiff_says_it_is() {
+    fn calendar_agrees_with_jiff_over_five_centuries() {
         let epoch = civil::date(1970, 1, 1);
         for day in -100_000..100_000 {
             let expected = epoch + day.days();

@@ -13,10 +13,11 @@ use super::{
     parse::parse,
 };
 
-/// A Quartz cron expression, read as Quartz 2.3.2 reads it: seconds, minutes, hours, day of month, month, day of week, and a
-/// year if one is given. It knows no time zone; a [`Schedule`](super::Schedule) does.
+/// A Quartz cron expression, parsed as Quartz 2.3.2 does: seconds, minutes, hours, day of month, month, day of week, and optionally a
+/// year. It has no time zone; a [`Schedule`](super::Schedule) has one.
 ///
-/// Invariant: every field names at least one value, and exactly one of the two day fields is `?`. Equal is what has the same text.
+/// Invariant: every field has at least one value, and exactly one of the two day fields is `?`. Two expressions are equal if their
+/// texts are.
 ///
 /// ```
 /// use elasticjob::schedule::Cron;
@@ -34,18 +35,18 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// The expression as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What Quartz accepts but hardly means as it is written.
+    /// Parts that Quartz accepts but reads differently from what they look like.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Whether it is a rhythm and not a set of times of day: its hours are `*` or have a step. A rhythm goes on while the clocks
-    /// change, a time of day comes once a day; see [`Dst::Default`](super::Dst::Default).
+    /// Whether the expression is an interval, as opposed to a set of times of day: its hours are `*` or have a step. An interval continues
+    /// while the clocks change; a time of day occurs once a day. See [`Dst::Default`](super::Dst::Default).
     ///
     /// ```
     /// use elasticjob::schedule::Cron;
@@ -56,7 +57,7 @@ impl Cron {
     /// # Ok::<(), elasticjob::schedule::CronError>(())
     /// ```
     pub fn is_interval(&self) -> bool {
-        self.fields.interval
+        self.fields.is_interval
     }
 
     pub(super) fn fields(&self) -> &Fields {

@@ -1,62 +1,62 @@
-//! Which days of a month a schedule means.
+//! The days of a month on which a schedule fires.
 
 use super::civil::{Month, weekday};
 
 const SUNDAY: u32 = 1;
 const SATURDAY: u32 = 7;
 
-/// What the two day fields say together: exactly one of them is `?`.
+/// The two day fields combined; exactly one of them is `?`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Days {
     /// Days of the month; bit n is day n.
     OfMonth(u32),
-    /// `L`, `L-n`: so many days before the last.
+    /// `L`, `L-n`: `before` days before the last day.
     Last { before: u32 },
-    /// `LW`, `L-nW`: the weekday nearest to that.
+    /// `LW`, `L-nW`: the Monday to Friday nearest to that day.
     LastWeekday { before: u32 },
-    /// `nW`: the weekday nearest to the n-th.
+    /// `nW`: the Monday to Friday nearest to day n.
     NearestWeekday { to: u32 },
     /// Days of the week; bit n is day n, Sunday is 1.
     OfWeek(u32),
-    /// `nL`: the last one of its kind.
+    /// `nL`: the last such day of the week in the month.
     LastOfWeek(u32),
-    /// `n#k`: the k-th one of its kind.
+    /// `n#k`: the k-th such day of the week in the month.
     NthOfWeek { weekday: u32, nth: u32 },
 }
 
 impl Days {
-    /// The days of this month that are meant; bit n is day n.
-    pub(super) fn of(self, month: &Month) -> u32 {
+    /// The matching days of a month; bit n is day n.
+    pub(super) fn in_month(self, month: &Month) -> u32 {
         match self {
-            Days::OfMonth(days) => days & all(month),
-            Days::Last { before } => bit(i64::from(month.length) - i64::from(before), month),
+            Days::OfMonth(days) => days & all_days(month),
+            Days::Last { before } => day_bit(i64::from(month.length) - i64::from(before), month),
             Days::LastWeekday { before } => {
                 nearest_weekday(i64::from(month.length) - i64::from(before), month)
             }
             Days::NearestWeekday { to } => nearest_weekday(i64::from(to), month),
-            Days::OfWeek(weekdays) => of_week(weekdays, month),
+            Days::OfWeek(weekdays) => days_of_week(weekdays, month),
             Days::LastOfWeek(weekday) => {
-                let days = of_week(1 << weekday, month);
+                let days = days_of_week(1 << weekday, month);
                 1 << days.ilog2()
             }
             Days::NthOfWeek { weekday, nth } => {
-                let first = of_week(1 << weekday, month).trailing_zeros();
-                bit(i64::from(first + 7 * (nth - 1)), month)
+                let first = days_of_week(1 << weekday, month).trailing_zeros();
+                day_bit(i64::from(first + 7 * (nth - 1)), month)
             }
         }
     }
 }
 
-fn all(month: &Month) -> u32 {
+fn all_days(month: &Month) -> u32 {
     (u32::MAX >> (31 - month.length)) & !1
 }
 
-fn bit(day: i64, month: &Month) -> u32 {
+fn day_bit(day: i64, month: &Month) -> u32 {
     if (1..=i64::from(month.length)).contains(&day) { 1 << day } else { 0 }
 }
 
-/// `day` may lie outside the month. Quartz goes by the weekday it has there, which can lead back inside: `31W` is 30 April
-/// when 1 May is a Saturday.
+/// `day` may be outside the month. Quartz uses the day of the week it has there, which can lead back into the month: `31W` is 30 April
+/// if 1 May is a Saturday.
 fn nearest_weekday(day: i64, month: &Month) -> u32 {
     let day = match weekday(month.first + day - 1) {
         SATURDAY if day == 1 => day + 2,
@@ -65,14 +65,14 @@ fn nearest_weekday(day: i64, month: &Month) -> u32 {
         SUNDAY => day + 1,
         _ => day,
     };
-    bit(day, month)
+    day_bit(day, month)
 }
 
-fn of_week(weekdays: u32, month: &Month) -> u32 {
+fn days_of_week(weekdays: u32, month: &Month) -> u32 {
     let week = u64::from(weekdays >> 1);
     let weeks = week | week << 7 | week << 14 | week << 21 | week << 28 | week << 35;
     let from_first = weeks >> (weekday(month.first) - 1);
-    (from_first << 1) as u32 & all(month)
+    (from_first << 1) as u32 & all_days(month)
 }
 
 #[cfg(test)]
@@ -80,33 +80,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn days_match_the_calendar() {
         let february = Month::of(2026, 2); // The first is a Sunday, it has 28 days.
         let may = Month::of(2026, 5); // The first is a Friday, the last a Sunday.
         let monday = 2;
 
-        assert_eq!(Days::OfMonth(u32::MAX).of(&february), 0x1FFF_FFFE);
-        assert_eq!(Days::Last { before: 0 }.of(&may), 1 << 31);
-        assert_eq!(Days::Last { before: 30 }.of(&february), 0);
-        assert_eq!(Days::LastWeekday { before: 0 }.of(&may), 1 << 29);
-        assert_eq!(Days::NearestWeekday { to: 1 }.of(&february), 1 << 2);
-        assert_eq!(Days::NearestWeekday { to: 2 }.of(&may), 1 << 1);
-        assert_eq!(Days::OfWeek(1 << monday).of(&may), 1 << 4 | 1 << 11 | 1 << 18 | 1 << 25);
-        assert_eq!(Days::LastOfWeek(monday).of(&may), 1 << 25);
-        assert_eq!(Days::NthOfWeek { weekday: 6, nth: 5 }.of(&may), 1 << 29);
-        assert_eq!(Days::NthOfWeek { weekday: monday, nth: 5 }.of(&may), 0);
+        assert_eq!(Days::OfMonth(u32::MAX).in_month(&february), 0x1FFF_FFFE);
+        assert_eq!(Days::Last { before: 0 }.in_month(&may), 1 << 31);
+        assert_eq!(Days::Last { before: 30 }.in_month(&february), 0);
+        assert_eq!(Days::LastWeekday { before: 0 }.in_month(&may), 1 << 29);
+        assert_eq!(Days::NearestWeekday { to: 1 }.in_month(&february), 1 << 2);
+        assert_eq!(Days::NearestWeekday { to: 2 }.in_month(&may), 1 << 1);
+        assert_eq!(Days::OfWeek(1 << monday).in_month(&may), 1 << 4 | 1 << 11 | 1 << 18 | 1 << 25);
+        assert_eq!(Days::LastOfWeek(monday).in_month(&may), 1 << 25);
+        assert_eq!(Days::NthOfWeek { weekday: 6, nth: 5 }.in_month(&may), 1 << 29);
+        assert_eq!(Days::NthOfWeek { weekday: monday, nth: 5 }.in_month(&may), 0);
     }
 
     #[test]
-    fn a_saturday_the_first_moves_forward_because_the_month_must_stay() {
+    fn nearest_weekday_to_a_saturday_the_first_stays_in_the_month() {
         let august = Month::of(2026, 8); // The first is a Saturday.
 
-        assert_eq!(Days::NearestWeekday { to: 1 }.of(&august), 1 << 3);
+        assert_eq!(Days::NearestWeekday { to: 1 }.in_month(&august), 1 << 3);
     }
 
     #[test]
-    fn the_31st_of_april_is_the_30th_when_may_begins_on_a_saturday() {
-        assert_eq!(Days::NearestWeekday { to: 31 }.of(&Month::of(2027, 4)), 1 << 30);
-        assert_eq!(Days::NearestWeekday { to: 31 }.of(&Month::of(2026, 4)), 0);
+    fn nearest_weekday_to_31_april_is_the_30th_if_may_starts_on_saturday() {
+        assert_eq!(Days::NearestWeekday { to: 31 }.in_month(&Month::of(2027, 4)), 1 << 30);
+        assert_eq!(Days::NearestWeekday { to: 31 }.in_month(&Month::of(2026, 4)), 0);
     }
 }

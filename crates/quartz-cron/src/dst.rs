@@ -1,8 +1,8 @@
-//! What happens while the clocks are changed.
+//! Daylight saving rules.
 
 use std::{fmt, str::FromStr};
 
-/// The rule a schedule follows when its local clock jumps forward or is turned back.
+/// What a schedule does when its local clock jumps forward or is turned back.
 ///
 /// ```
 /// use elasticjob::schedule::Dst;
@@ -12,23 +12,22 @@ use std::{fmt, str::FromStr};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dst {
-    /// Nothing falls silent and nothing is left out.
+    /// No hour without fires, and no lost fires.
     ///
-    /// A schedule whose hours are `*` or have a step keeps its rhythm: it fires in both passes of a repeated hour, and goes on
-    /// after a skipped one. Any other schedule is a set of times of day: one that is repeated fires in the first pass only, one
-    /// that is skipped fires at the moment of the jump; several that are skipped together are one fire.
+    /// A schedule whose hours are `*` or have a step is an interval: it fires in both passes of a repeated hour and continues after a
+    /// skipped one. Any other schedule is a set of times of day: a repeated one fires in the first pass only, a skipped one fires at the
+    /// moment of the jump; several that are skipped together become one fire.
     #[default]
     Default,
-    /// As Quartz 2.3.2 does: a repeated hour fires in its second pass only, so that everything is silent during the first; a
-    /// skipped time does not fire, and sometimes takes others with it.
+    /// As Quartz 2.3.2: a repeated hour fires in its second pass only, so nothing fires during the first; a skipped time does not fire,
+    /// and sometimes later fires are lost with it.
     Quartz,
 }
 
-/// Text that names no rule.
+/// Text that is not a daylight saving rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("DST rule {text:?} is unknown; hint: it is default or quartz")]
+#[error("DST rule {text:?} is unknown; hint: use default or quartz")]
 pub struct DstError {
-    /// The text.
     pub text: String,
 }
 

@@ -1,8 +1,8 @@
-//! What can be wrong with an expression, and what is only odd about it.
+//! Errors and warnings about expressions.
 
 use std::fmt;
 
-/// One of the seven fields of an expression, in their order.
+/// The seven fields of an expression, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
     /// 0 to 59.
@@ -17,7 +17,7 @@ pub enum Field {
     Month,
     /// 1 to 7 or SUN to SAT.
     DayOfWeek,
-    /// 1970 to 2199; may be left out.
+    /// 1970 to 2199; optional.
     Year,
 }
 
@@ -32,7 +32,7 @@ impl Field {
         Field::Year,
     ];
 
-    /// The smallest and the largest value.
+    /// Smallest and largest value.
     pub(super) fn bounds(self) -> (i32, i32) {
         match self {
             Field::Seconds | Field::Minutes => (0, 59),
@@ -44,7 +44,7 @@ impl Field {
         }
     }
 
-    /// What may stand in it, for a hint.
+    /// The allowed values, as a hint.
     pub(super) fn values(self) -> &'static str {
         match self {
             Field::Seconds => "seconds are 0 to 59",
@@ -91,21 +91,19 @@ impl fmt::Display for Field {
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cron {text:?}: {}{problem}; hint: {hint}", Place { field: *field, part })]
+#[error("cron {text:?}: {}{problem}; hint: {hint}", Location { field: *field, part })]
 pub struct CronError {
-    /// The whole expression.
+    /// The expression.
     pub text: String,
-    /// Where; `None` if it is the expression as a whole.
+    /// `None` if it concerns the whole expression.
     pub field: Option<Field>,
-    /// Which part of that field.
+    /// The part of the field.
     pub part: String,
-    /// What is wrong with it.
     pub problem: String,
-    /// What would be right.
     pub hint: String,
 }
 
-/// Something Quartz accepts but hardly means as it is written. The schedule does what Quartz does.
+/// A part that Quartz accepts but reads differently from what it looks like. The schedule does what Quartz does.
 ///
 /// ```
 /// use elasticjob::schedule::Cron;
@@ -120,11 +118,11 @@ pub struct CronError {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where; `None` if it is the expression as a whole.
+    /// `None` if it concerns the whole expression.
     pub field: Option<Field>,
-    /// Which part of that field.
+    /// The part of the field.
     pub part: String,
-    /// What happens instead of what it looks like.
+    /// How the part is read.
     pub message: String,
 }
 
@@ -137,12 +135,12 @@ impl fmt::Display for Warning {
     }
 }
 
-struct Place<'a> {
+struct Location<'a> {
     field: Option<Field>,
     part: &'a str,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
             Some(field) => write!(f, "{field} {:?} ", self.part),
@@ -151,13 +149,16 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A problem before it is known where it stands.
+/// A problem with a part, without its location.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct PartError {
     pub(super) problem: String,
     pub(super) hint: String,
 }
 
-pub(super) fn wrong<T>(problem: impl Into<String>, hint: impl Into<String>) -> Result<T, Wrong> {
-    Err(Wrong { problem: problem.into(), hint: hint.into() })
+pub(super) fn invalid<T>(
+    problem: impl Into<String>,
+    hint: impl Into<String>,
+) -> Result<T, PartError> {
+    Err(PartError { problem: problem.into(), hint: hint.into() })
 }

@@ -1,22 +1,23 @@
-//! When a job is due: Quartz cron expressions, time zones, and the arithmetic of being late.
+//! Quartz cron expressions with time zones and daylight saving rules: the next fire, and missed fires.
 //!
-//! A [`Schedule`] is a [`Cron`] expression, the [`Zone`] whose clock it is read on, and the [`Dst`] rule for the two nights a year
-//! in which that clock is changed. It answers two questions, [what comes next](Schedule::next_after) and [what was
-//! missed](Schedule::missed), and both take the time as an argument: nothing here asks what time it is, and nothing here waits.
+//! A [`Schedule`] consists of a [`Cron`] expression, the [`Zone`] it is evaluated in, and the [`Dst`] rule for the days on which the
+//! clocks change. It computes [the next fire](Schedule::next_after) and [missed fires](Schedule::missed). Both take the time as an
+//! argument: this crate reads no clock and does not wait.
 //!
-//! * **Expressions mean what they mean to Quartz 2.3.2**, down to its accidents, because they are stored in registries that Java
-//!   instances read, too. An accident is accepted with a [`Warning`]; a mistake is a [`CronError`] that says which field, which
-//!   part, and what would be right. The few deliberate differences are listed in `docs/cron.md`.
-//! * **A fire is a whole second**, and the next one is always later than the one before, under both rules.
-//! * **Every search ends.** Years go up to 2199; a day that never comes is known after at most that many years of months, which is
-//!   a matter of microseconds.
+//! * **Expressions mean what they mean to Quartz 2.3.2**, including its quirks, because Java instances read the same expressions from
+//!   the registry. A quirk is accepted with a [`Warning`]; an error is a [`CronError`] that names the field and the part and gives a
+//!   hint. The few deliberate differences are listed in `docs/cron.md`.
+//! * **A fire is a whole second**, and the next fire is always later than the previous one, under both rules.
+//! * **Every search ends.** Years go up to 2199, so an expression that never fires is recognised after at most 230 years of months,
+//!   within microseconds.
 //!
-//! How it works: an expression becomes sets of bits (`fields`), in which the next *local* time is a matter of counting zeros.
-//! When that is on a clock that is changed now and then is the rule's business (`steady` and `quartz`).
+//! An expression is parsed into bit sets (`fields`), in which the next *local* time is found by counting zeros. `default_rule` and
+//! `quartz_rule` convert local times to UTC around clock changes.
 
 mod civil;
 mod cron;
 mod days;
+mod default_rule;
 mod dst;
 mod error;
 mod fields;
@@ -24,10 +25,9 @@ mod missed;
 mod nearest;
 mod parse;
 mod part;
-mod quartz;
-mod steady;
+mod quartz_rule;
+mod schedule;
 mod suggest;
-mod when;
 mod zone;
 
 pub use self::{
@@ -35,6 +35,6 @@ pub use self::{
     dst::{Dst, DstError},
     error::{CronError, Field, Warning},
     missed::{Missed, is_misfire},
-    when::{Fires, Schedule},
+    schedule::{Fires, Schedule},
     zone::{Zone, ZoneError},
 };

@@ -1,35 +1,33 @@
-//! Being late: which fires were missed, and whether one is late at all.
+//! Missed fires and misfires.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::when::Schedule;
+use super::schedule::Schedule;
 
-/// Fires nobody started: what a policy needs to choose none, the last or all of them.
+/// Fires that were not started. A catch-up policy chooses none, the last or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed {
-    /// The first of them.
     pub first: Timestamp,
-    /// The last of them.
     pub last: Timestamp,
-    /// How many, up to [`Missed::MOST`]: whoever slept for a year need not count every second of it.
+    /// At most [`Missed::MAX_COUNT`], so that a year of fires per second need not be counted.
     pub count: usize,
 }
 
 impl Missed {
-    /// Where counting ends.
-    pub const MOST: usize = 1000;
+    /// Upper limit of `count`.
+    pub const MAX_COUNT: usize = 1000;
 }
 
 impl Schedule {
-    /// The fires that came after `last`, the last one known to be started, up to and including `now`, and not earlier than
-    /// `window` before it. `None` if there are none.
+    /// The fires after `last`, the last one known to be started, up to and including `now`, but not earlier than `window` before `now`.
+    /// `None` if there are none.
     ///
     /// ```
     /// # use elasticjob::schedule::{Dst, Schedule, Zone};
     /// use jiff::SignedDuration;
     ///
     /// # let schedule = Schedule { cron: "0 0 * * * ?".parse()?, zone: Zone::utc(), dst: Dst::Default };
-    /// // Every hour, and down since yesterday evening.
+    /// // Hourly, and no instance was up since the evening before.
     /// let missed = schedule
     ///     .missed("2026-11-14T20:00:00Z".parse()?, "2026-11-15T06:36:07Z".parse()?, SignedDuration::from_hours(3))
     ///     .unwrap();
@@ -45,16 +43,16 @@ impl Schedule {
         now: Timestamp,
         window: SignedDuration,
     ) -> Option<Missed> {
-        // A fire at the very edge of the window is inside, and the search begins after its start.
+        // A fire at the edge of the window is included, and the search excludes its start.
         let edge = now.checked_sub(window).unwrap_or(Timestamp::MIN);
         let edge = edge.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(edge);
         let mut fires = self.fires_between(last.max(edge), now);
         let first = fires.next()?;
         let (mut latest, mut count) = (first, 1);
-        for fire in fires.take(Missed::MOST - 1) {
+        for fire in fires.take(Missed::MAX_COUNT - 1) {
             (latest, count) = (fire, count + 1);
         }
-        if count == Missed::MOST {
+        if count == Missed::MAX_COUNT {
             let after_now = now.checked_add(SignedDuration::from_nanos(1)).unwrap_or(now);
             latest = self.prev_before(after_now).unwrap_or(latest);
         }
@@ -62,7 +60,7 @@ impl Schedule {
     }
 }
 
-/// Whether a fire is so late that it counts as missed.
+/// Whether a fire is later than `tolerance`.
 pub fn is_misfire(due_at: Timestamp, now: Timestamp, tolerance: SignedDuration) -> bool {
     now.duration_since(due_at) > tolerance
 }
@@ -84,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fire_within_tolerance_is_on_time() {
+    fn fire_within_tolerance_is_on_time() {
         let due_at = at("2026-03-29T02:00:00Z");
         let tolerance = SignedDuration::from_secs(5);
 
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_started_fire_is_not_missed_and_the_one_due_now_is() {
+    fn last_started_fire_is_not_missed_and_fire_due_now_is() {
         let every_ten_minutes = schedule("0 0/10 * * * ?");
         let (last, now) = (at("2026-11-15T06:00:00Z"), at("2026-11-15T06:30:00Z"));
 
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fire_at_the_edge_of_the_window_is_inside() {
+    fn fire_at_the_edge_of_the_window_is_included() {
         let hourly = schedule("0 0 * * * ?");
         let (last, now) = (at("2026-11-01T00:00:00Z"), at("2026-11-15T06:00:00Z"));
 
@@ -116,18 +114,18 @@ mod tests {
     }
 
     #[test]
-    fn counting_ends_but_the_last_one_is_still_the_last() {
+    fn count_is_limited_but_last_fire_is_exact() {
         let every_second = schedule("* * * * * ?");
         let (last, now) = (at("2020-01-01T00:00:00Z"), at("2026-11-15T06:00:00Z"));
 
         let missed =
             every_second.missed(last, now, SignedDuration::from_hours(24 * 36500)).unwrap();
 
-        assert_eq!((missed.last, missed.count), (now, Missed::MOST));
+        assert_eq!((missed.last, missed.count), (now, Missed::MAX_COUNT));
     }
 
     #[test]
-    fn nothing_is_missed_in_a_window_of_nothing_or_before_it_begins() {
+    fn nothing_is_missed_in_an_empty_window_or_before_now() {
         let hourly = schedule("0 0 * * * ?");
         let now = at("2026-11-15T06:30:00Z");
 

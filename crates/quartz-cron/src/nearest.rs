@@ -1,30 +1,30 @@
-//! The known name that looks most like an unknown one.
+//! Finds the known name that is most similar to an unknown one.
 
-/// `None` if nothing looks like it.
+/// `None` if no name is similar.
 pub(super) fn nearest(text: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    // Longer than any name there is: not worth a comparison.
+    // Longer than any name: not worth a comparison.
     if text.len() > 64 {
         return None;
     }
-    let wanted = plain(text);
-    let far = wanted.len() / 3;
+    let wanted = normalize(text);
+    let max_distance = wanted.len() / 3;
     names
         .map(|name| {
-            let candidate = plain(&name);
+            let candidate = normalize(&name);
             let city = candidate.rsplit('/').next().unwrap_or_default();
             let distance = distance(&wanted, &candidate).min(distance(&wanted, city));
             (distance, name)
         })
-        .filter(|(distance, _)| *distance <= far)
+        .filter(|(distance, _)| *distance <= max_distance)
         .min()
         .map(|(_, name)| name)
 }
 
-fn plain(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
 
-/// How many letters have to be changed, added or left out.
+/// Levenshtein distance.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_or_a_city_alone_finds_its_name() {
+    fn typo_or_city_alone_finds_the_name() {
         let names = || ["Asia/Shanghai", "America/New_York", "Europe/Berlin"].map(String::from);
         let find = |text| nearest(text, names().into_iter());
 

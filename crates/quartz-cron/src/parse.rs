@@ -1,144 +1,156 @@
-//! From text to fields, as Quartz 2.3.2 does it.
+//! Parses the text of an expression as Quartz 2.3.2 does.
 
 use super::{
-    civil::Wall,
+    civil::LocalTime,
     days::Days,
-    error::{CronError, Field, Warning, Wrong, wrong},
+    error::{CronError, Field, PartError, Warning, invalid},
     fields::{self, Fields, LAST_YEAR, Years},
-    part::{self, Part, Span},
+    part::{self, Part, Range},
     suggest,
 };
 
 pub(super) fn parse(text: &str) -> Result<(Fields, Vec<Warning>), CronError> {
-    parse_strictly(text).map_err(|mut error| {
-        if let Some(better) = suggest::instead_of(text) {
-            error.hint = format!("{}, for example {better:?}", error.hint);
+    parse_without_suggestion(text).map_err(|mut error| {
+        if let Some(correction) = suggest::correction(text) {
+            error.hint = format!("{}, for example {correction:?}", error.hint);
         }
         error
     })
 }
 
-/// The same without a proposal in the error.
-pub(super) fn parse_strictly(text: &str) -> Result<(Fields, Vec<Warning>), CronError> {
-    let words = words(text);
+/// Parses without adding a suggested correction to the error.
+pub(super) fn parse_without_suggestion(text: &str) -> Result<(Fields, Vec<Warning>), CronError> {
+    let words = split_fields(text);
     if words.len() < 6 {
         let count =
             if words.len() == 1 { "1 field".to_owned() } else { format!("{} fields", words.len()) };
-        return Err(Placed::nowhere(
+        return Err(FieldError::in_expression(
             format!("has {count}"),
-            "seconds come first, then minutes, hours, day of month, month, day of week and perhaps a year",
+            "seconds come first, then minutes, hours, day of month, month, day of week and optionally a year",
         )
-        .error(text));
+        .into_cron_error(text));
     }
     let mut draft = Draft::default();
     for (&field, word) in Field::ALL.iter().zip(&words) {
-        draft.read(field, word).map_err(|at| at.error(text))?;
+        draft.parse_field(field, word).map_err(|error| error.into_cron_error(text))?;
     }
     if words.len() < 7 {
-        draft.fill(Field::Year, Span { from: None, to: None, step: None });
+        draft.fill(Field::Year, Range { from: None, to: None, step: None });
     }
     if words.len() > 7 {
-        draft.warn(None, "", format!("what follows the seventh field is ignored: {:?}", words[7]));
+        draft.warn(
+            None,
+            "",
+            format!("fields after the seventh are ignored, starting with {:?}", words[7]),
+        );
     }
-    draft.finish().map_err(|at| at.error(text))
+    draft.finish().map_err(|error| error.into_cron_error(text))
 }
 
-/// Fields stand between spaces and tabs; what is invisible around one is not part of it.
-pub(super) fn words(text: &str) -> Vec<&str> {
+/// Splits at spaces and tabs, and removes control characters around each field.
+pub(super) fn split_fields(text: &str) -> Vec<&str> {
     text.split([' ', '\t'])
         .filter(|word| !word.is_empty())
         .map(|word| word.trim_matches(|c| c <= ' '))
         .collect()
 }
 
-/// What has been read so far.
+/// The fields parsed so far.
 #[derive(Debug, Default)]
 struct Draft {
     /// The values of each field but the year; bit n is value n.
     sets: [u64; 6],
     years: Years,
-    /// Whether the field said anything at all.
-    said: [bool; 7],
-    /// Whether the field said `?`.
-    open: [bool; 7],
+    /// The field has a value or `?`.
+    has_value: [bool; 7],
+    /// The field has `?`.
+    is_unspecified: [bool; 7],
+    /// `L-n` in the day of month: n.
     last: Option<u32>,
-    weekday: bool,
-    last_of_week: bool,
+    /// `W` in the day of month.
+    is_nearest_weekday: bool,
+    /// `nL` in the day of week.
+    is_last_of_week: bool,
+    /// `n#k` in the day of week: k.
     nth: Option<u32>,
-    stepped_hours: bool,
+    has_hour_step: bool,
     warnings: Vec<Warning>,
 }
 
-/// A problem and where it stands.
-struct Placed {
-    at: Option<(Field, String)>,
-    wrong: Wrong,
+/// A problem with its location.
+struct FieldError {
+    /// `None` if the problem concerns the whole expression.
+    location: Option<(Field, String)>,
+    problem: PartError,
 }
 
-impl Placed {
-    fn nowhere(problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { at: None, wrong: Wrong { problem: problem.into(), hint: hint.into() } }
+impl FieldError {
+    fn in_expression(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { location: None, problem: PartError { problem: problem.into(), hint: hint.into() } }
     }
 
-    fn error(self, text: &str) -> CronError {
-        let (field, part) = self.at.unzip();
-        let Wrong { problem, hint } = self.wrong;
+    fn into_cron_error(self, text: &str) -> CronError {
+        let (field, part) = self.location.unzip();
+        let PartError { problem, hint } = self.problem;
         CronError { text: text.to_owned(), field, part: part.unwrap_or_default(), problem, hint }
     }
 }
 
 impl Draft {
-    fn read(&mut self, field: Field, word: &str) -> Result<(), Placed> {
+    fn parse_field(&mut self, field: Field, word: &str) -> Result<(), FieldError> {
         let upper = word.to_ascii_uppercase();
-        let whole = |wrong| Placed { at: Some((field, word.to_owned())), wrong };
-        check_list(field, &upper).map_err(whole)?;
+        let in_field = |problem| FieldError { location: Some((field, word.to_owned())), problem };
+        check_list(field, &upper).map_err(in_field)?;
         for part in word.split(',') {
             if part.is_empty() {
                 self.warn(Some(field), word, "an empty part is skipped".to_owned());
                 continue;
             }
-            let mut notes = Vec::new();
-            part::read(field, &part.to_ascii_uppercase(), &mut notes)
-                .and_then(|read| self.add(field, read))
-                .map_err(|wrong| Placed { at: Some((field, part.to_owned())), wrong })?;
-            for note in notes {
-                self.warn(Some(field), part, note);
+            let mut warnings = Vec::new();
+            part::parse(field, &part.to_ascii_uppercase(), &mut warnings)
+                .and_then(|parsed| self.add(field, parsed))
+                .map_err(|problem| FieldError {
+                    location: Some((field, part.to_owned())),
+                    problem,
+                })?;
+            for warning in warnings {
+                self.warn(Some(field), part, warning);
             }
         }
-        if !self.said[field as usize] {
-            return wrong("names no value", field.values()).map_err(whole);
+        if !self.has_value[field as usize] {
+            return invalid("has no value", field.values()).map_err(in_field);
         }
-        if self.open[field as usize] && upper != "?" {
-            self.warn(Some(field), word, "everything beside ? is ignored".to_owned());
+        if self.is_unspecified[field as usize] && upper != "?" {
+            self.warn(Some(field), word, "everything besides ? is ignored".to_owned());
         } else {
             self.warn_about_list(field, word);
         }
         Ok(())
     }
 
-    fn add(&mut self, field: Field, part: Part) -> Result<(), Wrong> {
-        self.said[field as usize] |= part != Part::Nothing;
+    fn add(&mut self, field: Field, part: Part) -> Result<(), PartError> {
+        self.has_value[field as usize] |= part != Part::NoEffect;
         match part {
-            Part::Nothing => {}
-            Part::Unspecified => self.open[field as usize] = true,
+            Part::NoEffect => {}
+            Part::Unspecified => self.is_unspecified[field as usize] = true,
             Part::One(value) => {
                 check_bounds(field, value)?;
                 self.insert(field, value);
             }
-            Part::Span(span) => {
-                check_span(field, span)?;
-                self.fill(field, span);
+            Part::Range(range) => {
+                check_range(field, range)?;
+                self.fill(field, range);
             }
             Part::Last { before, weekday } => {
                 self.last = Some(before);
-                self.weekday |= weekday;
+                self.is_nearest_weekday |= weekday;
             }
             Part::NearestWeekday(day) => {
-                self.weekday = true;
+                self.is_nearest_weekday = true;
                 self.insert(field, day);
             }
             Part::LastOfWeek(day) => {
-                self.last_of_week = true;
+                self.is_last_of_week = true;
                 self.insert(field, day);
             }
             Part::NthOfWeek(day, nth) => {
@@ -149,23 +161,23 @@ impl Draft {
         Ok(())
     }
 
-    /// Everything in the span, around the end of the field if need be.
-    fn fill(&mut self, field: Field, span: Span) {
-        let (least, most) = field.bounds();
-        let (from, to) = (span.from.unwrap_or(least), span.to.unwrap_or(most));
-        let step = span.step.unwrap_or(1);
+    /// Inserts every value of the range, wrapping around at the end of the field.
+    fn fill(&mut self, field: Field, range: Range) {
+        let (min, max) = field.bounds();
+        let (from, to) = (range.from.unwrap_or(min), range.to.unwrap_or(max));
+        let step = range.step.unwrap_or(1);
         if step == 0 {
             return self.insert(field, from);
         }
-        let around = if to < from { values(field) } else { 0 };
-        let to = if field == Field::Year { to.min(LAST_YEAR) } else { to + around };
+        let wrap = if to < from { value_count(field) } else { 0 };
+        let to = if field == Field::Year { to.min(LAST_YEAR) } else { to + wrap };
         let mut count = 0;
         for value in (from..=to).step_by(step as usize) {
-            self.insert(field, if value > most { value - around } else { value });
+            self.insert(field, if value > max { value - wrap } else { value });
             count += 1;
         }
         if field == Field::Hours {
-            self.stepped_hours |= span.step.is_some() && count > 1;
+            self.has_hour_step |= range.step.is_some() && count > 1;
         }
     }
 
@@ -184,9 +196,9 @@ impl Draft {
         if field == Field::Year || self.set(field).count_ones() < 2 {
             return;
         }
-        let first = fields::first(self.set(field));
+        let first = fields::first_in_set(self.set(field));
         let message = match (field, self.nth) {
-            (Field::DayOfMonth, _) if self.weekday => format!("{first}W"),
+            (Field::DayOfMonth, _) if self.is_nearest_weekday => format!("{first}W"),
             (Field::DayOfWeek, Some(nth)) => format!("{first}#{nth}"),
             _ => return,
         };
@@ -197,7 +209,7 @@ impl Draft {
         self.warnings.push(Warning { field, part: part.to_owned(), message });
     }
 
-    fn finish(mut self) -> Result<(Fields, Vec<Warning>), Placed> {
+    fn finish(mut self) -> Result<(Fields, Vec<Warning>), FieldError> {
         let days = self.days()?;
         let hours = self.set(Field::Hours) as u32;
         let fields = Fields {
@@ -207,42 +219,45 @@ impl Draft {
             days,
             months: self.set(Field::Month) as u32,
             years: self.years,
-            interval: self.stepped_hours || hours.count_ones() == 24,
+            is_interval: self.has_hour_step || hours.count_ones() == 24,
         };
-        if fields.next(Wall(0)).is_none() {
+        if fields.next(LocalTime(0)).is_none() {
             self.warn(
                 None,
                 "",
-                format!("it never fires: no such day before the end of {LAST_YEAR}"),
+                format!("it never fires: there is no such day before the end of {LAST_YEAR}"),
             );
         }
         Ok((fields, self.warnings))
     }
 
-    fn days(&self) -> Result<Days, Placed> {
+    fn days(&self) -> Result<Days, FieldError> {
         let of_month = self.set(Field::DayOfMonth);
         let of_week = self.set(Field::DayOfWeek);
-        match (self.open[Field::DayOfMonth as usize], self.open[Field::DayOfWeek as usize]) {
-            (true, true) => Err(Placed::nowhere(
-                "says ? for both day of month and day of week",
-                "exactly one of them is ?, the other says which days",
+        match (
+            self.is_unspecified[Field::DayOfMonth as usize],
+            self.is_unspecified[Field::DayOfWeek as usize],
+        ) {
+            (true, true) => Err(FieldError::in_expression(
+                "has ? for both day of month and day of week",
+                "exactly one of them must be ?; the other names the days",
             )),
-            (false, false) => Err(Placed::nowhere(
-                "says both which day of month and which day of week",
-                "exactly one of them is ?; if you want both, that is two jobs",
+            (false, false) => Err(FieldError::in_expression(
+                "sets both day of month and day of week",
+                "exactly one of them must be ?; for both, use two jobs",
             )),
-            (false, true) => Ok(match (self.last, self.weekday) {
+            (false, true) => Ok(match (self.last, self.is_nearest_weekday) {
                 (Some(before), false) => Days::Last { before },
                 (Some(before), true) => Days::LastWeekday { before },
-                (None, true) => Days::NearestWeekday { to: fields::first(of_month) },
+                (None, true) => Days::NearestWeekday { to: fields::first_in_set(of_month) },
                 (None, false) => Days::OfMonth(of_month as u32),
             }),
             (true, false) => {
-                let first = match fields::first(of_week) {
+                let first = match fields::first_in_set(of_week) {
                     0 => 7,
                     first => first,
                 };
-                Ok(match (self.last_of_week, self.nth) {
+                Ok(match (self.is_last_of_week, self.nth) {
                     (true, _) => Days::LastOfWeek(first),
                     (false, Some(nth)) => Days::NthOfWeek { weekday: first, nth },
                     (false, None) => Days::OfWeek(of_week as u32),
@@ -252,49 +267,49 @@ impl Draft {
     }
 }
 
-/// What Quartz refuses to see together.
-fn check_list(field: Field, word: &str) -> Result<(), Wrong> {
+/// Checks for combinations that Quartz refuses.
+fn check_list(field: Field, word: &str) -> Result<(), PartError> {
     if field.is_day() && word.contains('L') && word.contains(',') {
-        return wrong(
+        return invalid(
             "has an L in a list",
-            "a day with L stands alone; if you want more, that is two jobs",
+            "a day with L must be alone; for more days, use two jobs",
         );
     }
     if field == Field::DayOfWeek && word.matches('#').count() > 1 {
-        return wrong(
+        return invalid(
             "has more than one #",
-            "a day with # stands alone; if you want more, that is two jobs",
+            "a day with # must be alone; for more days, use two jobs",
         );
     }
     Ok(())
 }
 
-fn check_span(field: Field, span: Span) -> Result<(), Wrong> {
-    if let Some(from) = span.from {
+fn check_range(field: Field, range: Range) -> Result<(), PartError> {
+    if let Some(from) = range.from {
         check_bounds(field, from)?;
     }
-    let most = field.bounds().1;
-    let (from, to) = (span.from.unwrap_or(0), span.to.unwrap_or(most));
+    let max = field.bounds().1;
+    let (from, to) = (range.from.unwrap_or(0), range.to.unwrap_or(max));
     if field != Field::Year {
-        return if to > most { wrong("is out of range", field.values()) } else { Ok(()) };
+        return if to > max { invalid("is out of range", field.values()) } else { Ok(()) };
     }
-    if to < from && span.step != Some(0) {
-        return wrong("ends before it begins", "years do not wrap and end with 2199: 2026-2030");
-    }
-    Ok(())
-}
-
-/// Years are not bounded: those out of reach never come.
-fn check_bounds(field: Field, value: i32) -> Result<(), Wrong> {
-    let (least, most) = field.bounds();
-    if field != Field::Year && !(least..=most).contains(&value) {
-        return wrong("is out of range", field.values());
+    if to < from && range.step != Some(0) {
+        return invalid("ends before it begins", "years do not wrap and end with 2199: 2026-2030");
     }
     Ok(())
 }
 
-/// How many values the field has, to wrap around.
-fn values(field: Field) -> i32 {
-    let (least, most) = field.bounds();
-    most - least + 1
+/// Years have no bounds: one out of range never fires.
+fn check_bounds(field: Field, value: i32) -> Result<(), PartError> {
+    let (min, max) = field.bounds();
+    if field != Field::Year && !(min..=max).contains(&value) {
+        return invalid("is out of range", field.values());
+    }
+    Ok(())
+}
+
+/// Number of values of a field.
+fn value_count(field: Field) -> i32 {
+    let (min, max) = field.bounds();
+    max - min + 1
 }

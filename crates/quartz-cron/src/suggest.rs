@@ -1,28 +1,28 @@
-//! What somebody may have meant who wrote something Quartz does not read.
+//! Suggests a valid expression for an invalid one.
 
-use super::parse::{parse_strictly, words};
+use super::parse::{parse_without_suggestion, split_fields};
 
-/// An expression that is right and looks like the wrong one.
-pub(super) fn instead_of(text: &str) -> Option<String> {
-    let words = words(text);
-    let meant = match words[..] {
-        [word] if word.starts_with('@') => of_macro(word)?.to_owned(),
+/// A valid expression that probably means the same, from classic cron syntax or with the day fields corrected.
+pub(super) fn correction(text: &str) -> Option<String> {
+    let words = split_fields(text);
+    let corrected = match words[..] {
+        [word] if word.starts_with('@') => expand_macro(word)?.to_owned(),
         [minute, hour, day, month, weekday] => {
-            let (day, weekday) = one_open(day, &named(weekday));
+            let (day, weekday) = leave_one_unspecified(day, &weekday_names(weekday));
             format!("0 {minute} {hour} {day} {month} {weekday}")
         }
         [second, minute, hour, day, month, weekday, ref rest @ ..] => {
-            let (day, weekday) = one_open(day, weekday);
+            let (day, weekday) = leave_one_unspecified(day, weekday);
             let year = rest.first().map(|year| format!(" {year}")).unwrap_or_default();
             format!("{second} {minute} {hour} {day} {month} {weekday}{year}")
         }
         _ => return None,
     };
-    let (_, warnings) = parse_strictly(&meant).ok()?;
-    warnings.is_empty().then_some(meant)
+    let (_, warnings) = parse_without_suggestion(&corrected).ok()?;
+    warnings.is_empty().then_some(corrected)
 }
 
-fn of_macro(word: &str) -> Option<&'static str> {
+fn expand_macro(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => "0 0 0 1 1 ?",
         "@monthly" => "0 0 0 1 * ?",
@@ -33,8 +33,8 @@ fn of_macro(word: &str) -> Option<&'static str> {
     })
 }
 
-/// Leaves one of the two days open if either says every day.
-fn one_open(day: &str, weekday: &str) -> (String, String) {
+/// Replaces one of the two day fields with `?` if either means every day.
+fn leave_one_unspecified(day: &str, weekday: &str) -> (String, String) {
     match (day, weekday) {
         ("?", "?") => ("*".to_owned(), "?".to_owned()),
         (_, "*") if day != "?" => (day.to_owned(), "?".to_owned()),
@@ -43,10 +43,11 @@ fn one_open(day: &str, weekday: &str) -> (String, String) {
     }
 }
 
-/// Days of the week by name: in five fields Sunday is 0 or 7, in Quartz it is 1.
-fn named(weekday: &str) -> String {
+/// Replaces numbers by names: in five-field cron Sunday is 0 or 7, in Quartz it is 1.
+fn weekday_names(weekday: &str) -> String {
     const NAMES: [&str; 8] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
-    let plain = !weekday.contains(['/', '#']) && weekday.bytes().all(|b| !b.is_ascii_alphabetic());
+    let has_numbers_only =
+        !weekday.contains(['/', '#']) && weekday.bytes().all(|b| !b.is_ascii_alphabetic());
     let name = |c: char| c.to_digit(8).map_or(c.to_string(), |n| NAMES[n as usize].to_owned());
-    if plain { weekday.chars().map(name).collect() } else { weekday.to_owned() }
+    if has_numbers_only { weekday.chars().map(name).collect() } else { weekday.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Time zones: IANA names, and the ancestor's `GMT+8:00`.
+//! Time zones: IANA names, and Java's `GMT+8:00`.
 
 use std::{
     fmt,
@@ -13,12 +13,12 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
-use super::{civil::Wall, nearest::nearest};
+use super::{civil::LocalTime, nearest::nearest};
 
-/// A place's clock: how far it is ahead of UTC, and when that changes.
+/// A time zone.
 ///
-/// IANA names come from the machine's time zone database, or from the one built in if the machine has none. `GMT+8:00`,
-/// `GMT+08:00`, `GMT+0800` and `GMT+8` are fixed distances, as Java reads them. Equal is what has the same text.
+/// IANA names come from the machine's time zone database, or from the built-in one if the machine has none. `GMT+8:00`, `GMT+08:00`,
+/// `GMT+0800` and `GMT+8` are fixed offsets, as in Java. Two zones are equal if their texts are.
 ///
 /// ```
 /// use elasticjob::schedule::Zone;
@@ -39,68 +39,65 @@ pub struct Zone {
     rules: Rules,
 }
 
-/// Text that is no time zone. Java would silently take it for GMT.
+/// Text that is not a time zone. Java would silently use GMT.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("time zone {text:?} {problem}; hint: {hint}")]
 pub struct ZoneError {
-    /// The text.
     pub text: String,
-    /// What is wrong with it.
     pub problem: String,
-    /// What would be right.
     pub hint: String,
 }
 
 #[derive(Clone)]
 enum Rules {
-    /// Seconds ahead of UTC, always.
+    /// A constant offset from UTC, in seconds.
     Fixed(i64),
     Named(TimeZone),
 }
 
-/// A moment at which a clock is changed. All in seconds; the distances are those from UTC.
+/// A moment at which the offset from UTC changes. All values are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct Transition {
+    /// When it happens, since 1970 UTC.
     pub(super) at: i64,
     pub(super) before: i64,
     pub(super) after: i64,
 }
 
-impl Change {
+impl Transition {
     /// The first local time that is skipped or repeated.
-    pub(super) fn begin(self) -> Wall {
-        Wall::at(self.at, self.before.min(self.after))
+    pub(super) fn begin(self) -> LocalTime {
+        LocalTime::at(self.at, self.before.min(self.after))
     }
 
-    /// The first local time after that that comes once again.
-    pub(super) fn end(self) -> Wall {
-        Wall::at(self.at, self.before.max(self.after))
+    /// The first local time after that which occurs once.
+    pub(super) fn end(self) -> LocalTime {
+        LocalTime::at(self.at, self.before.max(self.after))
     }
 }
 
-/// When a local time is.
+/// How often a local time occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// Once, at this distance from UTC.
+pub(super) enum Occurrence {
+    /// Once, at this offset from UTC.
     Once(i64),
     /// Never: the clock jumps over it.
-    Skipped(Change),
+    Skipped(Transition),
     /// Twice: the clock is turned back over it.
-    Repeated(Change),
+    Repeated(Transition),
 }
 
 impl Zone {
-    /// UTC.
     pub fn utc() -> Self {
         Self { text: "UTC".into(), rules: Rules::Fixed(0) }
     }
 
-    /// The zone as it was given.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The zone as jiff knows it, to show local times in it.
+    /// The zone as a jiff type, to format local times.
     pub fn to_time_zone(&self) -> TimeZone {
         match &self.rules {
             Rules::Fixed(seconds) => {
@@ -110,7 +107,7 @@ impl Zone {
         }
     }
 
-    /// How far ahead of UTC the clock is then.
+    /// The offset from UTC at a UTC second.
     pub(super) fn offset_at(&self, second: i64) -> i64 {
         match &self.rules {
             Rules::Fixed(offset) => *offset,
@@ -118,44 +115,44 @@ impl Zone {
         }
     }
 
-    pub(super) fn read(&self, wall: Wall) -> Reading {
+    pub(super) fn occurrence(&self, local: LocalTime) -> Occurrence {
         let zone = match &self.rules {
-            Rules::Fixed(offset) => return Reading::Once(*offset),
+            Rules::Fixed(offset) => return Occurrence::Once(*offset),
             Rules::Named(zone) => zone,
         };
-        match zone.to_ambiguous_timestamp(datetime(wall)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => Reading::Once(seconds(offset)),
+        match zone.to_ambiguous_timestamp(datetime(local)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => Occurrence::Once(seconds(offset)),
             AmbiguousOffset::Gap { before, after } => {
                 let (before, after) = (seconds(before), seconds(after));
-                Reading::Skipped(change_after(zone, wall.second(after), before, after))
+                Occurrence::Skipped(transition_after(zone, local.to_utc(after), before, after))
             }
             AmbiguousOffset::Fold { before, after } => {
                 let (before, after) = (seconds(before), seconds(after));
-                Reading::Repeated(change_after(zone, wall.second(before), before, after))
+                Occurrence::Repeated(transition_after(zone, local.to_utc(before), before, after))
             }
         }
     }
 }
 
-fn change_after(zone: &TimeZone, second: i64, before: i64, after: i64) -> Change {
+fn transition_after(zone: &TimeZone, second: i64, before: i64, after: i64) -> Transition {
     let at = zone
         .following(timestamp(second))
-        .find(|change| seconds(change.offset()) == after)
-        .map_or(second, |change| change.timestamp().as_second());
-    Change { at, before, after }
+        .find(|transition| seconds(transition.offset()) == after)
+        .map_or(second, |transition| transition.timestamp().as_second());
+    Transition { at, before, after }
 }
 
 fn seconds(offset: Offset) -> i64 {
     i64::from(offset.seconds())
 }
 
-/// Schedules live between 1969 and 2200, where every second is a timestamp.
+/// Schedules only use seconds between 1969 and 2200, which are all valid timestamps.
 pub(super) fn timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }
 
-fn datetime(wall: Wall) -> DateTime {
-    Offset::UTC.to_datetime(timestamp(wall.0))
+fn datetime(local: LocalTime) -> DateTime {
+    Offset::UTC.to_datetime(timestamp(local.0))
 }
 
 impl FromStr for Zone {
@@ -165,47 +162,47 @@ impl FromStr for Zone {
         if matches!(text, "UTC" | "GMT" | "Z") {
             return Ok(Self { text: text.into(), rules: Rules::Fixed(0) });
         }
-        if let Some(distance) = text.strip_prefix("GMT").filter(|rest| rest.starts_with(['+', '-']))
-        {
-            let Some(offset) = fixed(distance) else {
-                return wrong(
+        if let Some(offset) = text.strip_prefix("GMT").filter(|rest| rest.starts_with(['+', '-'])) {
+            let Some(offset) = parse_offset(offset) else {
+                return invalid(
                     text,
-                    "is no distance from GMT",
+                    "is not an offset from GMT",
                     "write GMT+8:00 or GMT-03:30, hours up to 23",
                 );
             };
             return Ok(Self { text: text.into(), rules: Rules::Fixed(offset) });
         }
-        if let Some((_, meant)) = ABBREVIATIONS.iter().find(|(short, _)| *short == text) {
-            return wrong(
+        if let Some((_, zone)) = ABBREVIATIONS.iter().find(|(short, _)| *short == text) {
+            return invalid(
                 text,
-                "can mean several zones",
-                format!("Java takes it for {meant}; write that, or the one you mean"),
+                "is ambiguous",
+                format!("Java reads it as {zone}; write that, or the zone you mean"),
             );
         }
         match TimeZone::get(text) {
             Ok(zone) if !zone.is_unknown() => Ok(Self { text: text.into(), rules: rules(zone) }),
             _ => {
                 let names = jiff::tz::db().available().map(|name| name.as_str().to_owned());
-                let hint = match (text.strip_prefix("UTC").and_then(fixed), nearest(text, names)) {
-                    (Some(_), _) => format!("did you mean \"GMT{}\"?", &text[3..]),
-                    (None, Some(name)) => format!("did you mean {name:?}?"),
-                    (None, None) => {
-                        "write a name like Asia/Shanghai or a distance like GMT+8:00".to_owned()
-                    }
-                };
-                wrong(text, "is unknown", hint)
+                let hint =
+                    match (text.strip_prefix("UTC").and_then(parse_offset), nearest(text, names)) {
+                        (Some(_), _) => format!("did you mean \"GMT{}\"?", &text[3..]),
+                        (None, Some(name)) => format!("did you mean {name:?}?"),
+                        (None, None) => {
+                            "write a name like Asia/Shanghai or an offset like GMT+8:00".to_owned()
+                        }
+                    };
+                invalid(text, "is unknown", hint)
             }
         }
     }
 }
 
-fn wrong<T>(text: &str, problem: &str, hint: impl Into<String>) -> Result<T, ZoneError> {
+fn invalid<T>(text: &str, problem: &str, hint: impl Into<String>) -> Result<T, ZoneError> {
     Err(ZoneError { text: text.to_owned(), problem: problem.to_owned(), hint: hint.into() })
 }
 
 /// `+8`, `+08`, `+800`, `+0800`, `+8:00`, `+08:00`.
-fn fixed(text: &str) -> Option<i64> {
+fn parse_offset(text: &str) -> Option<i64> {
     let (sign, text) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
         ("-", rest) => (-1, rest),
@@ -235,7 +232,7 @@ fn rules(zone: TimeZone) -> Rules {
     }
 }
 
-/// What Java takes for a zone although people mean different ones by it: CST is Chicago there, and Shanghai for many who write it.
+/// Abbreviations that Java accepts although they are ambiguous: CST is Chicago in Java, but many authors mean Shanghai.
 const ABBREVIATIONS: [(&str, &str); 25] = [
     ("ACT", "Australia/Darwin"),
     ("AET", "Australia/Sydney"),
@@ -264,7 +261,7 @@ const ABBREVIATIONS: [(&str, &str); 25] = [
     ("VST", "Asia/Ho_Chi_Minh"),
 ];
 
-/// For the zone of the machine (`TimeZone::system()`), which only somebody outside can ask for.
+/// For the machine's zone (`TimeZone::system()`), which this crate does not read itself.
 impl From<TimeZone> for Zone {
     fn from(zone: TimeZone) -> Self {
         let text = match (zone.iana_name(), zone.to_fixed_offset()) {

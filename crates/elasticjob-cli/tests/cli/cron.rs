@@ -75,7 +75,7 @@ fn a_mistake_is_one_line_and_a_way_out() {
         ),
         (
             &["cron", "next", "0 0 2 * * ?", "--dst", "none"],
-            "error: DST rule \"none\" is unknown\nhint: it is default or quartz\n",
+            "error: DST rule \"none\" is unknown\nhint: use default or quartz\n",
         ),
     ] {
         let ended = elasticjob(arguments);

@@ -72,8 +72,7 @@ async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
         let ended = elasticjob(&[&["run", "--registry", &url], more].concat());
 
         assert_eq!(ended.code, Some(7), "{}", ended.stderr);
-        let error =
-            "it cannot watch everything below a node\nhint: ZooKeeper has to be 3.6 or newer\n";
+        let error = "the server does not support recursive watches\nhint: ZooKeeper 3.6 or newer is required\n";
         assert!(ended.stderr.contains(error), "{}", ended.stderr);
     }
 }

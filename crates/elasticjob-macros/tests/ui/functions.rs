@@ -51,6 +51,6 @@ impl Shard {
 struct NotAFunction;
 
 fn main() {
-    // With a mistake the function is still there.
+    // The function exists even if the attribute has errors.
     let _ = plain(Shard);
 }

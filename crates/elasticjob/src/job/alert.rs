@@ -1,91 +1,79 @@
-//! Who is told when something fails: the ancestor's error handlers and what each of them has to know.
+//! Where failures are reported: Java ElasticJob's error handlers and their settings.
 //!
-//! Read when somebody asks, not when the job is: as with the ancestor, a job whose alert is not set up still runs.
+//! The settings are parsed when an alert is needed, not when the job is read: as in Java, a job with an incomplete alert still runs.
 
 use std::{fmt, time::Duration};
 
 use super::{
     error::Invalid,
     job::Job,
-    kinds::TypeName,
+    plugins::TypeName,
     props::{Props, keys},
 };
 
-/// Who is told when something fails.
+/// Where failures are reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alert {
     /// The log (`LOG`).
     Log,
-    /// Nobody (`IGNORE`).
+    /// Nowhere (`IGNORE`).
     Ignore,
-    /// Whoever started the run (`THROW`).
+    /// To the caller that started the run (`THROW`).
     Throw,
-    /// Somebody with a mailbox (`EMAIL`).
+    /// By mail (`EMAIL`).
     Email(Box<Email>),
-    /// A WeChat group's robot (`WECHAT`).
+    /// To a WeChat group robot (`WECHAT`).
     Wechat(Webhook),
-    /// A DingTalk group's robot (`DINGTALK`).
+    /// To a DingTalk group robot (`DINGTALK`).
     Dingtalk(Dingtalk),
-    /// Any address that takes a POST (`WEBHOOK`; ours, so it stands in `elasticjob.alert`).
+    /// To any URL that accepts a POST (`WEBHOOK`; not in Java, so it is stored in `elasticjob.alert`).
     Webhook(Webhook),
-    /// One that the program brings along.
+    /// An alert that the program registers.
     Named(TypeName),
 }
 
-/// An account to send mail from, and whom to.
+/// Mail account, recipients and subject.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email {
-    /// The mail server.
     pub host: String,
-    /// Its port.
     pub port: u16,
-    /// The account.
     pub username: String,
-    /// Its password; never printed.
+    /// Never printed.
     pub password: String,
-    /// Whether to speak TLS from the start.
+    /// Whether to use TLS from the start of the connection.
     pub use_ssl: bool,
-    /// Servers whose certificate is trusted unseen.
+    /// Servers whose certificate is not verified.
     pub ssl_trust: Option<String>,
-    /// The subject line.
     pub subject: String,
-    /// The sender's address.
     pub from: String,
-    /// The receivers' addresses.
     pub to: Vec<String>,
-    /// Who gets a copy.
     pub cc: Option<String>,
-    /// Who gets a copy that the others do not see.
     pub bcc: Option<String>,
-    /// Whether the conversation with the server is logged.
+    /// Whether the SMTP dialogue is logged.
     pub debug: bool,
 }
 
-/// An address that takes a POST. The address is never printed: it carries the key to the group.
+/// A URL that accepts a POST. The URL is never printed, because it contains the group's access key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// The address.
     pub url: String,
-    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long the answer may take.
     pub read_timeout: Duration,
 }
 
 /// A DingTalk robot.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dingtalk {
-    /// Where it listens.
     pub webhook: Webhook,
-    /// A word it wants to see at the start of every message.
+    /// A keyword that the robot requires at the start of every message.
     pub keyword: Option<String>,
-    /// What messages are signed with; never printed.
+    /// Key that signs messages; never printed.
     pub secret: Option<String>,
 }
 
 impl Alert {
-    /// Who is told about this job. An unknown name is a [`Alert::Named`], no name is the log.
+    /// The alert of a job. An unknown name is an [`Alert::Named`]; no name means the log.
     ///
     /// ```
     /// use elasticjob::job::{Alert, Job};
@@ -100,35 +88,35 @@ impl Alert {
         let Some(name) = chosen.filter(|name| !name.as_str().is_empty()) else {
             return Ok(Self::Log);
         };
-        let settings = |kind| Settings { kind, props: &job.props };
+        let props = |kind| AlertProps { kind, props: &job.props };
         Ok(match name.as_str().to_ascii_uppercase().as_str() {
             "LOG" => Self::Log,
             "IGNORE" => Self::Ignore,
             "THROW" => Self::Throw,
-            "EMAIL" => Self::Email(Box::new(settings("EMAIL").email()?)),
-            "WECHAT" => Self::Wechat(settings("WECHAT").webhook("wechat", "wechat.webhook")?),
-            "DINGTALK" => Self::Dingtalk(settings("DINGTALK").dingtalk()?),
+            "EMAIL" => Self::Email(Box::new(props("EMAIL").email()?)),
+            "WECHAT" => Self::Wechat(props("WECHAT").webhook("wechat", "wechat.webhook")?),
+            "DINGTALK" => Self::Dingtalk(props("DINGTALK").dingtalk()?),
             "WEBHOOK" => {
-                Self::Webhook(settings("WEBHOOK").webhook("elasticjob.webhook", keys::WEBHOOK_URL)?)
+                Self::Webhook(props("WEBHOOK").webhook("elasticjob.webhook", keys::WEBHOOK_URL)?)
             }
             _ => Self::Named(name.clone()),
         })
     }
 }
 
-/// The properties as one kind of alert sees them.
-struct Settings<'a> {
+/// Reads the properties of one kind of alert.
+struct AlertProps<'a> {
     kind: &'static str,
     props: &'a Props,
 }
 
-impl Settings<'_> {
+impl AlertProps<'_> {
     fn email(&self) -> Result<Email, Invalid> {
         let port = |text: String| text.parse().ok().filter(|port| *port > 0);
         Ok(Email {
             host: self.required("email.host")?,
             port: port(self.required("email.port")?)
-                .ok_or_else(|| self.wrong("email.port", "a port from 1 to 65535"))?,
+                .ok_or_else(|| self.invalid("email.port", "a port from 1 to 65535"))?,
             username: self.required("email.username")?,
             password: self.required("email.password")?,
             use_ssl: self.flag("email.useSsl", true),
@@ -183,12 +171,12 @@ impl Settings<'_> {
             return Ok(Duration::from_millis(default));
         };
         let millis = text.parse().ok().filter(|millis| *millis > 0);
-        millis.map(Duration::from_millis).ok_or_else(|| self.wrong(key, "milliseconds, from 1"))
+        millis.map(Duration::from_millis).ok_or_else(|| self.invalid(key, "milliseconds, from 1"))
     }
 
-    fn wrong(&self, key: &str, right: &str) -> Invalid {
+    fn invalid(&self, key: &str, expected: &str) -> Invalid {
         let text = self.props.get(key).unwrap_or_default();
-        Invalid::new(format!("{} alert, {key}", self.kind), text, right)
+        Invalid::new(format!("{} alert, {key}", self.kind), text, expected)
     }
 }
 
@@ -221,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_alert_has_the_ancestors_defaults() {
+    fn mail_alert_has_the_defaults_of_java() {
         let job = job(
             "email",
             &[
@@ -243,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
-        for (kind, props, why) in [
+    fn alert_error_names_the_property() {
+        for (kind, props, problem) in [
             ("EMAIL", &[("email.host", "h"), ("email.port", "0")][..], "email.port \"0\""),
             ("EMAIL", &[("email.host", "h")], "email.port is missing"),
             ("DINGTALK", &[], "dingtalk.webhook is missing"),
@@ -256,12 +244,12 @@ mod tests {
         ] {
             let error = Alert::of(&job(kind, props)).unwrap_err();
 
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 
     #[test]
-    fn our_own_alert_overrules_the_one_java_sees() {
+    fn elasticjob_alert_overrides_the_error_handler_of_java() {
         let job =
             job("LOG", &[("elasticjob.alert", "WEBHOOK"), ("elasticjob.webhook.url", "http://x")]);
 

@@ -1,55 +1,49 @@
-//! What scripts and HTTP jobs are told, as the ancestor writes it (Gson).
+//! The sharding context of scripts and HTTP jobs, as Java ElasticJob writes it with Gson.
 
 use std::fmt::Write;
 
 /// The sharding context: the last argument of a script, the `shardingContext` header of an HTTP job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// The job.
     pub job_name: String,
-    /// The shards of this run on this instance.
     pub task_id: String,
-    /// How many shards the job has.
     pub sharding_total_count: u32,
-    /// What every shard is given.
     pub job_parameter: Option<String>,
-    /// Which shard this is.
     pub sharding_item: u32,
-    /// What this shard is given.
     pub sharding_parameter: Option<String>,
 }
 
 impl Context {
-    /// One line of JSON, byte for byte what the ancestor passes: keys in its order, what is not there left out, and
-    /// `<`, `>`, `&`, `=`, `'` escaped.
+    /// One line of JSON, byte for byte as Java passes it: keys in Java's order, absent values omitted, and `<`, `>`, `&`, `=`, `'`
+    /// escaped.
     pub fn to_json(&self) -> String {
         let mut json = String::from("{");
-        text(&mut json, "jobName", Some(&self.job_name));
-        text(&mut json, "taskId", Some(&self.task_id));
-        number(&mut json, "shardingTotalCount", self.sharding_total_count);
-        text(&mut json, "jobParameter", self.job_parameter.as_deref());
-        number(&mut json, "shardingItem", self.sharding_item);
-        text(&mut json, "shardingParameter", self.sharding_parameter.as_deref());
+        write_text(&mut json, "jobName", Some(&self.job_name));
+        write_text(&mut json, "taskId", Some(&self.task_id));
+        write_number(&mut json, "shardingTotalCount", self.sharding_total_count);
+        write_text(&mut json, "jobParameter", self.job_parameter.as_deref());
+        write_number(&mut json, "shardingItem", self.sharding_item);
+        write_text(&mut json, "shardingParameter", self.sharding_parameter.as_deref());
         json.push('}');
         json
     }
 }
 
-fn key(json: &mut String, name: &str) {
+fn write_key(json: &mut String, name: &str) {
     if json.len() > 1 {
         json.push(',');
     }
     let _ = write!(json, "\"{name}\":");
 }
 
-fn number(json: &mut String, name: &str, value: u32) {
-    key(json, name);
+fn write_number(json: &mut String, name: &str, value: u32) {
+    write_key(json, name);
     let _ = write!(json, "{value}");
 }
 
-fn text(json: &mut String, name: &str, value: Option<&str>) {
+fn write_text(json: &mut String, name: &str, value: Option<&str>) {
     let Some(value) = value else { return };
-    key(json, name);
+    write_key(json, name);
     json.push('"');
     for character in value.chars() {
         match character {

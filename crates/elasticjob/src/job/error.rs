@@ -1,18 +1,17 @@
-//! What can go wrong with plain data, by what a caller does about it.
+//! Errors of this module, one type for each way a caller reacts.
 
 use std::borrow::Cow;
 
 use super::name::JobName;
 
-/// Text that is not what it was meant to be. Whoever wrote it corrects it.
+/// Invalid text in a program, a file or a command. Its author has to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?}: {problem}")]
 pub struct Invalid {
-    /// What it was meant to be.
+    /// What the text should be: `cron`, `job name`.
     pub what: Cow<'static, str>,
-    /// The text.
     pub text: String,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong with the text, and what would be valid.
     pub problem: String,
 }
 
@@ -26,23 +25,22 @@ impl Invalid {
     }
 }
 
-/// A stored document that cannot be read. It is somebody's: it is never overwritten, only reported.
+/// A stored document that cannot be read. It may be valid to another program, so it is reported and never overwritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("job {job}: the stored {document} cannot be read{}: {problem}; it is left as it is", place(*.line, .key.as_deref()))]
+#[error("job {job}: the stored {document} cannot be read{}: {problem}; it is left unchanged", location(*.line, .key.as_deref()))]
 pub struct Unreadable {
-    /// Whose document it is.
     pub job: JobName,
-    /// Which document: `config`, or the instance's name.
+    /// `config`, or `instance` and its id.
     pub document: String,
-    /// The line, from one.
+    /// Line number, from one.
     pub line: Option<usize>,
-    /// The key, nested ones with dots: `props.elasticjob.timeout`.
+    /// The key; nested keys are joined with dots: `props.elasticjob.timeout`.
     pub key: Option<String>,
-    /// What is wrong, and the way out.
+    /// What is wrong, with a hint.
     pub problem: String,
 }
 
-fn place(line: Option<usize>, key: Option<&str>) -> String {
+fn location(line: Option<usize>, key: Option<&str>) -> String {
     match (line, key) {
         (Some(line), Some(key)) => format!(", line {line}, key {key}"),
         (Some(line), None) => format!(", line {line}"),

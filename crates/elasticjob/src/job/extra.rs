@@ -1,28 +1,27 @@
-//! Configuration of others that travels along.
+//! Configuration of other programs, preserved unchanged.
 
 use std::fmt;
 
 use super::yaml::{Kind, Node};
 
-/// Blocks of a stored configuration that belong to somebody else, such as the ancestor's tracing with the data source it writes to.
+/// Blocks of a stored configuration that belong to other programs, such as Java ElasticJob's tracing with its data source.
 ///
-/// They are not understood, only kept: what is written back is what was read, tags and types included. They may carry passwords, so
-/// only their tags are printed.
+/// They are not interpreted: they are written back as they were read, including tags and types. They may contain passwords, so only
+/// their tags are printed.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Extra(Vec<Node>);
 
 impl Extra {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What each of them calls itself: `!!org.apache.shardingsphere.elasticjob.kernel.tracing.yaml.YamlTracingConfiguration`.
+    /// The YAML tag of each block: `!!org.apache.shardingsphere.elasticjob.kernel.tracing.yaml.YamlTracingConfiguration`.
     pub fn tags(&self) -> Vec<String> {
         self.0.iter().map(Node::written_tag).collect()
     }
 
-    /// None if it is not a list.
+    /// `None` if the node is not a list.
     pub(super) fn from_node(node: &Node) -> Option<Self> {
         match &node.kind {
             Kind::Sequence(items) => Some(Self(items.clone())),

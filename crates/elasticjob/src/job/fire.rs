@@ -1,4 +1,4 @@
-//! A job is due: the fire, the run it becomes, the shards of that run.
+//! Fires, runs, attempts and shards.
 
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
@@ -10,42 +10,41 @@ use super::{
 };
 use crate::runtime::Cancel;
 
-/// A job is due at an instant.
+/// One moment at which a job is due, by its schedule or by a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fire {
-    /// The job.
     pub job: JobName,
-    /// When it is due, or, if somebody triggered it, the time it is to work for.
+    /// When the job is due; for a trigger, the logical time that the run works for.
     pub due_at: Timestamp,
-    /// The run this becomes.
+    /// The run that results from this fire.
     pub run: RunId,
-    /// Who triggered it, if somebody did and is known.
+    /// The author of the trigger, if there is one and it is known.
     pub triggered_by: Option<String>,
-    /// What the job is given instead of its own parameter.
+    /// Replaces the job's own parameter.
     pub parameter: Option<String>,
 }
 
 impl Fire {
-    /// The schedule says so.
+    /// A fire of the schedule.
     pub fn scheduled(job: JobName, due_at: Timestamp) -> Self {
         let run = RunId::scheduled(job.clone(), due_at);
         Self { run, job, due_at, triggered_by: None, parameter: None }
     }
 
-    /// Somebody says so.
+    /// A fire that a trigger requested.
     pub fn triggered(job: JobName, due_at: Timestamp, run: RunId) -> Self {
         Self { job, due_at, run, triggered_by: None, parameter: None }
     }
 
-    /// The same, and who said so.
+    /// Sets the author of the trigger.
     #[must_use]
     pub fn by(mut self, who: Option<String>) -> Self {
         self.triggered_by = who;
         self
     }
 
-    /// The same, with another parameter than the job's own.
+    /// Sets a parameter that replaces the job's own.
     #[must_use]
     pub fn given(mut self, parameter: Option<String>) -> Self {
         self.parameter = parameter;
@@ -53,9 +52,9 @@ impl Fire {
     }
 }
 
-/// One fire as the cluster executes it: `settle-orders/1773828000000` (milliseconds, UTC) if the schedule said so, a UUID if somebody did.
+/// Identifies a run: `settle-orders/1773828000000` (due time in milliseconds, UTC) if it is scheduled, a UUID if it is triggered.
 ///
-/// The first is the same on every node without anybody having to agree.
+/// All instances derive the same id for a scheduled run without communicating.
 ///
 /// ```
 /// use elasticjob::job::RunId;
@@ -66,10 +65,10 @@ impl Fire {
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RunId(Run);
+pub struct RunId(RunIdKind);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Run {
+enum RunIdKind {
     Scheduled { job: JobName, millis: i64 },
     Triggered(u128),
 }
@@ -77,35 +76,34 @@ enum Run {
 impl RunId {
     /// The run of a scheduled fire.
     pub fn scheduled(job: JobName, due_at: Timestamp) -> Self {
-        Self(Run::Scheduled { job, millis: due_at.as_millisecond() })
+        Self(RunIdKind::Scheduled { job, millis: due_at.as_millisecond() })
     }
 
-    /// A triggered run; the bits are a version 4 UUID but for those that say so.
+    /// The id of a triggered run: a version 4 UUID from random bits, of which those for version and variant are replaced.
     pub fn triggered(random: u128) -> Self {
         const VERSION: u128 = 0xf << 76;
         const VARIANT: u128 = 0b11 << 62;
-        Self(Run::Triggered(random & !VERSION & !VARIANT | 4 << 76 | 0b10 << 62))
+        Self(RunIdKind::Triggered(random & !VERSION & !VARIANT | 4 << 76 | 0b10 << 62))
     }
 
-    /// When it was due, if the schedule asked for it.
+    /// The due time of a scheduled run.
     pub fn due_at(&self) -> Option<Timestamp> {
         match &self.0 {
-            Run::Scheduled { millis, .. } => Timestamp::from_millisecond(*millis).ok(),
-            Run::Triggered(_) => None,
+            RunIdKind::Scheduled { millis, .. } => Timestamp::from_millisecond(*millis).ok(),
+            RunIdKind::Triggered(_) => None,
         }
     }
 
-    /// Whether the schedule asked for it.
     pub fn is_scheduled(&self) -> bool {
-        matches!(self.0, Run::Scheduled { .. })
+        matches!(self.0, RunIdKind::Scheduled { .. })
     }
 }
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Run::Scheduled { job, millis } => write!(f, "{job}/{millis}"),
-            Run::Triggered(bits) => {
+            RunIdKind::Scheduled { job, millis } => write!(f, "{job}/{millis}"),
+            RunIdKind::Triggered(bits) => {
                 let hex = format!("{bits:032x}");
                 let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
                 f.write_str(&parts.join("-"))
@@ -124,39 +122,39 @@ impl FromStr for RunId {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let wrong = |problem: &str| Invalid::new("run id", text, problem);
+        let invalid = |problem: &str| Invalid::new("run id", text, problem);
         if let Some((job, millis)) = text.rsplit_once('/') {
             let due_at =
                 millis.parse().ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-            let due_at =
-                due_at.ok_or_else(|| wrong("what follows `/` is not a time in milliseconds"))?;
+            let due_at = due_at
+                .ok_or_else(|| invalid("the part after `/` is not a time in milliseconds"))?;
             return Ok(Self::scheduled(job.parse()?, due_at));
         }
         let parts: Vec<&str> = text.split('-').collect();
         let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
         let hex = parts.concat();
-        let digits = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(&hex, 16) {
-            Ok(bits) if digits && lengths == [8, 4, 4, 4, 12] => Ok(Self(Run::Triggered(bits))),
-            _ => Err(wrong("job/milliseconds, or a UUID")),
+            Ok(bits) if is_hex && lengths == [8, 4, 4, 4, 12] => {
+                Ok(Self(RunIdKind::Triggered(bits)))
+            }
+            _ => Err(invalid("it is neither job/milliseconds nor a UUID")),
         }
     }
 }
 
-/// Which try of a shard of a run this is, and why there is one.
+/// One try at one shard of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// From one.
+    /// Number within the run, from one.
     pub number: NonZeroU32,
-    /// Why.
     pub reason: Reason,
 }
 
 impl Attempt {
-    /// The first one.
     pub const FIRST: Self = Self { number: NonZeroU32::MIN, reason: Reason::Due };
 
-    /// The one after this.
+    /// The attempt after this one.
     #[must_use]
     pub fn next(self, reason: Reason) -> Self {
         Self { number: self.number.saturating_add(1), reason }
@@ -167,15 +165,15 @@ impl Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is due.
+    /// The job is due, by its schedule or by a trigger.
     Due,
-    /// It was due while the last run was not over.
+    /// The fire was due while the previous run was still going.
     Misfire,
-    /// The instance that ran it died.
+    /// The instance that ran the shard died.
     Failover,
-    /// It failed.
+    /// The previous attempt failed.
     Retry,
-    /// It was due while nobody was there.
+    /// The fire was due while no instance was up.
     CatchUp,
 }
 
@@ -192,18 +190,17 @@ impl Reason {
     }
 }
 
-/// Grows with every claim of a shard, whoever makes it. Whoever stores something for a shard stores this with it and refuses smaller
-/// ones; then a run that has lost its lease cannot undo what its successor did.
+/// Grows with every claim of a shard, across all instances. A system that stores the token with a shard's data and refuses smaller
+/// tokens is protected: a run that lost its lease cannot overwrite what its successor wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FencingToken(i64);
 
 impl FencingToken {
-    /// The transaction number of a claim.
+    /// From the transaction number of a claim.
     pub const fn new(transaction: i64) -> Self {
         Self(transaction)
     }
 
-    /// The number.
     pub const fn get(self) -> i64 {
         self.0
     }
@@ -215,7 +212,7 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// What the ancestor calls the shards of one run on one instance: `settle@-@0,1@-@READY@-@10.0.0.7@-@4711`.
+/// Java ElasticJob's id for the shards of one run on one instance: `settle@-@0,1@-@READY@-@10.0.0.7@-@4711`.
 ///
 /// ```
 /// use elasticjob::job::TaskId;
@@ -227,11 +224,8 @@ impl fmt::Display for FencingToken {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskId {
-    /// The job.
     pub job: JobName,
-    /// The shards.
     pub items: Vec<u32>,
-    /// The instance that runs them.
     pub instance: InstanceId,
 }
 
@@ -245,68 +239,65 @@ impl fmt::Display for TaskId {
 impl FromStr for TaskId {
     type Err = Invalid;
 
-    /// What stands for READY is not looked at: the ancestor writes nothing else, though it knows another word.
+    /// The part that reads READY is not checked: Java writes no other value, although it defines one.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let parts: Vec<&str> = text.split("@-@").collect();
         let [job, items, _, server, process] = parts[..] else {
-            let problem =
-                "five parts with @-@ in between; for example j@-@0,1@-@READY@-@10.0.0.7@-@4711";
+            let problem = "it does not have five parts separated by @-@; for example j@-@0,1@-@READY@-@10.0.0.7@-@4711";
             return Err(Invalid::new("task id", text, problem));
         };
         let numbers: Result<Vec<u32>, _> =
             items.split(',').filter(|_| !items.is_empty()).map(str::parse).collect();
         Ok(Self {
             job: job.parse()?,
-            items: numbers
-                .map_err(|_| Invalid::new("task id", text, format!("{items:?} are not shards")))?,
+            items: numbers.map_err(|_| {
+                Invalid::new("task id", text, format!("{items:?} is not a list of shard numbers"))
+            })?,
             instance: format!("{server}@-@{process}").parse()?,
         })
     }
 }
 
-/// The part of a run that one instance runs: what a handler is given.
+/// One shard of a run, as passed to a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shard {
-    /// The job.
     pub job: JobName,
-    /// The run it is part of.
     pub run: RunId,
-    /// Which try this is.
     pub attempt: Attempt,
-    /// What the ancestor calls the shards of this run on this instance.
+    /// Java ElasticJob's id for the shards of this run on this instance.
     pub task: TaskId,
-    /// How many shards the job has.
+    /// Number of shards of the job.
     pub total: ShardCount,
-    /// Which of them this is, from zero.
+    /// Number of this shard, from zero.
     pub item: u32,
-    /// What this shard was given by `shardingItemParameters`.
+    /// This shard's parameter, from `shardingItemParameters`.
     pub parameter: Option<String>,
-    /// What every shard of the job was given.
+    /// The parameter of the whole job.
     pub job_parameter: String,
     /// When the run was due.
     pub due_at: Timestamp,
     /// Grows with every claim of this shard.
     pub token: FencingToken,
-    /// Who triggered the run, if somebody did and is known. Whoever takes it over from a dead instance does not know.
+    /// The author of the trigger, if there is one and it is known. A failover run does not know it.
     pub triggered_by: Option<String>,
-    cancel: Uncompared,
+    cancel: ShardCancel,
 }
 
-/// Whether two shards are the same has nothing to do with whom they would be cancelled by.
+/// The shard's cancellation request, which comparison of shards ignores.
 #[derive(Debug, Clone, Default)]
-struct Uncompared(Cancel);
+struct ShardCancel(Cancel);
 
-impl PartialEq for Uncompared {
+impl PartialEq for ShardCancel {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Uncompared {}
+impl Eq for ShardCancel {}
 
 impl Shard {
-    /// A shard of this fire, as the job's configuration has it, tried for the first time.
+    /// The first attempt at a shard of this fire, with the job's current configuration.
     pub fn of(job: &Job, fire: &Fire, task: TaskId, item: u32, token: FencingToken) -> Self {
         Self {
             job: fire.job.clone(),
@@ -320,30 +311,30 @@ impl Shard {
             due_at: fire.due_at,
             token,
             triggered_by: fire.triggered_by.clone(),
-            cancel: Uncompared::default(),
+            cancel: ShardCancel::default(),
         }
     }
 
-    /// The same shard on a later try.
+    /// Sets the attempt.
     #[must_use]
     pub fn attempt(mut self, attempt: Attempt) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// The same shard, cancelled by this.
+    /// Sets the cancellation request.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: Cancel) -> Self {
-        self.cancel = Uncompared(cancel);
+        self.cancel = ShardCancel(cancel);
         self
     }
 
-    /// Tells when to end: a handler that takes long looks at it now and then, or waits for it beside its work.
+    /// The cancellation request. A long-running handler checks it from time to time, or waits for it alongside its work.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel.0
     }
 
-    /// What scripts and HTTP jobs are told.
+    /// The sharding context that scripts and HTTP jobs receive.
     pub fn context(&self) -> Context {
         Context {
             job_name: self.job.to_string(),
@@ -361,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_triggered_run_has_a_uuid() {
+    fn triggered_run_id_is_a_uuid() {
         let run = RunId::triggered(u128::MAX);
 
         assert_eq!(run.to_string(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
@@ -370,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_id_says_why() {
+    fn invalid_run_ids_are_refused() {
         for text in [
             "",
             "j",
@@ -385,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_id_is_read_as_it_is_written() {
+    fn task_id_round_trips_as_text() {
         for text in ["j@-@@-@READY@-@1.2.3.4@-@5", "报表@-@0,11@-@READY@-@1.2.3.4@-@5-ab"] {
             assert_eq!(text.parse::<TaskId>().unwrap().to_string(), text);
         }
@@ -395,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_given_what_the_job_has_for_it() {
+    fn shard_gets_its_parameters_from_the_job() {
         let job = Job::named("j").unwrap().shards(2).items("1=x").unwrap().parameter("p");
         let fire = Fire::scheduled(job.name.clone(), Timestamp::UNIX_EPOCH);
         let task: TaskId = "j@-@0,1@-@READY@-@1.2.3.4@-@5".parse().unwrap();

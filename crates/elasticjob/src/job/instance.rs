@@ -1,4 +1,4 @@
-//! Who is a member: an instance's id, and the document it leaves in the registry.
+//! Instance ids, and the document that an instance stores in the registry.
 
 use std::{fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
 
@@ -10,52 +10,51 @@ use super::{
 
 const SEPARATOR: &str = "@-@";
 
-/// The server in the text of an instance's id; all of it if it is none.
+/// The server part of an instance id; the whole text if it is not an instance id.
 pub fn server_of(id: &str) -> &str {
     id.split_once(SEPARATOR).map_or(id, |(server, _)| server)
 }
 
-/// An instance's id: `192.168.1.5@-@4711-9f86d081`, or `192.168.1.5@-@4711` where Java made it.
+/// An instance's id: `192.168.1.5@-@4711-9f86d081`, or `192.168.1.5@-@4711` for a Java instance.
 ///
-/// Invariant: an IPv4 address, one `@-@`, and a name that can be part of a registry path. The ancestor cuts ids apart to find the
-/// server, so one of another form would be a stranger to it. Cheap to clone.
+/// Invariant: an IPv4 address, one `@-@`, and a name that can be part of a registry path. Java ElasticJob splits ids to find the server,
+/// so it does not recognise ids of another form. Cheap to clone.
 ///
 /// ```
 /// use elasticjob::job::InstanceId;
 ///
-/// let ours = InstanceId::new([10, 0, 0, 7].into(), 4711, 0x9f86_d081);
-/// assert_eq!(ours.as_str(), "10.0.0.7@-@4711-9f86d081");
-/// assert_eq!(ours.server(), "10.0.0.7");
+/// let rust = InstanceId::new([10, 0, 0, 7].into(), 4711, 0x9f86_d081);
+/// assert_eq!(rust.as_str(), "10.0.0.7@-@4711-9f86d081");
+/// assert_eq!(rust.server(), "10.0.0.7");
 ///
-/// let theirs: InstanceId = "10.0.0.7@-@4711".parse()?;
-/// assert!(theirs.is_java() && !ours.is_java());
+/// let java: InstanceId = "10.0.0.7@-@4711".parse()?;
+/// assert!(java.is_java() && !rust.is_java());
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(Arc<str>);
 
 impl InstanceId {
-    /// A new id. The random part is what makes it unique: addresses and process ids come back.
+    /// A new id. The random part makes it unique, because addresses and process ids are reused.
     pub fn new(address: Ipv4Addr, process: u32, random: u32) -> Self {
         Self(format!("{address}{SEPARATOR}{process}-{random:08x}").into())
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The server's address: the name of its node below `servers`.
+    /// The server's address, which is also the name of its node below `servers`.
     pub fn server(&self) -> &str {
         server_of(&self.0)
     }
 
-    /// What follows the address.
+    /// The part after the address: process id, and a random part unless it is a Java instance.
     pub fn process(&self) -> &str {
         self.0.split_once(SEPARATOR).map_or("", |(_, process)| process)
     }
 
-    /// Whether Java made it: Java has a process id and nothing else.
+    /// Whether it is a Java instance: those have a process id without a random part.
     pub fn is_java(&self) -> bool {
         self.process().bytes().all(|byte| byte.is_ascii_digit())
     }
@@ -65,18 +64,18 @@ impl FromStr for InstanceId {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let wrong = |problem: &str| Err(Invalid::new("instance id", text, problem));
+        let invalid = |problem: &str| Err(Invalid::new("instance id", text, problem));
         let Some((server, process)) = text.split_once(SEPARATOR) else {
-            return wrong("an address, @-@ and a process; for example 10.0.0.7@-@4711");
+            return invalid("it is not an address, @-@ and a process; for example 10.0.0.7@-@4711");
         };
         if server.parse::<Ipv4Addr>().is_err() {
-            return wrong("what stands before @-@ is not an IPv4 address");
+            return invalid("the part before @-@ is not an IPv4 address");
         }
         if process.is_empty() || process.contains(SEPARATOR) {
-            return wrong("one @-@, and a process after it");
+            return invalid("it does not have one @-@ followed by a process");
         }
         if process.contains(|character| character == '/' || is_refused(character)) {
-            return wrong("what stands after @-@ cannot be part of a registry path");
+            return invalid("the part after @-@ cannot be part of a registry path");
         }
         Ok(Self(text.into()))
     }
@@ -94,7 +93,7 @@ impl fmt::Debug for InstanceId {
     }
 }
 
-/// What an instance says about itself in the registry.
+/// An instance's own document in the registry.
 ///
 /// ```
 /// use elasticjob::job::{Instance, InstanceId};
@@ -109,9 +108,8 @@ impl fmt::Debug for InstanceId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Instance {
-    /// Its id.
     pub id: InstanceId,
-    /// What it wants to be known by: `weight=3,zone=a`.
+    /// `weight=3,zone=a`.
     pub labels: Option<String>,
     /// The server's address.
     pub server: String,
@@ -123,14 +121,13 @@ impl Instance {
         Self { labels: None, server: id.server().to_owned(), id }
     }
 
-    /// With these labels.
     #[must_use]
     pub fn labels(mut self, labels: impl Into<String>) -> Self {
         self.labels = Some(labels.into());
         self
     }
 
-    /// One label's value.
+    /// The value of one label.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.as_deref()?.split(',').find_map(|pair| {
             let (key, value) = pair.split_once('=')?;
@@ -138,12 +135,12 @@ impl Instance {
         })
     }
 
-    /// Its share when shards are dealt by weight: the label `weight`, else one.
+    /// The instance's weight for [`Strategy::Weighted`](super::Strategy::Weighted): the label `weight`, or one.
     pub fn weight(&self) -> u32 {
         self.label("weight").and_then(|weight| weight.parse().ok()).unwrap_or(1)
     }
 
-    /// The document, as the ancestor writes it.
+    /// The document, byte for byte as Java ElasticJob writes it.
     pub fn to_yaml(&self) -> String {
         let entries = [
             ("jobInstanceId", Some(self.id.as_str())),
@@ -156,12 +153,12 @@ impl Instance {
         emit(&Node::mapping(entries.collect()))
     }
 
-    /// Reads the document at `instances/{id}`. An empty one says nothing but that the instance is there, which is what 2.1.5 wrote.
+    /// Reads the document at `instances/{id}`. An empty document, which version 2.1.5 writes, is an instance without labels.
     ///
-    /// Unlike Java this does not stop at a key it does not know: nobody rewrites another's document, and a live member must not
-    /// vanish because it has more to say.
+    /// Unlike Java, this ignores unknown keys: no other instance rewrites the document, and a live instance must not be dropped because
+    /// a newer version stores more keys.
     pub fn read(job: &JobName, id: &InstanceId, document: &[u8]) -> Result<Self, Unreadable> {
-        let wrong = |line: Option<usize>, key: Option<&str>, problem: &str| Unreadable {
+        let unreadable = |line: Option<usize>, key: Option<&str>, problem: &str| Unreadable {
             job: job.clone(),
             document: format!("instance {id}"),
             line,
@@ -169,12 +166,13 @@ impl Instance {
             problem: problem.to_owned(),
         };
         let text =
-            std::str::from_utf8(document).map_err(|_| wrong(None, None, "it is not UTF-8"))?;
-        let root = load(text).map_err(|error| wrong(Some(error.line), None, &error.problem))?;
+            std::str::from_utf8(document).map_err(|_| unreadable(None, None, "it is not UTF-8"))?;
+        let root =
+            load(text).map_err(|error| unreadable(Some(error.line), None, &error.problem))?;
         let mut instance = Self::new(id.clone());
         let Some(root) = root.filter(|root| !root.is_null()) else { return Ok(instance) };
         let Kind::Mapping(entries) = &root.kind else {
-            return Err(wrong(Some(root.line), None, "it is not a map"));
+            return Err(unreadable(Some(root.line), None, "it is not a map"));
         };
         for (key, value) in entries {
             let (Kind::Scalar(key), Kind::Scalar(text)) = (&key.kind, &value.kind) else {
@@ -182,8 +180,8 @@ impl Instance {
             };
             match key.as_str() {
                 "jobInstanceId" if text != id.as_str() => {
-                    let problem = format!("it says that it belongs to {text}");
-                    return Err(wrong(Some(value.line), Some(key), &problem));
+                    let problem = format!("the document is for instance {text:?}");
+                    return Err(unreadable(Some(value.line), Some(key), &problem));
                 }
                 "labels" if !value.is_null() => instance.labels = Some(text.clone()),
                 "serverIp" if !value.is_null() => instance.server.clone_from(text),
@@ -203,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_form_says_why() {
-        for (text, why) in [
+    fn instance_id_error_says_why() {
+        for (text, problem) in [
             ("1.2.3.4", "for example"),
             ("host@-@1", "IPv4"),
             ("1.2.3.4@-@", "process"),
@@ -213,35 +211,36 @@ mod tests {
         ] {
             let error = text.parse::<InstanceId>().unwrap_err();
 
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 
     #[test]
-    fn a_document_is_read_whoever_wrote_it() {
-        let javas = read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\n").unwrap();
-        let older = read("").unwrap();
-        let newer = read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\nmood: [good]\n").unwrap();
+    fn documents_of_all_versions_are_read() {
+        let from_java = read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\n").unwrap();
+        let from_2_1_5 = read("").unwrap();
+        let with_unknown_key =
+            read("jobInstanceId: 1.2.3.4@-@5\nserverIp: 1.2.3.4\nmood: [good]\n").unwrap();
 
-        assert_eq!(javas, older);
-        assert_eq!(javas, newer);
+        assert_eq!(from_java, from_2_1_5);
+        assert_eq!(from_java, with_unknown_key);
     }
 
     #[test]
-    fn a_document_that_cannot_be_read_says_whose_and_where() {
-        for (document, place) in [
+    fn unreadable_document_names_instance_and_location() {
+        for (document, location) in [
             ("- a", "line 1"),
             ("jobInstanceId: 9.9.9.9@-@1\n", "key jobInstanceId"),
             ("a: 'b", "line 1"),
         ] {
             let error = read(document).unwrap_err().to_string();
 
-            assert!(error.contains("instance 1.2.3.4@-@5") && error.contains(place), "{error}");
+            assert!(error.contains("instance 1.2.3.4@-@5") && error.contains(location), "{error}");
         }
     }
 
     #[test]
-    fn a_weight_is_a_label() {
+    fn weight_is_read_from_a_label() {
         let id: InstanceId = "1.2.3.4@-@5".parse().unwrap();
 
         assert_eq!(Instance::new(id.clone()).labels("zone=a, weight = 3").weight(), 3);

@@ -1,4 +1,4 @@
-//! A job: every property of the ancestor's configuration as a type, and how to say what one wants.
+//! A job: every property of Java ElasticJob's configuration as a typed field, and a builder.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use super::{
     duration,
     error::Invalid,
     extra::Extra,
-    kinds::{Strategy, ThreadPool, TypeName},
     name::JobName,
+    plugins::{Strategy, ThreadPool, TypeName},
     policy::{
         CatchUp, Failover, LeaseLoss, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile,
         Resharding, Retry,
@@ -17,8 +17,7 @@ use super::{
 };
 use crate::schedule::{Cron, Dst, Schedule, Zone};
 
-/// What is to be done, when, in how many parts, and what happens if something goes wrong. The defaults are the ancestor's
-/// documented ones.
+/// A job definition: schedule, shards, parameters and failure policies. The defaults are those that Java ElasticJob documents.
 ///
 /// ```
 /// use elasticjob::job::{Failover, Job, Misfire};
@@ -35,58 +34,54 @@ use crate::schedule::{Cron, Dst, Schedule, Zone};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Job {
-    /// What it is called.
     pub name: JobName,
-    /// When it is due; a job without runs only when somebody asks for it.
+    /// A job without a cron expression runs only when it is triggered.
     pub cron: Option<Cron>,
-    /// Where the clock hangs that the cron means; without, the machine's own.
+    /// Time zone of `cron`; if unset, the node's default zone.
     pub zone: Option<Zone>,
-    /// How many shards it has.
     pub shards: ShardCount,
-    /// What each shard is given.
+    /// The parameter of each shard.
     pub items: ItemParameters,
-    /// What every shard is given.
+    /// The parameter of the whole job, passed to every shard.
     pub parameter: String,
-    /// What the registry is told about running shards.
+    /// Whether running shards are recorded in the registry.
     pub monitor: Monitor,
-    /// If the node that runs a shard dies.
+    /// What happens to a running shard whose instance dies.
     pub failover: Failover,
-    /// If it is due while its last run is not over.
+    /// What happens to a fire that is due while the previous run is still going.
     pub misfire: Misfire,
-    /// How far a node's clock may be from the registry's.
+    /// How far an instance's clock may differ from the registry's.
     pub max_time_diff: MaxTimeDiff,
-    /// How often the leader looks whether every shard's owner is still there.
+    /// How often the leader checks that every shard's owner is alive.
     pub reconcile: Reconcile,
-    /// How shards are dealt, as Java sees it; [`Strategy::of`] is what counts.
+    /// The sharding strategy that Java uses; [`Strategy::of`] returns the effective one.
     pub strategy_type: Option<TypeName>,
     /// How many shards run at once; see [`ThreadPool::of`].
     pub thread_pool_type: Option<TypeName>,
-    /// Who is told about failures, as Java sees it; [`Alert::of`](super::Alert::of) is what counts.
+    /// The error handler that Java uses; [`Alert::of`](super::Alert::of) returns the effective one.
     pub error_handler_type: Option<TypeName>,
-    /// Java listeners, by name. A Java instance stops at one it does not know.
+    /// Names of Java listeners. A Java instance that does not know one of them fails to start the job.
     pub listener_types: Vec<String>,
-    /// Blocks that belong to somebody else.
+    /// Configuration of other programs.
     pub extra: Extra,
-    /// For people.
     pub description: String,
-    /// Everything else.
+    /// Free properties, including settings that only this library has.
     pub props: Props,
     /// Whether instances start disabled.
     pub disabled: bool,
-    /// If this and the stored configuration differ at start.
+    /// Which configuration is used if this one and the stored one differ at start.
     pub overwrite: Overwrite,
-    /// Not used by anybody.
+    /// Stored for compatibility; neither Java nor this library uses it.
     pub label: Option<String>,
-    /// When shards are dealt again.
+    /// When shards are reassigned.
     pub resharding: Resharding,
-    /// In whose words it is stored.
+    /// The key names that the configuration is stored with.
     pub spelling: Spelling,
-    /// Keys whose stored text was empty.
-    pub(super) blank: Blank,
+    pub(super) empty_values: EmptyValues,
 }
 
-/// In whose words a configuration is stored. A Java instance stops at a key it does not know, so this is for the oldest one that has to
-/// read it; a stored configuration keeps the words it was read in.
+/// The key names that a configuration is stored with. A Java instance rejects a document with an unknown key, so choose the spelling of
+/// the oldest version that has to read it. A stored configuration keeps the spelling it was read with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spelling {
     /// Up to 3.0.4: `jobExecutorServiceHandlerType`.
@@ -96,22 +91,22 @@ pub enum Spelling {
     Since305,
 }
 
-/// Keys whose stored text was empty, which means the same as no key at all. Remembered for one purpose: a document is written as it
-/// was read. So it does not count when two jobs are compared.
+/// Which keys were stored with an empty value. That means the same as no key at all; it is remembered only so that a document is written
+/// back as it was read. Comparison of jobs therefore ignores it.
 #[derive(Debug, Clone, Copy, Default, Eq)]
-pub(super) struct Blank {
+pub(super) struct EmptyValues {
     pub(super) cron: bool,
     pub(super) zone: bool,
 }
 
-impl PartialEq for Blank {
+impl PartialEq for EmptyValues {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
 impl Job {
-    /// A job with one shard that runs when somebody asks for it.
+    /// A job with one shard and no schedule.
     pub fn named(name: &str) -> Result<Self, Invalid> {
         Ok(Self::new(name.parse()?))
     }
@@ -141,32 +136,32 @@ impl Job {
             label: None,
             resharding: Resharding::default(),
             spelling: Spelling::default(),
-            blank: Blank::default(),
+            empty_values: EmptyValues::default(),
         }
     }
 
-    /// Due by this expression, in Quartz's words. When the clocks change, nothing falls silent and nothing runs twice, unless
-    /// [`dst`](Self::dst) says otherwise.
+    /// Sets the schedule, a Quartz cron expression. A job that had none before follows [`Dst::Default`] when the clocks change, unless
+    /// [`dst`](Self::dst) sets another rule.
     pub fn cron(mut self, expression: &str) -> Result<Self, Invalid> {
         let cron = expression.parse::<Cron>();
         let cron = cron.map_err(|error| {
-            let place = error.field.map(|field| format!("{field} {:?} ", error.part));
-            let place = place.unwrap_or_default();
+            let location = error.field.map(|field| format!("{field} {:?} ", error.part));
+            let location = location.unwrap_or_default();
             Invalid::new(
                 "cron",
                 expression,
-                format!("{place}{}; hint: {}", error.problem, error.hint),
+                format!("{location}{}; hint: {}", error.problem, error.hint),
             )
         })?;
         let before = self.cron.replace(cron);
-        // A job that had a schedule keeps its rule, also the one that Java does not spell out.
+        // A job that already had a schedule keeps its DST rule, including Quartz's, which a Java document does not store.
         if before.is_none() && self.props.get(keys::DST).is_none() {
             self.props.set(keys::DST, Dst::Default.to_string())?;
         }
         Ok(self)
     }
 
-    /// By the clock of this zone: `Europe/Paris`, or `GMT+8:00` where Java instances have to understand it.
+    /// Sets the time zone: `Europe/Paris`, or `GMT+8:00` if Java instances share the job.
     pub fn zone(mut self, zone: &str) -> Result<Self, Invalid> {
         let parsed = zone.parse::<Zone>();
         self.zone = Some(parsed.map_err(|error| {
@@ -175,17 +170,17 @@ impl Job {
         Ok(self)
     }
 
-    /// What happens when the clocks change.
+    /// Sets what happens when the clocks change.
     #[must_use]
     pub fn dst(self, rule: Dst) -> Self {
-        self.with(keys::DST, &rule.to_string())
+        self.with_prop(keys::DST, &rule.to_string())
     }
 
-    /// Split into this many shards.
+    /// Sets the number of shards.
     ///
     /// # Panics
     ///
-    /// If there are none. A number that comes from outside is a [`ShardCount`] first.
+    /// If `count` is zero or above 2³¹ − 1. Check untrusted numbers with [`ShardCount::try_from`] and set the field instead.
     #[must_use]
     #[track_caller]
     pub fn shards(mut self, count: u32) -> Self {
@@ -196,160 +191,159 @@ impl Job {
         self
     }
 
-    /// What each shard is given: `0=Beijing,1=Shanghai`.
+    /// Sets the parameter of each shard: `0=Beijing,1=Shanghai`.
     pub fn items(mut self, parameters: &str) -> Result<Self, Invalid> {
         self.items = parameters.parse()?;
         Ok(self)
     }
 
-    /// What every shard is given.
+    /// Sets the parameter of the whole job, passed to every shard.
     #[must_use]
     pub fn parameter(mut self, parameter: impl Into<String>) -> Self {
         self.parameter = parameter.into();
         self
     }
 
-    /// What the registry is told about running shards.
+    /// Sets whether running shards are recorded in the registry.
     #[must_use]
     pub fn monitor(mut self, monitor: Monitor) -> Self {
         self.monitor = monitor;
         self
     }
 
-    /// If the node that runs a shard dies.
+    /// Sets what happens to a running shard whose instance dies.
     #[must_use]
     pub fn if_node_dies(mut self, failover: Failover) -> Self {
         self.failover = failover;
         self
     }
 
-    /// If it is due while its last run is not over.
+    /// Sets what happens to a fire that is due while the previous run is still going.
     #[must_use]
     pub fn if_late(mut self, misfire: Misfire) -> Self {
         self.misfire = misfire;
         self
     }
 
-    /// If this and the stored configuration differ at start.
+    /// Sets which configuration is used if this one and the stored one differ at start.
     #[must_use]
     pub fn if_stored_differs(mut self, overwrite: Overwrite) -> Self {
         self.overwrite = overwrite;
         self
     }
 
-    /// If a running shard's lease is lost.
+    /// Sets what happens to a running shard whose instance loses its lease.
     #[must_use]
     pub fn if_lease_is_lost(self, policy: LeaseLoss) -> Self {
-        self.with(keys::ON_LEASE_LOSS, &policy.to_string())
+        self.with_prop(keys::ON_LEASE_LOSS, &policy.to_string())
     }
 
-    /// If a shard fails.
+    /// Sets how often and when a failed shard is retried.
     #[must_use]
     pub fn if_shard_fails(self, retry: Retry) -> Self {
-        self.with(keys::RETRY_MAX_ATTEMPTS, &retry.max_attempts.to_string())
-            .with(keys::RETRY_BACKOFF, &retry.backoff.to_string())
+        self.with_prop(keys::RETRY_MAX_ATTEMPTS, &retry.max_attempts.to_string())
+            .with_prop(keys::RETRY_BACKOFF, &retry.backoff.to_string())
     }
 
-    /// If nobody was there when it was due.
+    /// Sets what happens to fires that were due while no instance was up.
     #[must_use]
     pub fn if_nobody_was_there(self, policy: CatchUp) -> Self {
-        self.with(keys::CATCH_UP, &policy.to_string())
+        self.with_prop(keys::CATCH_UP, &policy.to_string())
     }
 
-    /// A shard that runs longer is cancelled and has failed.
+    /// Sets the time limit of an attempt; a shard that runs longer is cancelled and counts as failed.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.with(keys::TIMEOUT, &duration::text(timeout))
+        self.with_prop(keys::TIMEOUT, &duration::format(timeout))
     }
 
-    /// How shards are dealt. Java is told only what it knows; among Java instances ours are dealt in even blocks.
+    /// Sets the sharding strategy. One that Java does not know is stored in `props`; Java then assigns shards in even blocks.
     #[must_use]
     pub fn strategy(mut self, strategy: &Strategy) -> Self {
-        if strategy.is_ours() {
+        if strategy.is_rust_only() {
             self.strategy_type = None;
-            return self.with(keys::STRATEGY, &strategy.to_string());
+            return self.with_prop(keys::STRATEGY, &strategy.to_string());
         }
         self.props.remove(keys::STRATEGY);
         self.strategy_type = Some(strategy.to_string().into());
         self
     }
 
-    /// How many shards of a run an instance runs at once.
+    /// Sets how many shards of a run an instance runs at once.
     #[must_use]
     pub fn threads(mut self, pool: &ThreadPool) -> Self {
         self.thread_pool_type = Some(pool.to_string().into());
         self
     }
 
-    /// Who is told about failures: `LOG`, `IGNORE`, `THROW`, `EMAIL`, `WECHAT`, `DINGTALK`, `WEBHOOK`. What it has to know stands in
-    /// the properties; see [`Alert`](super::Alert).
+    /// Sets where failures are reported: `LOG`, `IGNORE`, `THROW`, `EMAIL`, `WECHAT`, `DINGTALK`, `WEBHOOK`. Their settings are
+    /// properties; see [`Alert`](super::Alert).
     #[must_use]
     pub fn alert(mut self, name: impl Into<TypeName>) -> Self {
         let name = name.into();
         if name.is("WEBHOOK") {
-            return self.with(keys::ALERT, name.as_str());
+            return self.with_prop(keys::ALERT, name.as_str());
         }
         self.props.remove(keys::ALERT);
         self.error_handler_type = Some(name);
         self
     }
 
-    /// The Java listeners of a job shared with Java.
+    /// Sets the Java listeners of a job that Java instances share.
     #[must_use]
     pub fn java_listeners<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.listener_types = types.into_iter().map(Into::into).collect();
         self
     }
 
-    /// How far a node's clock may be from the registry's.
+    /// Sets how far an instance's clock may differ from the registry's.
     #[must_use]
     pub fn max_time_diff(mut self, limit: MaxTimeDiff) -> Self {
         self.max_time_diff = limit;
         self
     }
 
-    /// How often the leader looks whether every shard's owner is still there.
+    /// Sets how often the leader checks that every shard's owner is alive.
     #[must_use]
     pub fn reconcile(mut self, interval: Reconcile) -> Self {
         self.reconcile = interval;
         self
     }
 
-    /// When shards are dealt again.
+    /// Sets when shards are reassigned.
     #[must_use]
     pub fn resharding(mut self, resharding: Resharding) -> Self {
         self.resharding = resharding;
         self
     }
 
-    /// For people.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// Carried along for whoever asks.
+    /// Sets the label, which is stored and otherwise unused.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Instances start disabled.
+    /// Makes instances start disabled.
     #[must_use]
     pub fn disabled(mut self) -> Self {
         self.disabled = true;
         self
     }
 
-    /// Which Rust handler it belongs to: another one with this job's name is refused.
+    /// Names the Rust handler of this job; a program with another handler for the same job name is then refused.
     #[must_use]
     pub fn handler(self, name: &str) -> Self {
-        self.with(keys::HANDLER, name)
+        self.with_prop(keys::HANDLER, name)
     }
 
-    /// Any other property. One of [ours](keys) has to have a value that can be read.
+    /// Sets a free property. The value of a property in [`keys`] must be valid.
     pub fn prop(
         mut self,
         key: impl Into<String>,
@@ -359,7 +353,7 @@ impl Job {
         Ok(self)
     }
 
-    /// When it is due, if it has a schedule; `local` is the clock of jobs that name no zone.
+    /// The schedule, if the job has one; `local` is the zone of jobs that set none.
     pub fn schedule(&self, local: &Zone) -> Option<Schedule> {
         Some(Schedule {
             cron: self.cron.clone()?,
@@ -368,8 +362,8 @@ impl Job {
         })
     }
 
-    /// A property whose value was written by its own type, so that it can be read.
-    fn with(mut self, key: &str, value: &str) -> Self {
+    /// Sets a property whose value was formatted by its own type and is therefore valid.
+    fn with_prop(mut self, key: &str, value: &str) -> Self {
         let result = self.props.set(key, value);
         debug_assert_eq!(result, Ok(()), "{key}");
         self
@@ -381,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_the_documented_ones() {
+    fn defaults_are_those_that_java_documents() {
         let job = Job::named("j").unwrap();
 
         assert_eq!(
@@ -393,27 +387,27 @@ mod tests {
     }
 
     #[test]
-    fn what_we_schedule_says_so_and_what_java_scheduled_follows_quartz() {
-        let ours = Job::named("j").unwrap().cron("0 0 2 * * ?").unwrap();
-        let theirs = Job::named("j").unwrap();
+    fn rust_schedule_stores_its_dst_rule_and_default_is_quartz() {
+        let scheduled = Job::named("j").unwrap().cron("0 0 2 * * ?").unwrap();
+        let unset = Job::named("j").unwrap();
 
-        assert_eq!(ours.props.get(keys::DST), Some("default"));
-        assert_eq!(ours.props.policies().dst, Dst::Default);
-        assert_eq!(theirs.props.policies().dst, Dst::Quartz);
+        assert_eq!(scheduled.props.get(keys::DST), Some("default"));
+        assert_eq!(scheduled.props.policies().dst, Dst::Default);
+        assert_eq!(unset.props.policies().dst, Dst::Quartz);
     }
 
     #[test]
-    fn a_job_that_gets_another_schedule_keeps_its_rule_for_changing_clocks() {
+    fn changed_schedule_keeps_the_dst_rule() {
         let document = b"jobName: j\nshardingTotalCount: 1\ncron: 0 0 2 * * ?\n";
-        let javas = Job::read(&"j".parse().unwrap(), document).unwrap();
+        let from_java = Job::read(&"j".parse().unwrap(), document).unwrap();
         let quartz = Job::named("j").unwrap().dst(Dst::Quartz);
 
-        assert!(javas.cron("0 0 3 * * ?").unwrap().props.is_empty());
+        assert!(from_java.cron("0 0 3 * * ?").unwrap().props.is_empty());
         assert_eq!(quartz.cron("0 0 3 * * ?").unwrap().props.policies().dst, Dst::Quartz);
     }
 
     #[test]
-    fn policies_are_said_in_types_and_stored_as_text() {
+    fn typed_policies_are_stored_as_text() {
         let job = Job::named("j")
             .unwrap()
             .timeout(Duration::from_secs(90))
@@ -440,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_is_wrong_is_told_once() {
+    fn schedule_error_quotes_the_text_once() {
         let job = || Job::named("j").unwrap();
 
         assert_eq!(
@@ -453,7 +447,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "at least one shard")]
-    fn no_shards_at_all_is_a_mistake_in_the_program() {
+    fn zero_shards_panics() {
         let _ = Job::named("j").unwrap().shards(0);
     }
 }

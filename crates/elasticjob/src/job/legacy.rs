@@ -1,7 +1,7 @@
 //! Configurations of ElasticJob 2.1.5: one line of JSON.
 //!
-//! Nobody can share a job with 2.1.5, so these are read to be imported, never written. What named a Java class then names a type now,
-//! where there is one; what has no counterpart is listed and not carried over.
+//! This library cannot share a job with 2.1.5, so these documents are only read, for import. Java class names become type names where
+//! there is one; settings without a counterpart are listed and dropped.
 
 use serde_json::{Map, Value};
 
@@ -13,8 +13,8 @@ use super::{
     shards::ShardCount,
 };
 
-/// The names a Java class of 2.1.5 has now. No name means the default.
-const CLASSES: [(&str, Option<&str>); 6] = [
+/// Java classes of 2.1.5 and the type names that replace them; `None` means the default.
+const TYPE_OF_CLASS: [(&str, Option<&str>); 6] = [
     ("com.dangdang.ddframe.job.executor.handler.impl.DefaultJobExceptionHandler", None),
     ("com.dangdang.ddframe.job.executor.handler.impl.DefaultExecutorServiceHandler", None),
     ("com.dangdang.ddframe.job.lite.api.strategy.impl.AverageAllocationJobShardingStrategy", None),
@@ -29,33 +29,29 @@ const CLASSES: [(&str, Option<&str>); 6] = [
     ("", None),
 ];
 
-/// A job as 2.1.5 stored it.
+/// A job that 2.1.5 stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Legacy {
-    /// What it is now.
+    /// The equivalent configuration.
     pub job: Job,
-    /// The Java class that ran it; none for scripts.
+    /// The Java class that ran the job; `None` for scripts.
     pub class: Option<String>,
-    /// What kind of job it was.
     pub kind: LegacyKind,
-    /// What is not carried over, one sentence each.
+    /// Settings that were dropped, one sentence each.
     pub dropped: Vec<String>,
 }
 
-/// What kind of job it was.
+/// The job type: `SIMPLE`, `DATAFLOW` or `SCRIPT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LegacyKind {
-    /// `SIMPLE`.
     Simple,
-    /// `DATAFLOW`.
     Dataflow,
-    /// `SCRIPT`.
     Script,
 }
 
 impl Legacy {
-    /// Reads the document 2.1.5 stored for the job of this name.
+    /// Reads the document that 2.1.5 stored for the job `name`.
     ///
     /// ```
     /// use elasticjob::job::{Legacy, LegacyKind};
@@ -70,7 +66,10 @@ impl Legacy {
         let reader = Reader { job: name };
         let map: Map<String, Value> = serde_json::from_slice(document).map_err(|error| {
             let line = Some(error.line()).filter(|line| *line > 0);
-            Unreadable { line, ..reader.wrong(None, format!("not the JSON of 2.1.5: {error}")) }
+            Unreadable {
+                line,
+                ..reader.error(None, format!("it is not a JSON document of 2.1.5: {error}"))
+            }
         })?;
         reader.document(&map)
     }
@@ -81,7 +80,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, key: Option<&str>, problem: impl Into<String>) -> Unreadable {
+    fn error(&self, key: Option<&str>, problem: impl Into<String>) -> Unreadable {
         Unreadable {
             job: self.job.clone(),
             document: "config".to_owned(),
@@ -94,9 +93,7 @@ impl Reader<'_> {
     fn document(&self, map: &Map<String, Value>) -> Result<Legacy, Unreadable> {
         let name = self.text(map, "jobName")?;
         if name != self.job.as_str() {
-            return Err(
-                self.wrong(Some("jobName"), format!("it says that the job is called {name:?}"))
-            );
+            return Err(self.error(Some("jobName"), format!("the document is for job {name:?}")));
         }
         let kind = match self.text(map, "jobType")?.as_str() {
             "SIMPLE" => LegacyKind::Simple,
@@ -104,22 +101,22 @@ impl Reader<'_> {
             "SCRIPT" => LegacyKind::Script,
             other => {
                 let problem = format!("{other:?} is not SIMPLE, DATAFLOW or SCRIPT");
-                return Err(self.wrong(Some("jobType"), problem));
+                return Err(self.error(Some("jobType"), problem));
             }
         };
         let mut job = Job::new(self.job.clone());
         let cron = self.text(map, "cron")?;
         if !cron.is_empty() {
-            // Quartz scheduled it until now, so its rule for changing clocks stays.
-            job.cron = Some(cron.parse().map_err(|error| self.invalid("cron", &error))?);
+            // Quartz scheduled it so far, so its DST rule stays.
+            job.cron = Some(cron.parse().map_err(|error| self.parse_error("cron", &error))?);
         }
         let count = self.int(map, "shardingTotalCount", 0)?;
         job.shards = ShardCount::try_from(u32::try_from(count).unwrap_or(0))
-            .map_err(|error| self.wrong(Some("shardingTotalCount"), error.problem))?;
+            .map_err(|error| self.error(Some("shardingTotalCount"), error.problem))?;
         job.items = self
             .text(map, "shardingItemParameters")?
             .parse()
-            .map_err(|error| self.invalid("shardingItemParameters", &error))?;
+            .map_err(|error| self.parse_error("shardingItemParameters", &error))?;
         job.parameter = self.text(map, "jobParameter")?;
         job.description = self.text(map, "description")?;
         job.disabled = self.flag(map, "disabled", false)?;
@@ -137,15 +134,19 @@ impl Reader<'_> {
         if self.flag(map, "overwrite", false)? {
             job.overwrite = Overwrite::LocalWins;
         }
-        let dropped = self.plug_ins(map, &mut job)?;
-        self.own_of_kind(map, kind, &mut job)?;
+        let dropped = self.read_plugins(map, &mut job)?;
+        self.read_kind_settings(map, kind, &mut job)?;
         let class = Some(self.text(map, "jobClass")?)
             .filter(|class| kind != LegacyKind::Script && !class.is_empty());
         Ok(Legacy { job, class, kind, dropped })
     }
 
-    /// What was a class and is a name now.
-    fn plug_ins(&self, map: &Map<String, Value>, job: &mut Job) -> Result<Vec<String>, Unreadable> {
+    /// Settings that were class names and are type names now. Returns those that were dropped.
+    fn read_plugins(
+        &self,
+        map: &Map<String, Value>,
+        job: &mut Job,
+    ) -> Result<Vec<String>, Unreadable> {
         let empty = Map::new();
         let properties = map.get("jobProperties").and_then(Value::as_object).unwrap_or(&empty);
         let mut dropped = Vec::new();
@@ -154,24 +155,25 @@ impl Reader<'_> {
             ("job_exception_handler", self.text(properties, "job_exception_handler")?),
             ("executor_service_handler", self.text(properties, "executor_service_handler")?),
         ] {
-            match CLASSES.iter().find(|(known, _)| *known == class) {
+            match TYPE_OF_CLASS.iter().find(|(known, _)| *known == class) {
                 Some((_, name)) if key == "jobShardingStrategyClass" => {
                     job.strategy_type = name.map(Into::into);
                 }
                 Some(_) => {}
-                None => dropped.push(format!("{key}: there is no counterpart for {class}")),
+                None => dropped.push(format!("{key}: {class} has no counterpart")),
             }
         }
         if self.int(map, "monitorPort", -1)? >= 0 {
             dropped.push(
-                "monitorPort: the dump port belongs to a process now, not to a job".to_owned(),
+                "monitorPort: the dump port is now a setting of the process, not of a job"
+                    .to_owned(),
             );
         }
         Ok(dropped)
     }
 
-    /// What only this kind of job has.
-    fn own_of_kind(
+    /// Settings that only this kind of job has.
+    fn read_kind_settings(
         &self,
         map: &Map<String, Value>,
         kind: LegacyKind,
@@ -187,14 +189,14 @@ impl Reader<'_> {
                 ("scriptCommandLine", "script.command.line", self.text(map, "scriptCommandLine")?)
             }
         };
-        job.props.set(prop, value).map_err(|error| self.wrong(Some(key), error.problem))
+        job.props.set(prop, value).map_err(|error| self.error(Some(key), error.problem))
     }
 
     fn text(&self, map: &Map<String, Value>, key: &str) -> Result<String, Unreadable> {
         match map.get(key) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(self.wrong(Some(key), format!("{other} is not text"))),
+            Some(other) => Err(self.error(Some(key), format!("{other} is not text"))),
         }
     }
 
@@ -202,7 +204,7 @@ impl Reader<'_> {
         match map.get(key) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(self.wrong(Some(key), format!("{other} is neither true nor false"))),
+            Some(other) => Err(self.error(Some(key), format!("{other} is neither true nor false"))),
         }
     }
 
@@ -210,12 +212,12 @@ impl Reader<'_> {
         let Some(value) = map.get(key) else { return Ok(default) };
         let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
         number.ok_or_else(|| {
-            self.wrong(Some(key), format!("{value} is not a whole number of 32 bits"))
+            self.error(Some(key), format!("{value} is not a whole number of 32 bits"))
         })
     }
 
-    fn invalid(&self, key: &str, error: &dyn std::fmt::Display) -> Unreadable {
-        self.wrong(Some(key), error.to_string())
+    fn parse_error(&self, key: &str, error: &dyn std::fmt::Display) -> Unreadable {
+        self.error(Some(key), error.to_string())
     }
 }
 
@@ -230,7 +232,7 @@ mod tests {
     const DATAFLOW: &str = r#"{"jobName":"testJob","jobClass":"com.acme.Flow","jobType":"DATAFLOW","cron":"0/1 * * * * ?","shardingTotalCount":3,"shardingItemParameters":"0\u003da,1\u003db","jobParameter":"p","failover":true,"misfire":false,"description":"desc","jobProperties":{"job_exception_handler":"com.acme.Mine","executor_service_handler":"com.dangdang.ddframe.job.executor.handler.impl.DefaultExecutorServiceHandler"},"streamingProcess":true,"monitorExecution":false,"maxTimeDiffSeconds":1000,"monitorPort":8888,"jobShardingStrategyClass":"com.dangdang.ddframe.job.lite.api.strategy.impl.OdevitySortByNameJobShardingStrategy","reconcileIntervalMinutes":15,"disabled":true,"overwrite":true}"#;
 
     #[test]
-    fn every_property_of_2_1_5_is_carried_over_or_named() {
+    fn every_setting_of_2_1_5_is_imported_or_listed_as_dropped() {
         let legacy = read(DATAFLOW).unwrap();
 
         assert_eq!(legacy.class.as_deref(), Some("com.acme.Flow"));
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_of_3_0_says_that_it_is_older() {
+    fn job_read_points_to_import_for_2_1_5_documents() {
         let error = Job::read(&"testJob".parse().unwrap(), DATAFLOW.as_bytes()).unwrap_err();
 
         assert!(
@@ -252,8 +254,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_by_its_key() {
-        for (document, place) in [
+    fn unreadable_legacy_document_names_the_key() {
+        for (document, location) in [
             ("", "JSON"),
             ("{\n\"jobName\": }", "line 2"),
             (r#"{"jobName":"other"}"#, "key jobName"),
@@ -267,7 +269,7 @@ mod tests {
         ] {
             let error = read(document).unwrap_err().to_string();
 
-            assert!(error.contains("job testJob") && error.contains(place), "{error}");
+            assert!(error.contains("job testJob") && error.contains(location), "{error}");
         }
     }
 }

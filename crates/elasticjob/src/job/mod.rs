@@ -1,16 +1,16 @@
-//! What is to be done: a job, its policies, and the words in which it travels. Plain data; nothing here waits or asks anybody.
+//! Jobs, their policies, and the formats they are stored in. Plain data without I/O.
 //!
-//! * A [`Job`] is built by whoever writes the program, or read from the registry, where the ancestor left it as YAML.
-//! * A [`Fire`] says that it is due; a [`Shard`] is the part of that which one instance runs.
-//! * [`settle`] says what counts when the program says one thing and the registry another.
+//! * A program builds a [`Job`], or reads it from the registry, where Java ElasticJob and this library store it as YAML.
+//! * A [`Fire`] is one moment at which a job is due; a [`Shard`] is the part of the resulting run that a handler gets.
+//! * [`settle`] decides which configuration is used if the program's and the stored one differ.
 //!
-//! **Who is authoritative.** Once a configuration is stored, the stored one counts, for Rust and Java alike, until somebody changes it
-//! there or a program that says [`Overwrite::LocalWins`] starts. A document that cannot be read is nobody's to overwrite: it is an
-//! [`Unreadable`] that names job, line and key.
+//! **Which configuration is used.** Once a configuration is stored, it is used by Rust and Java alike, until it is changed in the
+//! registry or a program with [`Overwrite::LocalWins`] starts. A stored document that cannot be read is never overwritten: reading it
+//! returns [`Unreadable`], which names job, line and key.
 //!
-//! **What travels.** Java stops at a key it does not know, so a stored configuration has exactly the ancestor's keys, byte for byte as the
-//! ancestor writes them. What is ours stands in [`props`](Props) below `elasticjob.`, where Java does not look. What belongs to others
-//! ([`Extra`]) is kept as it is.
+//! **What is stored.** Java ElasticJob rejects documents with unknown keys, so a stored configuration has exactly Java's keys, byte for
+//! byte as Java writes them. Settings that only this library has are stored in [`props`](Props) under `elasticjob.`, which Java
+//! ignores. Configuration of other programs ([`Extra`]) is preserved unchanged.
 
 mod alert;
 mod context;
@@ -19,15 +19,15 @@ mod error;
 mod extra;
 mod fire;
 mod instance;
-#[expect(clippy::module_inception, reason = "the job is what this room is about")]
+#[expect(clippy::module_inception, reason = "the module's central type")]
 mod job;
-mod kinds;
 mod legacy;
 mod name;
+mod plugins;
 mod policy;
+mod precedence;
 mod props;
 mod shards;
-mod stored;
 mod wire;
 mod yaml;
 
@@ -39,14 +39,14 @@ pub use self::{
     fire::{Attempt, FencingToken, Fire, Reason, RunId, Shard, TaskId},
     instance::{Instance, InstanceId, server_of},
     job::{Job, Spelling},
-    kinds::{Strategy, ThreadPool, TypeName},
     legacy::{Legacy, LegacyKind},
     name::JobName,
+    plugins::{Strategy, ThreadPool, TypeName},
     policy::{
         Backoff, CatchUp, Failover, LeaseLoss, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile,
         Resharding, Retry,
     },
+    precedence::{Conflict, Difference, Handler, Settled, drift, in_place_of, settle},
     props::{Policies, Props, keys},
     shards::{ItemParameters, ShardCount},
-    stored::{Conflict, Difference, Handler, Settled, drift, in_place_of, settle},
 };

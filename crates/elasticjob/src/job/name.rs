@@ -1,10 +1,10 @@
-//! What a job is called.
+//! Job names.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use super::error::Invalid;
 
-/// What a job is called, everywhere: in the registry, in history, in a task's id.
+/// A job's name in the registry, in history and in task ids.
 ///
 /// Invariant: one segment of a registry path (not empty, no `/`, not `.` or `..`, no character a registry refuses), and free of
 /// `@-@`, which separates the parts of a [`TaskId`](super::TaskId). Cheap to clone.
@@ -21,7 +21,6 @@ use super::error::Invalid;
 pub struct JobName(Arc<str>);
 
 impl JobName {
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -31,28 +30,30 @@ impl FromStr for JobName {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let wrong = |problem: &str| Err(Invalid::new("job name", text, problem));
+        let invalid = |problem: &str| Err(Invalid::new("job name", text, problem));
         if text.is_empty() {
-            return wrong("a job has a name");
+            return invalid("the name is empty");
         }
         if text.contains('/') {
-            return wrong("`/` separates the parts of a registry path; `-`, `.` and `_` are fine");
+            return invalid(
+                "`/` separates the parts of a registry path; `-`, `.` and `_` are fine",
+            );
         }
         if matches!(text, "." | "..") {
-            return wrong("`.` and `..` are not names");
+            return invalid("`.` and `..` are not names");
         }
         if let Some(character) = text.chars().find(|character| is_refused(*character)) {
-            return wrong(&format!("a registry refuses the character {character:?}"));
+            return invalid(&format!("a registry refuses the character {character:?}"));
         }
         // A name that ends in `@-` would make the separator start too early.
         if text.contains("@-@") || text.ends_with("@-") {
-            return wrong("`@-@` separates the parts of a task id");
+            return invalid("`@-@` separates the parts of a task id");
         }
         Ok(Self(text.into()))
     }
 }
 
-/// What ZooKeeper refuses in a path. It looks at UTF-16 units, so everything outside the basic plane is out, too.
+/// Whether ZooKeeper refuses the character in a path. It checks UTF-16 units, so it refuses everything outside the basic plane, too.
 pub(super) fn is_refused(character: char) -> bool {
     matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
@@ -77,9 +78,9 @@ mod tests {
     use crate::registry::Path;
 
     #[test]
-    fn a_name_that_cannot_be_one_says_why() {
-        for (text, why) in [
-            ("", "has a name"),
+    fn name_error_says_why() {
+        for (text, problem) in [
+            ("", "is empty"),
             ("a/b", "registry path"),
             ("..", "not names"),
             ("a\u{7}", "'\\u{7}'"),
@@ -89,18 +90,18 @@ mod tests {
         ] {
             let error = text.parse::<JobName>().unwrap_err();
 
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 
     proptest! {
-        /// The rule is spelled twice, because this room does not know the registry. It is one rule.
+        /// `JobName` and `registry::Path` implement the same rule twice, because `job` does not depend on `registry`.
         #[test]
-        fn a_name_is_one_segment_of_a_path(text in "\\PC{0,8}|.{0,4}|[./a]{0,3}") {
+        fn name_is_one_segment_of_a_registry_path(text in "\\PC{0,8}|.{0,4}|[./a]{0,3}") {
             let is_segment = !text.contains('/') && format!("/{text}").parse::<Path>().is_ok() && !text.is_empty();
-            let reserved = text.contains("@-@") || text.ends_with("@-");
+            let is_reserved = text.contains("@-@") || text.ends_with("@-");
 
-            prop_assert_eq!(text.parse::<JobName>().is_ok(), is_segment && !reserved);
+            prop_assert_eq!(text.parse::<JobName>().is_ok(), is_segment && !is_reserved);
         }
     }
 }

@@ -1,73 +1,73 @@
-//! What happens when: a node dies, a run is late, a lease is lost, a shard fails, nobody was there.
+//! Policies: failover, misfire, monitoring, overwrite, resharding, lease loss, catch-up and retry.
 
 use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 
 use super::{duration, error::Invalid};
 
-/// If the node that runs a shard dies.
+/// What happens to a running shard whose instance dies: `failover`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Failover {
-    /// The shard runs again with the next regular run.
+    /// The shard runs again in the next regular run.
     #[default]
     Wait,
-    /// Another node takes the shard over at once. Needs [`Monitor::Executions`].
+    /// Another instance takes the shard over at once. Requires [`Monitor::Executions`].
     TakeOver,
 }
 
-/// If a job is due while its last run is not over.
+/// What happens to a fire that is due while the previous run is still going: `misfire`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Misfire {
-    /// Nothing; the run that was due does not happen.
+    /// The fire does not run.
     Skip,
-    /// It runs once more, right after.
+    /// The job runs once more, right after the previous run.
     #[default]
     RunOnce,
 }
 
-/// What the registry is told about running shards.
+/// Whether running shards are recorded in the registry: `monitorExecution`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Monitor {
-    /// Nothing: two writes fewer for each run, but no failover, and two runs of a shard may overlap on different nodes.
+    /// No. Saves two writes per run, but there is no failover, and two runs of a shard may overlap on different instances.
     Nothing,
-    /// Which shards run, and where.
+    /// Yes: which shards run, and on which instance.
     #[default]
     Executions,
 }
 
-/// If the job's own configuration and the stored one differ at start.
+/// Which configuration is used if the program's and the stored one differ at start: `overwrite`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
-    /// What is stored counts, and what differs is logged.
+    /// The stored one; differences are logged.
     #[default]
     StoredWins,
-    /// What the program says is stored.
+    /// The program's, which is stored.
     LocalWins,
 }
 
-/// When shards are dealt again.
+/// When shards are reassigned: `staticSharding`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resharding {
-    /// Whenever instances come or go.
+    /// Whenever instances join or leave.
     #[default]
     Elastic,
-    /// Once, and again only when their number changes (`staticSharding`).
+    /// Only when the number of shards changes.
     Static,
 }
 
-/// How far a node's clock may be from the registry's: `maxTimeDiffSeconds`. Negative means that nobody looks.
+/// How far an instance's clock may differ from the registry's: `maxTimeDiffSeconds`. Negative means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxTimeDiff(i32);
 
 impl MaxTimeDiff {
-    /// Nobody looks.
+    /// No limit.
     pub const ANY: Self = Self(-1);
 
-    /// At most this many seconds.
+    /// A limit in seconds.
     pub const fn seconds(seconds: i32) -> Self {
         Self(seconds)
     }
 
-    /// The stored number.
+    /// The number as stored.
     pub const fn get(self) -> i32 {
         self.0
     }
@@ -84,20 +84,19 @@ impl Default for MaxTimeDiff {
     }
 }
 
-/// How often the leader looks whether a shard's owner is still there: `reconcileIntervalMinutes`. Zero and less mean never.
+/// How often the leader checks that every shard's owner is alive: `reconcileIntervalMinutes`. Zero or less means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconcile(i32);
 
 impl Reconcile {
-    /// Never.
     pub const OFF: Self = Self(0);
 
-    /// Every so many minutes.
+    /// An interval in minutes.
     pub const fn minutes(minutes: i32) -> Self {
         Self(minutes)
     }
 
-    /// The stored number.
+    /// The number as stored.
     pub const fn get(self) -> i32 {
         self.0
     }
@@ -116,15 +115,15 @@ impl Default for Reconcile {
     }
 }
 
-/// If a running shard's lease is lost: `elasticjob.on.lease.loss`.
+/// What happens to a running shard whose instance loses its lease: `elasticjob.on.lease.loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LeaseLoss {
-    /// It is cancelled before anybody else can start it (`cancel`).
+    /// It is cancelled before another instance can start it (`cancel`).
     #[default]
     Cancel,
-    /// It runs to its end and counts as fenced, not as done (`finish-fenced`). Its fencing token keeps late writes out.
+    /// It runs to its end and counts as fenced, not as succeeded (`finish-fenced`). Its fencing token lets others refuse its late writes.
     FinishFenced,
-    /// It runs on as if nothing had happened (`continue`). For work that may happen twice.
+    /// It continues normally (`continue`). For work that may safely happen twice.
     Continue,
 }
 
@@ -151,19 +150,16 @@ impl fmt::Display for LeaseLoss {
     }
 }
 
-/// What becomes of fires that nobody was there for: `elasticjob.catch.up`.
+/// What happens to fires that were due while no instance was up: `elasticjob.catch.up`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CatchUp {
-    /// They are reported and not run (`none`).
+    /// They are reported as missed and do not run (`none`).
     #[default]
     None,
     /// The last of them runs (`last`).
     Last,
-    /// All of them run, in order, unless they are older than the window (`all:6h`).
-    All {
-        /// How old a fire may be.
-        window: Duration,
-    },
+    /// All of them run, in order, except those older than the window (`all:6h`).
+    All { window: Duration },
 }
 
 impl FromStr for CatchUp {
@@ -186,25 +182,25 @@ impl fmt::Display for CatchUp {
         match self {
             Self::None => f.write_str("none"),
             Self::Last => f.write_str("last"),
-            Self::All { window } => write!(f, "all:{}", duration::text(*window)),
+            Self::All { window } => write!(f, "all:{}", duration::format(*window)),
         }
     }
 }
 
-/// If a shard fails: `elasticjob.retry.max.attempts` and `elasticjob.retry.backoff`.
+/// How a failed shard is retried: `elasticjob.retry.max.attempts` and `elasticjob.retry.backoff`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Retry {
-    /// How often a shard is tried in one run, the first time included; one means that it is not tried again.
+    /// Attempts at a shard in one run, including the first; one means no retry.
     pub max_attempts: NonZeroU32,
-    /// How long to wait in between.
+    /// How long to wait between attempts.
     pub backoff: Backoff,
 }
 
 impl Retry {
-    /// A shard that fails is not tried again in the same run.
+    /// A failed shard is not retried in the same run.
     pub const NEVER: Self = Self { max_attempts: NonZeroU32::MIN, backoff: Backoff::DEFAULT };
 
-    /// Tries once, and again until it was tried this often; waits one second, then twice as long each time, up to a minute.
+    /// At most this many attempts, with the default back-off: one second, then twice as long each time, up to a minute.
     pub fn attempts(max_attempts: u32) -> Self {
         Self {
             max_attempts: NonZeroU32::new(max_attempts).unwrap_or(NonZeroU32::MIN),
@@ -212,7 +208,7 @@ impl Retry {
         }
     }
 
-    /// Waits differently in between.
+    /// Sets the wait between attempts.
     #[must_use]
     pub fn backoff(self, first: Duration, longest: Duration) -> Self {
         Self { backoff: Backoff { first, longest: longest.max(first) }, ..self }
@@ -225,12 +221,12 @@ impl Default for Retry {
     }
 }
 
-/// How long to wait before the next attempt: twice as long each time, with jitter, up to a limit. `1s..1m`, or `5s` for always the same.
+/// How long to wait before the next attempt: twice as long each time, with jitter, up to a limit. `1s..1m`, or `5s` for a constant wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Backoff {
-    /// Before the second attempt.
+    /// The wait before the second attempt.
     pub first: Duration,
-    /// Never longer than this.
+    /// The upper limit of a wait.
     pub longest: Duration,
 }
 
@@ -239,7 +235,7 @@ impl Backoff {
     pub const DEFAULT: Self =
         Self { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
 
-    /// How long to wait after so many failed attempts, before jitter.
+    /// How long to wait after `failed` failed attempts, before jitter.
     pub fn after(self, failed: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
         self.first.saturating_mul(doubled).min(self.longest.max(self.first))
@@ -265,7 +261,7 @@ impl FromStr for Backoff {
 
 impl fmt::Display for Backoff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, longest) = (duration::text(self.first), duration::text(self.longest));
+        let (first, longest) = (duration::format(self.first), duration::format(self.longest));
         if first == longest { f.write_str(&first) } else { write!(f, "{first}..{longest}") }
     }
 }
@@ -275,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_read_as_it_is_written() {
+    fn policies_round_trip_as_text() {
         for text in ["cancel", "finish-fenced", "continue"] {
             assert_eq!(text.parse::<LeaseLoss>().unwrap().to_string(), text);
         }
@@ -290,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_doubles_up_to_its_limit() {
+    fn backoff_doubles_up_to_its_limit() {
         let seconds = |failed| Backoff::DEFAULT.after(failed).as_secs();
 
         assert_eq!(
@@ -300,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_means_off_is_no_interval() {
+    fn numbers_that_mean_off_are_no_interval_or_limit() {
         assert_eq!(Reconcile::OFF.interval(), None);
         assert_eq!(Reconcile::minutes(-1).interval(), None);
         assert_eq!(Reconcile::default().interval(), Some(Duration::from_mins(10)));

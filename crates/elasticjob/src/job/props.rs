@@ -1,48 +1,48 @@
-//! Free properties, and our own policies among them.
+//! Free properties, and the policies stored among them.
 //!
-//! The ancestor stops at a key it does not know, everywhere but here. So this is where our extensions travel, under the prefix
-//! `elasticjob.`, and Java carries them along without looking.
+//! Java ElasticJob rejects unknown keys everywhere but in `props`. So settings that only this library has are stored there, under the
+//! prefix `elasticjob.`, and Java preserves them without reading them.
 
 use std::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
     duration,
     error::Invalid,
-    kinds::{Strategy, TypeName},
+    plugins::{Strategy, TypeName},
     policy::{Backoff, CatchUp, LeaseLoss, Retry},
 };
 use crate::schedule::Dst;
 
-/// The keys that mean something to us.
+/// The keys that this library reads.
 pub mod keys {
-    /// How long a shard may run: `30s`.
+    /// Time limit of an attempt: `30s`.
     pub const TIMEOUT: &str = "elasticjob.timeout";
-    /// How often a shard is tried in one run: `3`.
+    /// Attempts at a shard in one run, including the first: `3`.
     pub const RETRY_MAX_ATTEMPTS: &str = "elasticjob.retry.max.attempts";
-    /// How long to wait in between: `1s..1m`.
+    /// How long to wait between attempts: `1s..1m`.
     pub const RETRY_BACKOFF: &str = "elasticjob.retry.backoff";
-    /// What becomes of fires that nobody was there for: `none`, `last`, `all:6h`.
+    /// What happens to fires that were due while no instance was up: `none`, `last`, `all:6h`.
     pub const CATCH_UP: &str = "elasticjob.catch.up";
-    /// What becomes of a running shard that loses its lease: `cancel`, `finish-fenced`, `continue`.
+    /// What happens to a running shard whose instance loses its lease: `cancel`, `finish-fenced`, `continue`.
     pub const ON_LEASE_LOSS: &str = "elasticjob.on.lease.loss";
-    /// A strategy that the ancestor does not know: `STICKY`, `WEIGHTED`.
+    /// A sharding strategy that Java does not know: `STICKY`, `WEIGHTED`.
     pub const STRATEGY: &str = "elasticjob.strategy";
-    /// Whom to tell about failures, where the ancestor does not know the way: `WEBHOOK`.
+    /// An alert that Java does not know: `WEBHOOK`.
     pub const ALERT: &str = "elasticjob.alert";
-    /// Which Rust handler the job belongs to.
+    /// Name of the Rust handler that the job belongs to.
     pub const HANDLER: &str = "elasticjob.handler";
     /// What happens when the clocks change: `default`, `quartz`.
     pub const DST: &str = "elasticjob.dst";
-    /// Whether a script's command line is for a shell: `true`, `false`.
+    /// Whether a shell interprets a script's command line: `true`, `false`.
     pub const SCRIPT_SHELL: &str = "elasticjob.script.shell";
-    /// Whether an HTTP job that is answered with an error is only logged, as the ancestor does: `true`, `false`.
+    /// Whether an error response to an HTTP job is only logged, as Java does, instead of failing the shard: `true`, `false`.
     pub const HTTP_LOG_ONLY: &str = "elasticjob.http.log.only";
 
-    /// Where a `WEBHOOK` alert goes.
+    /// URL of a `WEBHOOK` alert.
     pub const WEBHOOK_URL: &str = "elasticjob.webhook.url";
-    /// How long connecting to it may take, in milliseconds: `3000`.
+    /// Connect timeout of a `WEBHOOK` alert, in milliseconds: `3000`.
     pub const WEBHOOK_CONNECT_TIMEOUT: &str = "elasticjob.webhook.connectTimeoutMilliseconds";
-    /// How long its answer may take, in milliseconds: `5000`.
+    /// Read timeout of a `WEBHOOK` alert, in milliseconds: `5000`.
     pub const WEBHOOK_READ_TIMEOUT: &str = "elasticjob.webhook.readTimeoutMilliseconds";
 
     pub(super) const PREFIX: &str = "elasticjob.";
@@ -64,10 +64,10 @@ pub mod keys {
     ];
 }
 
-/// A job's free properties: text by text, in the order they were written.
+/// A job's free properties, in the order they were written.
 ///
-/// Invariant: every key occurs once, and every key of [`keys`] has a value that can be read. The order does not count when two are
-/// compared. Values that look like secrets are not printed.
+/// Invariant: every key occurs once, and every key of [`keys`] has a valid value. Comparison ignores the order. Values that look like
+/// secrets are not printed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -88,29 +88,26 @@ pub struct Props {
     policies: Policies,
 }
 
-/// What the properties under `elasticjob.` say.
+/// The parsed properties under `elasticjob.`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policies {
-    /// How long a shard may run.
+    /// Time limit of an attempt.
     pub timeout: Option<Duration>,
-    /// If a shard fails.
     pub retry: Retry,
-    /// What becomes of fires that nobody was there for.
     pub catch_up: CatchUp,
-    /// If a running shard's lease is lost.
     pub on_lease_loss: LeaseLoss,
-    /// A strategy that overrules `jobShardingStrategyType`.
+    /// Overrides `jobShardingStrategyType`.
     pub strategy: Option<Strategy>,
-    /// An alert that overrules `jobErrorHandlerType`.
+    /// Overrides `jobErrorHandlerType`.
     pub alert: Option<TypeName>,
-    /// Which Rust handler the job belongs to.
+    /// Name of the Rust handler that the job belongs to.
     pub handler: Option<String>,
-    /// What happens when the clocks change. Where nothing is stored it is Quartz's rule, because then Java made the job.
+    /// What happens when the clocks change. Without a stored value it is Quartz's rule, because then Java created the job.
     pub dst: Dst,
-    /// Whether a script's command line is for a shell.
+    /// Whether a shell interprets a script's command line.
     pub script_shell: bool,
-    /// Whether an HTTP job that is answered with an error is only logged.
+    /// Whether an error response to an HTTP job is only logged.
     pub http_log_only: bool,
 }
 
@@ -132,7 +129,7 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// The same policies with one property more.
+    /// A copy with one more property applied.
     fn with(&self, key: &str, value: &str) -> Result<Self, Invalid> {
         let mut policies = self.clone();
         policies.apply(key, value).map_err(|error| Invalid {
@@ -149,7 +146,11 @@ impl Policies {
             keys::TIMEOUT => self.timeout = Some(duration::parse("timeout", value)?),
             keys::RETRY_MAX_ATTEMPTS => {
                 self.retry.max_attempts = value.parse::<NonZeroU32>().map_err(|_| {
-                    Invalid::new("attempts", value, "a number from one; the first try counts")
+                    Invalid::new(
+                        "attempts",
+                        value,
+                        "it is not a number of at least 1; the first attempt counts",
+                    )
                 })?;
             }
             keys::RETRY_BACKOFF => self.retry.backoff = value.parse::<Backoff>()?,
@@ -176,17 +177,15 @@ fn flag(value: &str) -> Result<bool, Invalid> {
 }
 
 impl Props {
-    /// None yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A property's value.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a property; one that is there already keeps its place.
+    /// Sets a property; an existing one keeps its position.
     pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) -> Result<(), Invalid> {
         let (key, value) = (key.into(), value.into());
         self.policies = self.policies.with(&key, &value)?;
@@ -197,31 +196,29 @@ impl Props {
         Ok(())
     }
 
-    /// Removes a property.
     pub fn remove(&mut self, key: &str) {
         self.entries.retain(|(known, _)| known != key);
-        // What is left could be read before, so it can be read now.
+        // The remaining properties were valid before, so they are valid now.
         self.policies = self.iter().fold(Policies::default(), |policies, (key, value)| {
             policies.with(key, value).unwrap_or(policies)
         });
     }
 
-    /// All of them, in order.
+    /// All properties, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What those under `elasticjob.` say.
+    /// The parsed properties under `elasticjob.`.
     pub fn policies(&self) -> &Policies {
         &self.policies
     }
 
-    /// Those under `elasticjob.` that mean nothing to this version: a slip of the pen, or a newer version's. They are kept.
+    /// Keys under `elasticjob.` that this version does not know: typos, or keys of a newer version. They are preserved.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.iter()
             .map(|(key, _)| key)
@@ -240,12 +237,12 @@ impl Eq for Props {}
 
 impl fmt::Debug for Props {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(key, value)| (key, shown(key, value)))).finish()
+        f.debug_map().entries(self.iter().map(|(key, value)| (key, redact(key, value)))).finish()
     }
 }
 
-/// A property's value for logs: secrets and addresses that carry a token are left out.
-pub(super) fn shown<'a>(key: &str, value: &'a str) -> &'a str {
+/// A property's value for display: `***` for secrets and for URLs that contain a token.
+pub(super) fn redact<'a>(key: &str, value: &'a str) -> &'a str {
     let key = key.to_ascii_lowercase();
     let secret = ["password", "secret", "token", "webhook", "credential", "authorization"];
     if !value.is_empty() && secret.iter().any(|word| key.contains(word)) { "***" } else { value }
@@ -256,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_property_keeps_its_place_and_a_bad_one_changes_nothing() {
+    fn set_keeps_the_position_and_refused_value_changes_nothing() {
         let mut props = Props::new();
         for (key, value) in [("b", "1"), ("a", "2"), ("b", "3"), (keys::CATCH_UP, "last")] {
             props.set(key, value).unwrap();
@@ -272,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_means_nothing_any_more() {
+    fn remove_resets_the_policy() {
         let mut props = Props::new();
         props.set(keys::TIMEOUT, "1s").unwrap();
 
@@ -282,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_says_what_would_be_right() {
+    fn policy_error_names_the_key() {
         for key in keys::ALL {
-            // An alert that is not set up does not keep a job from running.
-            let free = matches!(key, keys::STRATEGY | keys::ALERT | keys::HANDLER)
+            // These accept any text: a job with an incomplete alert still runs.
+            let accepts_any = matches!(key, keys::STRATEGY | keys::ALERT | keys::HANDLER)
                 || key.starts_with("elasticjob.webhook.");
             let result = Props::new().set(key, "?!");
 
-            assert_eq!(result.is_ok(), free, "{key}");
+            assert_eq!(result.is_ok(), accepts_any, "{key}");
             if let Err(error) = result {
                 assert!(error.to_string().starts_with(key), "{error}");
             }
@@ -297,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_kept_and_found() {
+    fn unknown_key_is_preserved_and_listed() {
         let mut props = Props::new();
         props.set("elasticjob.timout", "1s").unwrap();
         props.set("http.uri", "http://localhost").unwrap();

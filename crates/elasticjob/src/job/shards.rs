@@ -1,25 +1,24 @@
-//! How many shards a job has, and what each of them is given.
+//! The number of shards and their parameters.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use super::error::Invalid;
 
-/// How many shards a job has.
+/// The number of shards of a job.
 ///
-/// Invariant: at least one, and no more than the ancestor can count (2³¹ − 1).
+/// Invariant: at least one, and at most 2³¹ − 1, the largest number that Java can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShardCount(u32);
 
 impl ShardCount {
-    /// A job that is not split.
+    /// One shard: the job is not split.
     pub const ONE: Self = Self(1);
 
-    /// The number.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The shards: zero to one less than the count.
+    /// The shard numbers: zero to one less than the count.
     pub fn items(self) -> impl Iterator<Item = u32> {
         0..self.0
     }
@@ -29,12 +28,12 @@ impl TryFrom<u32> for ShardCount {
     type Error = Invalid;
 
     fn try_from(count: u32) -> Result<Self, Invalid> {
-        let wrong =
+        let invalid =
             |problem: &str| Err(Invalid::new("sharding total count", count.to_string(), problem));
         match i32::try_from(count) {
-            Ok(0) => wrong("a job has at least one shard"),
+            Ok(0) => invalid("a job has at least one shard"),
             Ok(_) => Ok(Self(count)),
-            Err(_) => wrong("at most 2147483647 shards can be counted"),
+            Err(_) => invalid("a job has at most 2147483647 shards"),
         }
     }
 }
@@ -45,10 +44,10 @@ impl fmt::Display for ShardCount {
     }
 }
 
-/// What each shard is given: `0=Beijing,1=Shanghai`.
+/// The parameter of each shard: `0=Beijing,1=Shanghai`.
 ///
-/// Read as the ancestor reads it: spaces around are nothing, commas at the end are nothing, the last of two for the same shard counts.
-/// Invariant: the text it was read from means exactly this map.
+/// Parsed as Java ElasticJob does: entries are separated by commas; surrounding spaces and trailing commas are ignored; if a shard
+/// appears twice, the last entry wins. Invariant: `by_item` is what `text` parses to.
 ///
 /// ```
 /// use elasticjob::job::ItemParameters;
@@ -64,22 +63,22 @@ impl fmt::Display for ShardCount {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemParameters {
     text: String,
-    // Keyed as the ancestor keys it: any integer, even one that no shard has.
+    // As in Java, the key is any integer, even one that is not the number of a shard.
     by_item: BTreeMap<i32, String>,
 }
 
 impl ItemParameters {
-    /// What this shard is given, if anything.
+    /// The parameter of a shard, if it has one.
     pub fn get(&self, item: u32) -> Option<&str> {
         self.by_item.get(&i32::try_from(item).ok()?).map(String::as_str)
     }
 
-    /// The text as it was written.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether no shard is given anything.
+    /// Whether no shard has a parameter.
     pub fn is_empty(&self) -> bool {
         self.by_item.is_empty()
     }
@@ -92,7 +91,7 @@ impl FromStr for ItemParameters {
         let mut by_item = BTreeMap::new();
         let parts = text.trim_end_matches(',');
         for (index, part) in parts.split(',').enumerate().filter(|_| !parts.is_empty()) {
-            let (item, parameter) = pair(part).map_err(|problem| {
+            let (item, parameter) = parse_entry(part).map_err(|problem| {
                 let problem = format!(
                     "part {}, {part:?}, {problem}; for example 0=Beijing,1=Shanghai",
                     index + 1
@@ -105,16 +104,17 @@ impl FromStr for ItemParameters {
     }
 }
 
-/// One `number=text`. As in Java, `=` at the end is nothing and white is everything up to the space.
-fn pair(part: &str) -> Result<(i32, String), &'static str> {
-    let white = |c: char| c <= ' ';
-    let part = part.trim_matches(white).trim_end_matches('=');
+/// Parses one `number=text`. As in Java, trailing `=` are ignored and every character up to the space is whitespace.
+fn parse_entry(part: &str) -> Result<(i32, String), &'static str> {
+    let is_whitespace = |c: char| c <= ' ';
+    let part = part.trim_matches(is_whitespace).trim_end_matches('=');
     let (item, parameter) = part.split_once('=').ok_or("is not number=text")?;
     if parameter.contains('=') {
         return Err("has more than one `=`");
     }
-    let item = item.trim_matches(white).parse().map_err(|_| "does not start with a number")?;
-    Ok((item, parameter.trim_matches(white).to_owned()))
+    let item =
+        item.trim_matches(is_whitespace).parse().map_err(|_| "does not start with a number")?;
+    Ok((item, parameter.trim_matches(is_whitespace).to_owned()))
 }
 
 impl fmt::Display for ItemParameters {
@@ -134,15 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_has_at_least_one_shard() {
+    fn shard_count_is_at_least_one_and_fits_java() {
         assert_eq!(ShardCount::try_from(4).unwrap().items().collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert!(ShardCount::try_from(0).is_err());
         assert!(ShardCount::try_from(u32::MAX).is_err());
     }
 
     #[test]
-    fn what_is_wrong_with_item_parameters_is_named_by_its_part() {
-        for (text, why) in [
+    fn item_parameters_error_names_the_entry() {
+        for (text, problem) in [
             ("0=a,,1=b", r#"part 2, "", is not"#),
             ("0=a=b", "more than one"),
             ("x=a", "start with a number"),
@@ -151,12 +151,12 @@ mod tests {
         ] {
             let error = text.parse::<ItemParameters>().unwrap_err();
 
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 
     #[test]
-    fn javas_way_of_splitting_is_kept() {
+    fn item_parameters_are_split_as_java_does() {
         for (text, item, parameter) in
             [("0=a,1=b,,", 1, "b"), ("0=a=", 0, "a"), ("+1= x y ", 1, "x y"), ("0=a,0=b", 0, "b")]
         {

@@ -1,8 +1,8 @@
-//! A job's configuration as it is stored: the ancestor's YAML.
+//! A job's configuration as it is stored: Java ElasticJob's YAML.
 //!
-//! Written byte for byte as 3.0.5 writes it. Read as Java reads it, and a little more: both spellings of the thread-pool key, any tag on
-//! extra configuration, nothing instead of an empty list. A key that is missing means what it means to Java, which is not the documented
-//! default: no monitoring, no misfire, no reconciliation.
+//! Written byte for byte as 3.0.5 writes it. Read as Java reads it, and slightly more leniently: both spellings of the thread-pool key,
+//! any tag on extra configuration, and null instead of an empty list are accepted. A missing key means what it means to Java, which is
+//! not the documented default: no monitoring, no misfire compensation, no reconciliation.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
@@ -11,21 +11,21 @@ use super::{
     error::{Invalid, Unreadable},
     extra::Extra,
     job::{Job, Spelling},
-    kinds::TypeName,
     name::JobName,
+    plugins::TypeName,
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding},
-    props::{Props, shown},
+    props::{Props, redact},
     shards::ShardCount,
-    yaml::{BOOL, INT, Kind, Node, bool_of, emit, int_of, java_text, load},
+    yaml::{BOOL, INT, Kind, Node, emit, java_to_string, load, parse_bool, parse_int},
 };
 
 const THREAD_POOL: &str = "jobExecutorThreadPoolSizeProviderType";
 const THREAD_POOL_UP_TO_304: &str = "jobExecutorServiceHandlerType";
-/// Keys that only a 2.1.5 document has.
-const LEGACY: [&str; 3] = ["jobClass", "jobType", "jobProperties"];
+/// Keys that only 2.1.5 documents have.
+const LEGACY_KEYS: [&str; 3] = ["jobClass", "jobType", "jobProperties"];
 
 impl Job {
-    /// The document, byte for byte as the ancestor writes it.
+    /// The document, byte for byte as Java ElasticJob writes it.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -40,8 +40,8 @@ impl Job {
         emit(&Node::mapping(entries.collect()))
     }
 
-    /// The same as JSON, for whoever shows it: properties that look like secrets are `***`, and of configuration that belongs to others there
-    /// are only the tags, because it may carry passwords.
+    /// The configuration as JSON, for display: properties that look like secrets are `***`, and configuration of other programs is reduced
+    /// to its tags, because it may contain passwords.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -55,15 +55,17 @@ impl Job {
         let entries = properties(self).into_iter().map(|(key, node)| {
             let value = match key {
                 "jobExtraConfigurations" => self.extra.tags().into(),
-                "props" => self.props.iter().map(|(key, value)| (key, shown(key, value))).collect(),
-                _ => json(node),
+                "props" => {
+                    self.props.iter().map(|(key, value)| (key, redact(key, value))).collect()
+                }
+                _ => to_json_value(node),
             };
             (key.to_owned(), value)
         });
         Value::Object(entries.collect())
     }
 
-    /// Reads the document stored for the job of this name.
+    /// Reads the document stored for the job `name`.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -75,16 +77,16 @@ impl Job {
     /// ```
     pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
         let reader = Reader { job: name, line: 0, key: String::new() };
-        let text = std::str::from_utf8(document).map_err(|_| reader.wrong("it is not UTF-8"))?;
+        let text = std::str::from_utf8(document).map_err(|_| reader.error("it is not UTF-8"))?;
         let root = load(text).map_err(|error| Unreadable {
             line: Some(error.line),
-            ..reader.wrong(error.problem)
+            ..reader.error(error.problem)
         })?;
-        let root = root.ok_or_else(|| reader.wrong("it is empty"))?;
+        let root = root.ok_or_else(|| reader.error("it is empty"))?;
         reader.document(&root)
     }
 
-    /// What [`Job::set`] knows, by the ancestor's names.
+    /// The properties that [`Job::set`] accepts, by Java's names.
     pub const PROPERTIES: [&str; 19] = [
         "cron",
         "description",
@@ -107,8 +109,8 @@ impl Job {
         "timeZone",
     ];
 
-    /// Sets a property by the ancestor's name, from text: for configurations that come from a file. Either name of the thread pool is
-    /// the same property here; in which words it is stored is the [`Spelling`]'s business.
+    /// Sets a property by Java's name, from text, for configurations that come from a file. Both names of the thread pool set the same
+    /// property; [`Spelling`] decides which name is stored.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -130,10 +132,10 @@ impl Job {
                 let mut job = self.clone();
                 let name = self.name.clone();
                 let mut reader = Reader { job: &name, line: 0, key: key.to_owned() };
-                let set = reader.property(&mut job, key, &Node::text(text));
-                set.map_err(|error| {
-                    let said = format!("{text:?} is ");
-                    let problem = match error.problem.strip_prefix(&said) {
+                let result = reader.property(&mut job, key, &Node::text(text));
+                result.map_err(|error| {
+                    let prefix = format!("{text:?} is ");
+                    let problem = match error.problem.strip_prefix(&prefix) {
                         Some(rest) => format!("it is {rest}"),
                         None => error.problem,
                     };
@@ -142,31 +144,31 @@ impl Job {
                 job.spelling = self.spelling;
                 job
             }
-            _ => return Err(Invalid::new("property", key, "there is none of this name")),
+            _ => return Err(Invalid::new("property", key, "there is no such property")),
         };
         *self = changed;
         Ok(())
     }
 }
 
-fn json(node: Node) -> Value {
+fn to_json_value(node: Node) -> Value {
     match node.kind {
         Kind::Scalar(text) if node.tag == BOOL => (text == "true").into(),
         Kind::Scalar(text) => match text.parse::<i64>() {
             Ok(number) if node.tag == INT => number.into(),
             _ => text.into(),
         },
-        Kind::Sequence(items) => items.into_iter().map(json).collect(),
-        // No property but the free ones is a map.
+        Kind::Sequence(items) => items.into_iter().map(to_json_value).collect(),
+        // Only `props` is a map, and it is handled by the caller.
         Kind::Mapping(_) => Value::Null,
     }
 }
 
-/// A job's properties under the ancestor's names, in its order; those that are not set are left out.
+/// A job's properties under Java's names, in Java's order; unset ones are omitted.
 pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
     let text = |text: &str| Some(Node::text(text));
     let name = |name: &Option<TypeName>| name.as_ref().map(|name| Node::text(name.as_str()));
-    let blank = |is_blank: bool| is_blank.then(|| Node::text(""));
+    let empty_text = |is_empty: bool| is_empty.then(|| Node::text(""));
     let flag = |flag: bool| Some(Node::bool(flag));
     let list = |node: Node| Some(node).filter(|node| node.kind != Kind::Sequence(Vec::new()));
     let listeners = job.listener_types.iter().map(|name| Node::text(name.as_str())).collect();
@@ -178,7 +180,7 @@ pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
     let cron = job.cron.as_ref().map(|cron| Node::text(cron.as_str()));
     let zone = job.zone.as_ref().map(|zone| Node::text(zone.as_str()));
     [
-        ("cron", cron.or_else(|| blank(job.blank.cron))),
+        ("cron", cron.or_else(|| empty_text(job.empty_values.cron))),
         ("description", text(&job.description)),
         ("disabled", flag(job.disabled)),
         ("failover", flag(job.failover == Failover::TakeOver)),
@@ -199,22 +201,22 @@ pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
         ("shardingItemParameters", text(job.items.as_str())),
         ("shardingTotalCount", Some(Node::int(job.shards.get()))),
         ("staticSharding", flag(job.resharding == Resharding::Static)),
-        ("timeZone", zone.or_else(|| blank(job.blank.zone))),
+        ("timeZone", zone.or_else(|| empty_text(job.empty_values.zone))),
     ]
     .into_iter()
     .filter_map(|(key, node)| Some((key, node?)))
     .collect()
 }
 
-/// Of two values for the same key the last one counts, and Java does not even look at the other.
-fn last_of_each(entries: &[(Node, Node)]) -> impl Iterator<Item = &(Node, Node)> {
+/// If a key occurs twice, the last value wins; Java does not even parse the others.
+fn last_entry_per_key(entries: &[(Node, Node)]) -> impl Iterator<Item = &(Node, Node)> {
     entries.iter().enumerate().filter_map(|(index, entry)| {
-        let again = entries[index + 1..].iter().any(|(later, _)| *later == entry.0);
-        (!again).then_some(entry)
+        let is_repeated = entries[index + 1..].iter().any(|(later, _)| *later == entry.0);
+        (!is_repeated).then_some(entry)
     })
 }
 
-/// Reads one value after the other and knows where it is.
+/// Converts nodes to properties and keeps the current line and key for error messages.
 struct Reader<'a> {
     job: &'a JobName,
     line: usize,
@@ -222,7 +224,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, problem: impl Into<String>) -> Unreadable {
+    fn error(&self, problem: impl Into<String>) -> Unreadable {
         Unreadable {
             job: self.job.clone(),
             document: "config".to_owned(),
@@ -236,28 +238,28 @@ impl Reader<'_> {
         self.line = root.line;
         let Kind::Mapping(entries) = &root.kind else {
             let problem = if root.is_null() { "it is empty" } else { "it is not a map" };
-            return Err(self.wrong(problem));
+            return Err(self.error(problem));
         };
         let mut job = Job::new(self.job.clone());
         (job.monitor, job.misfire, job.reconcile) =
             (Monitor::Nothing, Misfire::Skip, Reconcile::OFF);
-        let mut seen = (false, false);
-        for (key, value) in last_of_each(entries) {
+        let (mut has_name, mut has_count) = (false, false);
+        for (key, value) in last_entry_per_key(entries) {
             self.line = key.line;
             let Kind::Scalar(name) = &key.kind else {
-                return Err(self.wrong(format!("a key is text, not {}", key.kind_name())));
+                return Err(self.error(format!("a key is text, not {}", key.kind_name())));
             };
             self.key.clone_from(name);
             self.line = value.line.max(key.line);
             self.property(&mut job, name, value)?;
-            seen.0 |= name == "jobName";
-            seen.1 |= name == "shardingTotalCount";
+            has_name |= name == "jobName";
+            has_count |= name == "shardingTotalCount";
         }
         (self.line, self.key) = (0, String::new());
-        match seen {
+        match (has_name, has_count) {
             (true, true) => Ok(job),
-            (false, _) => Err(self.wrong("it has no jobName")),
-            (_, false) => Err(self.wrong("it has no shardingTotalCount")),
+            (false, _) => Err(self.error("it has no jobName")),
+            (_, false) => Err(self.error("it has no shardingTotalCount")),
         }
     }
 
@@ -265,13 +267,13 @@ impl Reader<'_> {
         match key {
             "cron" => {
                 let text = self.text(value)?;
-                job.blank.cron = text.as_deref() == Some("");
-                job.cron = self.parsed(text.filter(|text| !text.is_empty()).as_deref())?;
+                job.empty_values.cron = text.as_deref() == Some("");
+                job.cron = self.parse(text.filter(|text| !text.is_empty()).as_deref())?;
             }
             "timeZone" => {
                 let text = self.text(value)?;
-                job.blank.zone = text.as_deref() == Some("");
-                job.zone = self.parsed(text.filter(|text| !text.is_empty()).as_deref())?;
+                job.empty_values.zone = text.as_deref() == Some("");
+                job.zone = self.parse(text.filter(|text| !text.is_empty()).as_deref())?;
             }
             "description" => job.description = self.text(value)?.unwrap_or_default(),
             "disabled" => job.disabled = self.flag(value)?,
@@ -287,10 +289,10 @@ impl Reader<'_> {
             }
             "jobExtraConfigurations" => {
                 job.extra =
-                    Extra::from_node(value).ok_or_else(|| self.wrong("it is not a list"))?;
+                    Extra::from_node(value).ok_or_else(|| self.error("it is not a list"))?;
             }
             "jobListenerTypes" => job.listener_types = self.list(value)?,
-            "jobName" => self.same_name(value)?,
+            "jobName" => self.check_name(value)?,
             "jobParameter" => job.parameter = self.text(value)?.unwrap_or_default(),
             "jobShardingStrategyType" => job.strategy_type = self.name(value)?,
             "label" => job.label = self.text(value)?,
@@ -309,38 +311,38 @@ impl Reader<'_> {
             "props" => job.props = self.props(value)?,
             "reconcileIntervalMinutes" => job.reconcile = Reconcile::minutes(self.int(value)?),
             "shardingItemParameters" => {
-                job.items = self.parsed(self.text(value)?.as_deref())?.unwrap_or_default();
+                job.items = self.parse(self.text(value)?.as_deref())?.unwrap_or_default();
             }
             "shardingTotalCount" => job.shards = self.count(value)?,
             "staticSharding" => {
                 job.resharding =
                     if self.flag(value)? { Resharding::Static } else { Resharding::Elastic };
             }
-            legacy if LEGACY.contains(&legacy) => {
-                return Err(self.wrong(
-                    "it was written by ElasticJob 2.1.5, with which nobody can share a job; hint: elasticjob job import",
+            legacy if LEGACY_KEYS.contains(&legacy) => {
+                return Err(self.error(
+                    "it was written by ElasticJob 2.1.5, which cannot share a job with this version; hint: elasticjob job import",
                 ));
             }
             _ => {
-                return Err(self.wrong(
-                    "this key is unknown, to Java as well; hint: correct it, or move it into props",
+                return Err(self.error(
+                    "the key is unknown, also to Java; hint: correct it, or move it into props",
                 ));
             }
         }
         Ok(())
     }
 
-    fn same_name(&self, value: &Node) -> Result<(), Unreadable> {
+    fn check_name(&self, value: &Node) -> Result<(), Unreadable> {
         match self.text(value)? {
             Some(name) if name == self.job.as_str() => Ok(()),
             name => {
                 let name = name.unwrap_or_default();
-                Err(self.wrong(format!("it says that the job is called {name:?}")))
+                Err(self.error(format!("the document is for job {name:?}")))
             }
         }
     }
 
-    /// Where Java has a string, the text counts as it stands, whatever it looks like.
+    /// Where Java has a string, the scalar's text is used as written, even if it looks like another type.
     fn text(&self, value: &Node) -> Result<Option<String>, Unreadable> {
         match &value.kind {
             Kind::Scalar(_) if value.is_null() => Ok(None),
@@ -348,10 +350,10 @@ impl Reader<'_> {
                 let compact: String = text.split_whitespace().collect();
                 let bytes = BASE64.decode(compact).ok();
                 let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-                text.map(Some).ok_or_else(|| self.wrong("these bytes are not text"))
+                text.map(Some).ok_or_else(|| self.error("it is binary data that is not UTF-8 text"))
             }
             Kind::Scalar(text) => Ok(Some(text.clone())),
-            _ => Err(self.wrong(format!("it is {} and should be text", value.kind_name()))),
+            _ => Err(self.error(format!("it is {} and should be text", value.kind_name()))),
         }
     }
 
@@ -359,40 +361,38 @@ impl Reader<'_> {
         Ok(self.text(value)?.map(TypeName::from))
     }
 
-    fn parsed<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
+    fn parse<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
     where
         T::Err: std::fmt::Display,
     {
-        text.map(str::parse).transpose().map_err(|error: T::Err| self.wrong(error.to_string()))
+        text.map(str::parse).transpose().map_err(|error: T::Err| self.error(error.to_string()))
     }
 
     fn flag(&self, value: &Node) -> Result<bool, Unreadable> {
         let text = self.text(value)?.unwrap_or_default();
-        bool_of(&text).ok_or_else(|| self.wrong(format!("{text:?} is neither true nor false")))
+        parse_bool(&text).ok_or_else(|| self.error(format!("{text:?} is neither true nor false")))
     }
 
     fn int(&self, value: &Node) -> Result<i32, Unreadable> {
         let text = self.text(value)?.unwrap_or_default();
-        int_of(&text)
-            .ok_or_else(|| self.wrong(format!("{text:?} is not a whole number of 32 bits")))
+        parse_int(&text)
+            .ok_or_else(|| self.error(format!("{text:?} is not a whole number of 32 bits")))
     }
 
     fn count(&self, value: &Node) -> Result<ShardCount, Unreadable> {
         let count = self.int(value)?;
         let count = u32::try_from(count).unwrap_or(0);
-        ShardCount::try_from(count).map_err(|error| self.wrong(error.problem))
+        ShardCount::try_from(count).map_err(|error| self.error(error.problem))
     }
 
     fn list(&self, value: &Node) -> Result<Vec<String>, Unreadable> {
         match &value.kind {
             Kind::Sequence(items) => items
                 .iter()
-                .map(|item| {
-                    self.text(item)?.ok_or_else(|| self.wrong("there is nothing in one place"))
-                })
+                .map(|item| self.text(item)?.ok_or_else(|| self.error("an entry is empty")))
                 .collect(),
             _ if value.is_null() => Ok(Vec::new()),
-            _ => Err(self.wrong(format!("it is {} and should be a list", value.kind_name()))),
+            _ => Err(self.error(format!("it is {} and should be a list", value.kind_name()))),
         }
     }
 
@@ -401,18 +401,18 @@ impl Reader<'_> {
         let entries = match &value.kind {
             Kind::Mapping(entries) => entries,
             _ if value.is_null() => return Ok(props),
-            _ => return Err(self.wrong(format!("it is {} and should be a map", value.kind_name()))),
+            _ => return Err(self.error(format!("it is {} and should be a map", value.kind_name()))),
         };
-        for (key, value) in last_of_each(entries) {
+        for (key, value) in last_entry_per_key(entries) {
             (self.line, self.key) = (key.line, "props".to_owned());
             let name = self.text(key)?.unwrap_or_default();
             (self.line, self.key) = (value.line.max(key.line), format!("props.{name}"));
             if value.is_null() {
-                return Err(self.wrong("it has no value"));
+                return Err(self.error("it has no value"));
             }
             let text = if value.is_binary() { self.text(value)? } else { None };
-            let text = text.unwrap_or_else(|| java_text(value));
-            props.set(name, text).map_err(|error: Invalid| self.wrong(error.problem))?;
+            let text = text.unwrap_or_else(|| java_to_string(value));
+            props.set(name, text).map_err(|error: Invalid| self.error(error.problem))?;
         }
         Ok(props)
     }
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_property_can_be_set_by_its_name_and_is_then_stored_under_it() {
+    fn every_property_is_set_by_name_and_stored_under_it() {
         for key in Job::PROPERTIES {
             let mut job = Job::named("j").unwrap();
             let value = match key {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_cannot_be_read_changes_nothing() {
+    fn refused_value_changes_nothing() {
         let mut job = Job::named("j").unwrap();
         let before = job.clone();
         for (key, value) in [

@@ -1,4 +1,4 @@
-//! From a URL to a registry.
+//! Connects to the registry that a URL names.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::runtime::SystemClock;
 
-/// Connects to the registry at `url` and makes sure that its namespace exists.
+/// Connects to the registry at `url` and creates its namespace if it does not exist.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,14 +31,14 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
         RegistryUrl::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::connect(settings).await?)),
         RegistryUrl::Memory => {
             let server = MemoryServer::new(Arc::new(SystemClock));
-            let namespace: Namespace = "elasticjob".parse().expect("a good name");
+            let namespace: Namespace = "elasticjob".parse().expect("valid namespace");
             Ok(Arc::new(server.join(namespace).await?))
         }
     }
 }
 
-/// Connects to the registry at `url` and leaves everything as it is, also a namespace that is not there. For those who look: a slip in a
-/// URL must not become a namespace. Whoever then stores something [plants](plant) it first.
+/// Connects to the registry at `url` without writing anything, even if the namespace does not exist. For tools that mostly read: a
+/// typo in a URL must not create a namespace. Before the first write, create it with [`plant`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,15 +52,15 @@ pub async fn connect(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
 pub async fn visit(url: &RegistryUrl) -> Result<Arc<dyn Registry>, Error> {
     match url {
         RegistryUrl::ZooKeeper(settings) => Ok(Arc::new(ZooKeeper::visit(settings).await?)),
-        // Nobody else sees it.
+        // A memory registry is private, so creating its namespace affects no other process.
         RegistryUrl::Memory => connect(url).await,
     }
 }
 
-/// Creates `path` and what is missing above it, as plain persistent nodes.
+/// Creates `path` and its missing parents as persistent nodes.
 ///
-/// Curator makes its namespace a container, which the server removes when the last job goes, under whoever is about to add the
-/// next one. A persistent node means the same to every peer and stays.
+/// Curator creates its namespace as a container, which the server removes together with the last job, possibly while another process
+/// is adding the next one. A persistent node means the same to every peer and stays.
 pub async fn plant(registry: &dyn Registry, path: &Path) -> Result<(), Error> {
     if registry.exists(path).await?.is_some() {
         return Ok(());

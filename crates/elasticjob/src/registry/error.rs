@@ -1,93 +1,66 @@
-//! What can go wrong, by what a caller does about it.
+//! Registry errors, one variant for each way a caller reacts.
 
 use super::{operation::Expected, path::Path};
 
-/// The cause of an error, whatever it was.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the registry did not do what was asked.
+/// Why a registry request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody was there first: look again, decide again.
-    #[error("{path} exists already")]
-    Exists {
-        /// The node.
-        path: Path,
-    },
-    /// The node, or the parent of one to be created, is not there. The registry said so.
+    /// Another member created the node first: read again, decide again.
+    #[error("{path} already exists")]
+    Exists { path: Path },
+    /// The registry said that the node, or the parent of a node to create, does not exist.
     #[error("{path} does not exist")]
-    Absent {
-        /// The node.
-        path: Path,
-    },
-    /// It changed since it was read: look again, decide again.
-    #[error("{path} is not at {expected:?} any more")]
-    Conflict {
-        /// The node.
-        path: Path,
-        /// What was expected.
-        expected: Expected,
-    },
-    /// It has children: they have to go first.
+    Absent { path: Path },
+    /// The node changed since it was read: read again, decide again.
+    #[error("{path} is no longer at {expected:?}")]
+    Conflict { path: Path, expected: Expected },
+    /// The node has children, which must be deleted first.
     #[error("{path} has children")]
-    NotEmpty {
-        /// The node.
-        path: Path,
-    },
-    /// The credentials do not open it: ask the operator.
+    NotEmpty { path: Path },
+    /// The credentials give no access to the node: a person has to fix them.
     #[error(
         "not authorised for {path}; hint: check user and password in the registry URL, and the node's access list"
     )]
-    NotAuthorised {
-        /// The node.
-        path: Path,
-    },
-    /// It can never work: a bug, or a name that a registry refuses.
+    NotAuthorised { path: Path },
+    /// The request can never succeed: a bug, or a name that the registry refuses.
     #[error("the registry refuses {path}: {reason}")]
     Invalid {
-        /// The node.
         path: Path,
-        /// The registry's words.
+        /// The registry's own message.
         reason: String,
     },
-    /// Larger than the registry takes.
+    /// The request exceeds the registry's size limit.
     #[error("{path}: a request of {bytes} bytes is over the registry's limit of {limit}")]
     TooLarge {
         /// The first node of the request.
         path: Path,
-        /// How large it is.
         bytes: usize,
-        /// How large it may be.
         limit: usize,
     },
-    /// One member of a multi was refused, so nothing was done.
+    /// One operation of a multi was refused, so none was executed.
     #[error("operation {index} was refused")]
     Member {
-        /// Which one, from zero.
+        /// Position of the operation in the multi, from zero.
         index: usize,
-        /// Why.
         #[source]
         cause: Box<Error>,
     },
-    /// The request did not leave, so nothing happened: back off, try again.
+    /// The request was not sent, so nothing happened: back off, try again.
     #[error("cannot reach the registry at {endpoint}; hint: is ZooKeeper listening there?")]
     Unreachable {
-        /// Where it should be.
         endpoint: String,
-        /// What was in the way.
         #[source]
         source: BoxError,
     },
-    /// The request left and no answer came: it may have happened. Wait for the session, sync, read.
+    /// The request was sent and not answered: it may have been executed. Wait for the session, sync, read.
     #[error(
-        "the connection to {endpoint} broke before it answered: it is not known whether the request was carried out"
+        "the connection to {endpoint} broke before an answer arrived: the request may have been executed"
     )]
-    Unknown {
-        /// Whom it was sent to.
-        endpoint: String,
-    },
-    /// The session this was meant for is gone: stop, take up the new one.
+    Unknown { endpoint: String },
+    /// The session that the request was meant for has ended: stop, continue with the new one.
     #[error("the registry session has ended")]
     SessionExpired,
     /// [`close`](super::Registry::close) was called.
@@ -96,15 +69,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Takes the only member's error out of a multi of one.
-    pub(super) fn of_only_member(self) -> Self {
+    /// Returns the cause of a refused multi that has a single operation.
+    pub(super) fn unwrap_single_op(self) -> Self {
         match self {
             Error::Member { cause, .. } => *cause,
             other => other,
         }
     }
 
-    /// Whether it was the connection and not the registry that said no.
+    /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
     }

@@ -1,18 +1,18 @@
-//! The shared tree that instances meet in: a small trait over paths and bytes, and what it promises.
+//! The shared tree through which instances coordinate: a small trait over paths and bytes, and its guarantees.
 //!
-//! The model is ZooKeeper's because it is the one the protocol above needs: nodes with versions, ephemerals that end with
-//! their session, sequence numbers, conditional writes, all-or-nothing multis, one recursive watch on a prefix. Three rules hold
-//! in every adapter, each kept by a named test in [`testing::conformance`](crate::testing):
+//! The data model is ZooKeeper's because the coordination protocol needs exactly that: nodes with versions, ephemeral nodes that end
+//! with their session, sequence numbers, conditional writes, all-or-nothing multis, one recursive watch on a prefix. Three rules hold
+//! in every adapter; named tests in [`testing::conformance`](crate::testing) check each of them:
 //!
-//! * **Absent is not unknown.** A read answers `None` only when the registry said that there is no such node. A lost connection
-//!   is an error of its own: [`Error::Unreachable`] when the request never left, [`Error::Unknown`] when it may have happened.
-//!   The fate of such a write is settled by a [`sync`](Registry::sync) and a read once the session is connected again.
-//! * **A watch is a snapshot, then changes, and a fresh snapshot after every gap**: see [`Event`].
-//! * **A write is also a sync.** Every change committed before my write is in the queue of my watches before my write is
-//!   answered. So: await the write, [drain](Watch::try_next) the watch, and the picture is current as of that write.
+//! * **Absent is not unknown.** A read returns `None` only if the registry said that the node does not exist. A lost connection is a
+//!   separate error: [`Error::Unreachable`] if the request was not sent, [`Error::Unknown`] if it may have been executed. After an
+//!   unknown write, wait until the session is connected again, [`sync`](Registry::sync) and read.
+//! * **A watch delivers a snapshot, then changes, and a new snapshot after every gap**: see [`Event`].
+//! * **A write is also a sync.** Every change committed before a member's write is in the queues of that member's watches before the
+//!   write is answered. So after awaiting a write and [draining](Watch::try_next) the watch, the view is current as of that write.
 //!
-//! A [`Session`] is a value: it has an id, a deadline until which it may be believed in, and a stream of states. Ephemerals name
-//! the session they are meant for, so that nothing of an old life is created in a new one.
+//! A [`Session`] has an id, a deadline until which it is certain to be alive, and a stream of states. Ephemeral nodes name the
+//! session they are created for, so that a task left over from an old session cannot create nodes in a new one.
 
 mod connect;
 mod error;
@@ -44,50 +44,50 @@ pub use self::{
     watch::{Event, Watch, WatchSource},
 };
 
-/// A shared tree. One value is one member of the cluster: it holds one session at a time.
+/// A connection to the shared tree. One value is one member of the cluster and holds one session at a time.
 #[async_trait]
 pub trait Registry: fmt::Debug + Send + Sync + 'static {
-    /// The prefix this member works under; the registry makes sure that it exists.
+    /// The prefix that this member works under; connecting creates it if it does not exist.
     fn namespace(&self) -> &Namespace;
 
-    /// The session as it is now.
+    /// The current session.
     fn session(&self) -> Session;
 
     /// Creates one node. Its parent must exist.
     async fn create(&self, node: Create) -> Result<Committed, Error> {
-        self.multi(vec![Op::Create(node)]).await.map_err(Error::of_only_member)
+        self.multi(vec![Op::Create(node)]).await.map_err(Error::unwrap_single_op)
     }
 
     /// Replaces a node's data.
     async fn set(&self, path: &Path, data: Bytes, expected: Expected) -> Result<Committed, Error> {
         let op = Op::Set { path: path.clone(), data, expected };
-        self.multi(vec![op]).await.map_err(Error::of_only_member)
+        self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }
 
     /// Deletes a node without children.
     async fn delete(&self, path: &Path, expected: Expected) -> Result<Committed, Error> {
         let op = Op::Delete { path: path.clone(), expected };
-        self.multi(vec![op]).await.map_err(Error::of_only_member)
+        self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }
 
-    /// Does all of this or none of it. Refusals come as [`Error::Member`], which says which one was refused.
+    /// Executes all operations in one transaction or none. [`Error::Member`] says which operation was refused.
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error>;
 
-    /// A node with its data; `None` if there is none.
+    /// A node with its data; `None` if it does not exist.
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error>;
 
-    /// What is known about a node besides its data; `None` if there is none.
+    /// A node's metadata; `None` if it does not exist.
     async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error>;
 
-    /// The names of a node's children, in no particular order; `None` if there is no such node.
+    /// The names of a node's children, in no particular order; `None` if the node does not exist.
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error>;
 
-    /// Returns when this member has seen everything that was committed before the call.
+    /// Returns when this member sees everything that was committed before the call.
     async fn sync(&self) -> Result<(), Error>;
 
     /// Watches `prefix` and everything below it, whether or not it exists.
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error>;
 
-    /// Ends the session, and with it its ephemerals.
+    /// Ends the session, which deletes its ephemeral nodes.
     async fn close(&self);
 }

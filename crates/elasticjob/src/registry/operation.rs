@@ -1,4 +1,4 @@
-//! What can be changed, and on which condition.
+//! Write operations and their preconditions.
 
 use bytes::Bytes;
 
@@ -8,24 +8,24 @@ use super::{
     stat::{Version, Zxid},
 };
 
-/// How long a node lives and who names it.
+/// How long a node lives, and whether the registry numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Until deleted.
     Persistent,
-    /// As long as this session. Refused with [`Error::SessionExpired`](super::Error::SessionExpired) when the registry holds
-    /// another session by now.
+    /// As long as this session. Refused with [`Error::SessionExpired`](super::Error::SessionExpired) if the member
+    /// has another session by then.
     Ephemeral(SessionId),
-    /// Until deleted; the registry appends a number that is larger than that of every sibling before.
+    /// Until deleted; the registry appends a number larger than that of every earlier sibling.
     Sequential,
-    /// As long as this session, with a number.
+    /// As long as this session; the registry appends a number.
     EphemeralSequential(SessionId),
-    /// Until its last child has gone: the registry removes it some time later.
+    /// Until its last child is deleted; the registry removes it some time later.
     Container,
 }
 
 impl Kind {
-    /// The session it is meant for.
+    /// The session that an ephemeral node belongs to.
     pub fn session(self) -> Option<SessionId> {
         match self {
             Kind::Ephemeral(session) | Kind::EphemeralSequential(session) => Some(session),
@@ -34,19 +34,16 @@ impl Kind {
     }
 }
 
-/// A node to be created.
+/// A node to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Where; a sequential node gets ten digits appended.
+    /// For a sequential node, the registry appends ten digits.
     pub path: Path,
-    /// Its data.
     pub data: Bytes,
-    /// How long it lives.
     pub kind: Kind,
 }
 
 impl Create {
-    /// A node of this kind.
     pub fn new(path: &Path, data: impl Into<Bytes>, kind: Kind) -> Self {
         Self { path: path.clone(), data: data.into(), kind }
     }
@@ -62,18 +59,17 @@ impl Create {
     }
 }
 
-/// Which version of a node a change is meant for.
+/// The version of a node that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Whichever is there.
+    /// Any version.
     Any,
-    /// This one: otherwise [`Error::Conflict`](super::Error::Conflict).
+    /// Exactly this version; otherwise [`Error::Conflict`](super::Error::Conflict).
     Version(Version),
 }
 
-/// One change, or a condition on the others.
+/// A change, or a condition for the other operations of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "path, data and expected are what they say")]
 pub enum Op {
     Create(Create),
     Set {
@@ -85,7 +81,7 @@ pub enum Op {
         path: Path,
         expected: Expected,
     },
-    /// Refuse everything unless the node is there in this version.
+    /// Refuses the whole multi unless the node exists in this version.
     Check {
         path: Path,
         expected: Expected,
@@ -93,7 +89,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The node it is about.
+    /// The node it applies to.
     pub fn path(&self) -> &Path {
         match self {
             Op::Create(create) => &create.path,
@@ -101,7 +97,7 @@ impl Op {
         }
     }
 
-    /// What it expects to find.
+    /// The version it requires.
     pub fn expected(&self) -> Expected {
         match self {
             Op::Create(_) => Expected::Any,
@@ -112,28 +108,27 @@ impl Op {
     }
 }
 
-/// What one operation came to.
+/// The result of one operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it all")]
 pub enum Done {
-    /// Created here: for a sequential node, with its number.
+    /// The path of the created node, including the number of a sequential node.
     Created(Path),
     Set(Version),
     Deleted,
     Checked,
 }
 
-/// Everything was done, in one transaction.
+/// The result of a committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// The transaction: the creation id of every node it created.
+    /// Transaction number; also the creation id of every node that the transaction created.
     pub zxid: Zxid,
-    /// One for each operation, in order.
+    /// One result for each operation, in order.
     pub done: Vec<Done>,
 }
 
 impl Committed {
-    /// Where the first created node is.
+    /// The path of the first created node.
     pub fn path(&self) -> Option<&Path> {
         self.done.iter().find_map(
             |done| {

@@ -1,8 +1,8 @@
-//! Paths, and the namespace they are under.
+//! Registry paths and namespaces.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// A place in the tree.
+/// The path of a node.
 ///
 /// Invariant: absolute; every segment is non-empty, not `.` or `..`, and free of characters a registry refuses; no trailing
 /// slash. Cheap to clone.
@@ -13,30 +13,27 @@ pub struct Path(Arc<str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a registry path: {problem}")]
 pub struct PathError {
-    /// The text.
     pub text: String,
-    /// What is wrong with it.
     pub problem: &'static str,
 }
 
 impl Path {
-    /// The place above all others.
+    /// The root of the tree, `/`.
     pub fn root() -> Self {
         Self("/".into())
     }
 
-    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A place below this one; `relative` has one or more segments and no leading slash.
+    /// A path below this one; `relative` has one or more segments and no leading slash.
     pub fn join(&self, relative: impl fmt::Display) -> Result<Self, PathError> {
         let base = if &*self.0 == "/" { "" } else { &self.0 };
         format!("{base}/{relative}").parse()
     }
 
-    /// The place above; the root has none.
+    /// The parent path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         match self.0.rfind('/')? {
             0 if self.0.len() == 1 => None,
@@ -50,7 +47,7 @@ impl Path {
         self.0.rfind('/').map_or("", |at| &self.0[at + 1..])
     }
 
-    /// What follows `prefix` and a slash, if this place is below it.
+    /// The part after `prefix` and a slash; `None` if this path is not below `prefix`.
     pub fn below(&self, prefix: &Path) -> Option<&str> {
         if &*prefix.0 == "/" {
             return self.0.strip_prefix('/').filter(|rest| !rest.is_empty());
@@ -63,21 +60,21 @@ impl FromStr for Path {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let wrong = |problem| Err(PathError { text: text.to_owned(), problem });
+        let invalid = |problem| Err(PathError { text: text.to_owned(), problem });
         if text == "/" {
             return Ok(Self::root());
         }
         let Some(rest) = text.strip_prefix('/') else {
-            return wrong("it does not start with a slash");
+            return invalid("it does not start with a slash");
         };
         if rest.split('/').any(str::is_empty) {
-            return wrong("it has an empty segment");
+            return invalid("it has an empty segment");
         }
         if rest.split('/').any(|segment| matches!(segment, "." | "..")) {
-            return wrong("`.` and `..` are not names here");
+            return invalid("`.` and `..` are not names here");
         }
         if !tinykeeper::tree::path::is_valid(text) {
-            return wrong("it has a character that a registry refuses");
+            return invalid("it has a character that a registry refuses");
         }
         Ok(Self(text.into()))
     }
@@ -95,19 +92,18 @@ impl fmt::Debug for Path {
     }
 }
 
-/// The prefix of everything that belongs together: `/shop`, or `/team/shop`.
+/// The common prefix of all nodes of one cluster: `/shop` or `/team/shop`.
 ///
-/// A prefix the client adds, not a root the server enforces, so that [siblings](Namespace::sibling) stay reachable.
+/// The client adds the prefix; the server does not enforce it, so [siblings](Namespace::sibling) stay reachable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace(Path);
 
 impl Namespace {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The namespace beside this one for state that must not be seen inside it: `/shop` → `/shop~ledger`.
+    /// The namespace next to this one, for state that must not appear inside it: `/shop` → `/shop~ledger`.
     pub fn sibling(&self, purpose: &str) -> Result<Self, PathError> {
         format!("{}~{purpose}", self.0).parse()
     }
@@ -116,11 +112,11 @@ impl Namespace {
 impl FromStr for Namespace {
     type Err = PathError;
 
-    /// With or without the leading slash.
+    /// Accepts text with or without a leading slash.
     fn from_str(text: &str) -> Result<Self, PathError> {
         let path: Path = format!("/{}", text.strip_prefix('/').unwrap_or(text)).parse()?;
         if path == Path::root() {
-            return Err(PathError { text: text.to_owned(), problem: "a namespace has a name" });
+            return Err(PathError { text: text.to_owned(), problem: "a namespace needs a name" });
         }
         Ok(Self(path))
     }
@@ -141,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_a_path_says_why() {
-        for (text, why) in [
+    fn path_error_names_the_problem() {
+        for (text, problem) in [
             ("a", "slash"),
             ("", "slash"),
             ("/a/", "empty"),
@@ -152,12 +148,12 @@ mod tests {
         ] {
             let error = text.parse::<Path>().unwrap_err();
 
-            assert!(error.to_string().contains(why), "{error}");
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 
     #[test]
-    fn a_place_knows_what_is_above_and_below() {
+    fn join_parent_and_below_follow_the_tree() {
         assert_eq!(path("/a").join("b/c").unwrap(), path("/a/b/c"));
         assert_eq!(Path::root().join("a").unwrap(), path("/a"));
         assert_eq!(path("/a/b").parent(), Some(path("/a")));
@@ -169,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_may_be_deep_and_has_siblings() {
+    fn namespace_may_have_several_segments_and_siblings() {
         let namespace: Namespace = "team/shop".parse().unwrap();
 
         assert_eq!(namespace.path(), &path("/team/shop"));

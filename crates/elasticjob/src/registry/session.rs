@@ -1,4 +1,4 @@
-//! The session as a value.
+//! Registry sessions: identity, deadline and state changes.
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::runtime::Monotonic;
 
-/// One life of a member in the registry. A new life has a new id.
+/// Identifies one session. A session that replaces an ended one has a new id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub i64);
 
@@ -22,26 +22,21 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// What became of a session.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// The registry answers.
     Connected(SessionId),
-    /// The connection is broken; the session may live on. Believe in it until its deadline, start nothing new.
+    /// The connection is broken; the session may still be alive. Trust it until its deadline, start nothing new.
     Suspended(SessionId),
-    /// The registry said that it is over: its ephemerals are gone.
+    /// The registry ended the session: its ephemeral nodes are gone.
     Lost(SessionId),
-    /// A new one has begun in its place.
-    Renewed {
-        /// The one that is over.
-        old: SessionId,
-        /// The one that began.
-        new: SessionId,
-    },
+    /// A new session replaced the old one.
+    Renewed { old: SessionId, new: SessionId },
 }
 
 impl SessionState {
-    /// The session it is about; for a renewal, the new one.
+    /// The session concerned; for a renewal, the new one.
     pub fn session(self) -> SessionId {
         match self {
             SessionState::Connected(id) | SessionState::Suspended(id) | SessionState::Lost(id) => {
@@ -52,7 +47,7 @@ impl SessionState {
     }
 }
 
-/// A session as it was when [`Registry::session`](super::Registry::session) was asked; its deadline is always current.
+/// The session at the time of the call to [`Registry::session`](super::Registry::session). Its deadline is always current.
 #[derive(Clone)]
 pub struct Session {
     id: SessionId,
@@ -60,7 +55,7 @@ pub struct Session {
     lease: Arc<dyn Lease>,
 }
 
-/// What an adapter has to bring for a [`Session`]: where its deadline comes from, and the news about it.
+/// What an adapter provides for a [`Session`]: its deadline and its state changes.
 pub trait Lease: Send + Sync {
     /// See [`Session::deadline`].
     fn deadline(&self, session: SessionId) -> Monotonic;
@@ -69,31 +64,30 @@ pub trait Lease: Send + Sync {
 }
 
 impl Session {
-    /// A session of an adapter.
     pub fn new(id: SessionId, timeout: Duration, lease: Arc<dyn Lease>) -> Self {
         Self { id, timeout, lease }
     }
 
-    /// Its number.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// How long the registry waits without hearing of it before it ends it.
+    /// How long the registry waits for a sign of life before it ends the session.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Until when it is certain that the registry has not ended it, unless it is renewed meanwhile.
+    /// The time until which the registry certainly has not ended the session; later contact extends it.
     ///
-    /// Only what is known to have reached the registry's leader counts — by writes and [`sync`](super::Registry::sync), never by
-    /// pings or plain reads, which a cut-off follower answers for a session that has long ended — and from when it was *sent*.
-    /// Take a margin off: clocks drift. A session that is known to be gone has a deadline in the past.
+    /// Only requests known to have reached the registry's leader extend it: writes and [`sync`](super::Registry::sync), never pings or
+    /// plain reads, because a follower cut off from its leader answers those for a session that ended long ago. The deadline counts
+    /// from when the request was *sent*. Subtract a margin, because clocks drift. A session known to have ended has a deadline in
+    /// the past.
     pub fn deadline(&self) -> Monotonic {
         self.lease.deadline(self.id)
     }
 
-    /// What becomes of it and of the sessions after it.
+    /// State changes of this session and of the sessions that replace it.
     pub fn states(&self) -> States {
         self.lease.states()
     }
@@ -108,61 +102,61 @@ impl fmt::Debug for Session {
     }
 }
 
-/// What becomes of the sessions of one registry, the present state first.
+/// The session states of one registry connection, starting with the current one.
 ///
-/// Short suspensions may go unseen by a slow reader; the end of a session never does.
+/// A slow reader may miss short suspensions, but never the end of a session.
 pub struct States {
     source: Box<dyn StateSource>,
-    told: Option<SessionState>,
-    waiting: VecDeque<SessionState>,
+    last: Option<SessionState>,
+    pending: VecDeque<SessionState>,
 }
 
-/// What an adapter has to bring for [`States`].
+/// What an adapter provides for [`States`].
 #[async_trait]
 pub trait StateSource: Send {
-    /// The newest state once it has changed; `None` when the registry is closed.
+    /// Waits for a change and returns the newest state; `None` once the registry is closed.
     async fn newest(&mut self) -> Option<SessionState>;
 }
 
 impl States {
-    /// `present`: the state at the moment of asking, which must not be missed even if it has changed when it is read.
+    /// `present` is the state at the time of the call. It is delivered even if the state has changed by the time it is read.
     pub fn new(present: Option<SessionState>, source: impl StateSource + 'static) -> Self {
-        Self { source: Box::new(source), told: None, waiting: present.into_iter().collect() }
+        Self { source: Box::new(source), last: None, pending: present.into_iter().collect() }
     }
 
-    /// The next state; `None` when the registry is closed.
+    /// The next state; `None` once the registry is closed.
     pub async fn next(&mut self) -> Option<SessionState> {
         loop {
-            if let Some(state) = self.waiting.pop_front() {
-                self.told = Some(state);
+            if let Some(state) = self.pending.pop_front() {
+                self.last = Some(state);
                 return Some(state);
             }
             let newest = self.source.newest().await?;
-            self.waiting.extend(steps(self.told, newest));
+            self.pending.extend(steps(self.last, newest));
         }
     }
 }
 
 impl fmt::Debug for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("States").field("told", &self.told).finish_non_exhaustive()
+        f.debug_struct("States").field("last", &self.last).finish_non_exhaustive()
     }
 }
 
-/// What lies between the state told last and the newest one, so that nobody sees a new session without the end of the old
-/// one, however much was missed.
-fn steps(told: Option<SessionState>, newest: SessionState) -> Vec<SessionState> {
-    let Some(told) = told.filter(|told| told.session() != newest.session()) else {
-        // A renewal is a connection, too.
-        let known = matches!(
-            (told, newest),
+/// The states to deliver between the last delivered one and the newest, so that a reader never sees a new session without the end of
+/// the old one, however many changes it missed.
+fn steps(last: Option<SessionState>, newest: SessionState) -> Vec<SessionState> {
+    let Some(last) = last.filter(|last| last.session() != newest.session()) else {
+        // A renewal implies that the session is connected.
+        let is_known = matches!(
+            (last, newest),
             (Some(SessionState::Renewed { .. }), SessionState::Connected(_))
         );
-        return if known || told == Some(newest) { vec![] } else { vec![newest] };
+        return if is_known || last == Some(newest) { vec![] } else { vec![newest] };
     };
-    let (old, new) = (told.session(), newest.session());
+    let (old, new) = (last.session(), newest.session());
     let mut steps = Vec::new();
-    if !matches!(told, SessionState::Lost(_)) {
+    if !matches!(last, SessionState::Lost(_)) {
         steps.push(SessionState::Lost(old));
     }
     steps.push(SessionState::Renewed { old, new });
@@ -180,7 +174,7 @@ mod tests {
     const NEW: SessionId = SessionId(2);
 
     #[test]
-    fn the_present_state_comes_first_and_then_only_changes() {
+    fn present_state_comes_first_then_only_changes() {
         let connected = SessionState::Connected(OLD);
 
         assert_eq!(steps(None, connected), [connected]);
@@ -192,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_is_never_seen_without_the_end_of_the_old_one() {
+    fn new_session_is_preceded_by_the_end_of_the_old_one() {
         let renewed = SessionState::Renewed { old: OLD, new: NEW };
 
         assert_eq!(

@@ -1,10 +1,10 @@
-//! How to reach a ZooKeeper, as a typed builder.
+//! Settings of a ZooKeeper connection.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use super::path::Namespace;
 
-/// How to reach a ZooKeeper ensemble, and how to behave there. The defaults are the ancestor's.
+/// Addresses, credentials and timeouts of a ZooKeeper connection. The defaults are Java ElasticJob's.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,26 +19,26 @@ use super::path::Namespace;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ZooKeeperSettings {
-    /// The servers; at least one.
+    /// At least one.
     pub servers: Vec<Endpoint>,
-    /// The prefix of everything.
+    /// Prefix of all nodes.
     pub namespace: Namespace,
-    /// User and password; with them every node is created for this user alone.
+    /// User and password. With them, every created node is accessible to this user only.
     pub digest: Option<Digest>,
-    /// How long the registry waits for a sign of life before it ends a session.
+    /// How long the registry waits for a sign of life before it ends the session.
     pub session_timeout: Duration,
-    /// How long one attempt to connect may take, and how long a request waits for a connection that is just being repaired.
+    /// Limit for one connection attempt, and for how long a request waits for a reconnect.
     pub connection_timeout: Duration,
-    /// How often and how fast the first connection is tried again.
+    /// Retries of the first connection.
     pub retry: Retry,
-    /// TLS, if the servers want it.
+    /// TLS files; `None` for a plain connection.
     pub tls: Option<Tls>,
-    /// Added to every transaction number, so that fencing tokens go on growing when a registry is replaced by a younger one.
+    /// Added to every transaction number, so that fencing tokens keep growing when a new registry replaces an older one.
     pub fence_floor: i64,
 }
 
 impl ZooKeeperSettings {
-    /// The ancestor's defaults for everything else.
+    /// All other settings have Java ElasticJob's defaults.
     pub fn new(servers: impl IntoIterator<Item = Endpoint>, namespace: Namespace) -> Self {
         Self {
             servers: servers.into_iter().collect(),
@@ -52,7 +52,7 @@ impl ZooKeeperSettings {
         }
     }
 
-    /// Proves to be `user` on every connection.
+    /// Authenticates as `user` on every connection.
     #[must_use]
     pub fn digest(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.digest = Some(Digest { user: user.into(), password: password.into() });
@@ -80,7 +80,7 @@ impl ZooKeeperSettings {
         self
     }
 
-    /// Speaks TLS.
+    /// Connects over TLS.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -94,23 +94,20 @@ impl ZooKeeperSettings {
         self
     }
 
-    /// The servers, for people.
+    /// The servers as one line of text for messages.
     pub(crate) fn endpoints(&self) -> String {
         self.servers.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
-/// One server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// A name or an address, IPv6 without brackets.
+    /// A name or an IP address; IPv6 without brackets.
     pub host: String,
-    /// Its port.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// A server.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
@@ -135,9 +132,7 @@ impl fmt::Display for Endpoint {
 /// User and password; the password is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Digest {
-    /// The user.
     pub user: String,
-    /// The password.
     pub password: String,
 }
 
@@ -147,14 +142,13 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// How often and how fast the first connection is tried again. Later ones are tried for ever.
+/// Retries of the first connection. A connection that breaks later is retried for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// The first pause; each one after is twice as long.
+    /// The first pause; each further one is twice as long.
     pub base_sleep: Duration,
-    /// The longest pause.
+    /// Upper limit of a pause.
     pub max_sleep: Duration,
-    /// How often.
     pub max_retries: u32,
 }
 
@@ -168,11 +162,11 @@ impl Default for Retry {
     }
 }
 
-/// Files for TLS, all PEM.
+/// TLS files in PEM format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tls {
-    /// Who may vouch for the servers.
+    /// Certificate authorities that the servers' certificates are checked against.
     pub ca: PathBuf,
-    /// Our own certificate and its key, if the servers ask for one.
+    /// Client certificate and its key, if the servers require one.
     pub identity: Option<(PathBuf, PathBuf)>,
 }

@@ -1,4 +1,4 @@
-//! What is known about a node.
+//! Node metadata.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::session::SessionId;
 
-/// The number of a transaction. Later ones have larger numbers, also after a restart of the registry.
+/// A transaction number. Later transactions have larger numbers, even across restarts of the registry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Zxid(pub i64);
 
@@ -22,32 +22,29 @@ impl fmt::Debug for Zxid {
     }
 }
 
-/// How often a node's data changed. Blind to delete-and-create: a node made anew starts at zero again.
+/// Counts changes of a node's data. It cannot detect that a node was deleted and re-created, because the count restarts at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(pub i32);
 
-/// What is known about a node besides its data.
+/// A node's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// The transaction that created it: tells a node from another one made later in the same place.
+    /// The transaction that created the node; distinguishes it from a later node at the same path.
     pub created: Zxid,
-    /// The transaction that last changed its data.
+    /// The transaction of the last data change.
     pub changed: Zxid,
-    /// When that was, in milliseconds since 1970, by the registry's clock.
+    /// Time of the last data change by the registry's clock, in milliseconds since 1970.
     pub changed_at_ms: i64,
-    /// How often its data changed.
     pub version: Version,
-    /// The session it lives with, if it is ephemeral.
+    /// The owning session of an ephemeral node.
     pub owner: Option<SessionId>,
-    /// How many children it has.
+    /// Number of children.
     pub children: usize,
 }
 
-/// A node as it was read.
+/// A node's data and metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its data.
     pub data: Bytes,
-    /// Everything else.
     pub stat: Stat,
 }

@@ -1,4 +1,4 @@
-//! Between the registry's words and ZooKeeper's, which both adapters speak: one to a server, one to its model in memory.
+//! Translates between registry types and tinykeeper's. Both adapters use it: one talks to a server, the other to the tree in memory.
 
 use tinykeeper::{
     tree::{self, Lifetime},
@@ -14,7 +14,7 @@ use super::{
     watch::Event,
 };
 
-/// The operations as the protocol sends them; every created node gets `acl`.
+/// The operations as protocol requests; every created node gets `acl`.
 pub(super) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
     ops.iter()
         .map(|op| match op {
@@ -40,12 +40,12 @@ pub(super) fn ops(ops: &[Op], acl: &[Acl]) -> Vec<wire::Op> {
         .collect()
 }
 
-/// The session an operation is meant for.
+/// The session that an operation requires.
 pub(super) fn session_of(op: &Op) -> Option<SessionId> {
     if let Op::Create(create) = op { create.kind.session() } else { None }
 }
 
-/// About how many bytes an operation takes on the wire.
+/// Approximate size of an operation on the wire, in bytes.
 pub(super) fn size_of(op: &Op) -> usize {
     const HEADERS: usize = 64;
     let data = match op {
@@ -56,8 +56,8 @@ pub(super) fn size_of(op: &Op) -> usize {
     HEADERS + op.path().as_str().len() + data
 }
 
-/// What became of one operation, from a server's answer; `None` if that is no answer to it.
-pub(super) fn done(result: MultiResult) -> Option<Done> {
+/// The result of one operation, from a server's answer; `None` if the answer is of another kind.
+pub(super) fn done_from_wire(result: MultiResult) -> Option<Done> {
     Some(match result {
         MultiResult::Create { path } | MultiResult::Create2 { path, .. } => {
             Done::Created(path.parse().ok()?)
@@ -71,8 +71,8 @@ pub(super) fn done(result: MultiResult) -> Option<Done> {
     })
 }
 
-/// What became of one operation, from the tree itself.
-pub(super) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
+/// The result of one operation, from the tree in memory.
+pub(super) fn done_from_tree(op: &Op, done: tree::Done) -> Done {
     match done {
         tree::Done::Created { path, .. } => {
             Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
@@ -87,7 +87,7 @@ pub(super) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
 pub(super) fn refusal(code: Code, op: &Op) -> Error {
     let path = op.path().clone();
     match (code, op) {
-        // What is missing is the parent.
+        // The missing node is the parent.
         (Code::NO_NODE, Op::Create(_)) => Error::Absent { path: path.parent().unwrap_or(path) },
         (Code::NODE_EXISTS, _) => Error::Exists { path },
         (Code::BAD_VERSION, _) => Error::Conflict { path, expected: op.expected() },
@@ -107,7 +107,7 @@ pub(super) fn read_refusal(code: Code, path: &Path) -> Error {
     }
 }
 
-/// A stat; `floor` is added to transaction numbers.
+/// A node's metadata; `floor` is added to its transaction numbers.
 pub(super) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
     Stat {
         created: Zxid(stat.czxid.saturating_add(floor)),
@@ -119,7 +119,7 @@ pub(super) fn stat(stat: &wire::Stat, floor: i64) -> Stat {
     }
 }
 
-/// What a notification tells a recursive watch; `None` if it is not for one.
+/// The event that a notification means to a recursive watch; `None` for other kinds.
 pub(super) fn event(kind: EventKind, path: &str) -> Option<Event> {
     let path = path.parse().ok()?;
     match kind {

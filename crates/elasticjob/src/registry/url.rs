@@ -10,7 +10,7 @@ const DEFAULT_PORT: u16 = 2181;
 const EXAMPLE: &str = "zookeeper://127.0.0.1:2181/elasticjob";
 const KEYS: &str = "sessionTimeout, connectionTimeout, baseSleepTime, maxSleepTime, maxRetries, fenceFloor, tls.ca, tls.cert, tls.key";
 
-/// Where a registry is and how to behave there. Never prints a password.
+/// A registry address with connection settings. Never prints a password.
 ///
 /// ```
 /// use elasticjob::registry::RegistryUrl;
@@ -24,21 +24,21 @@ const KEYS: &str = "sessionTimeout, connectionTimeout, baseSleepTime, maxSleepTi
 pub enum RegistryUrl {
     /// `zookeeper://` and `zookeepers://`.
     ZooKeeper(Box<ZooKeeperSettings>),
-    /// `memory:` — a private tree of that node.
+    /// `memory:` — a tree private to the node that opens it.
     Memory,
 }
 
-/// Text that is not a registry URL: which part, and what would be right.
+/// Text that is not a valid registry URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("registry URL: {problem}; for example {example}")]
 pub struct UrlError {
-    /// Which part is wrong, and how.
+    /// The invalid part, and what is invalid with it.
     pub problem: String,
-    /// What would be right.
+    /// A valid value for that part.
     pub example: String,
 }
 
-fn wrong<T>(problem: impl Into<String>, example: impl Into<String>) -> Result<T, UrlError> {
+fn invalid<T>(problem: impl Into<String>, example: impl Into<String>) -> Result<T, UrlError> {
     Err(UrlError { problem: problem.into(), example: example.into() })
 }
 
@@ -49,19 +49,19 @@ impl FromStr for RegistryUrl {
         if text == "memory:" {
             return Ok(RegistryUrl::Memory);
         }
-        let (scheme, rest) = match text.split_once("://") {
+        let (is_tls, rest) = match text.split_once("://") {
             Some(("zookeeper", rest)) => (false, rest),
             Some(("zookeepers", rest)) => (true, rest),
-            // The text is not repeated here: whoever forgot the scheme may have written a password first.
+            // The error must not quote the text: without a scheme, it may begin with a password.
             Some((scheme, _)) if !scheme.contains('@') => {
-                return wrong(
+                return invalid(
                     format!(
                         "the scheme {scheme:?} is unknown; known are zookeeper, zookeepers and memory"
                     ),
                     EXAMPLE,
                 );
             }
-            _ => return wrong("it does not start with a scheme", EXAMPLE),
+            _ => return invalid("it does not start with a scheme", EXAMPLE),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, namespace) = rest.split_once('/').unwrap_or((rest, ""));
@@ -71,15 +71,16 @@ impl FromStr for RegistryUrl {
         };
         let servers = hosts.split(',').map(endpoint).collect::<Result<Vec<_>, _>>()?;
         if namespace.is_empty() {
-            return wrong("the namespace after the hosts is missing", EXAMPLE);
+            return invalid("the namespace after the hosts is missing", EXAMPLE);
         }
         let namespace = decode("namespace", namespace)?;
-        let namespace =
-            namespace.parse().or_else(|error| wrong(format!("the namespace: {error}"), EXAMPLE))?;
+        let namespace = namespace
+            .parse()
+            .or_else(|error| invalid(format!("the namespace: {error}"), EXAMPLE))?;
         let mut settings = ZooKeeperSettings::new(servers, namespace);
         if let Some(user_info) = user_info {
             let Some((user, password)) = user_info.split_once(':') else {
-                return wrong(
+                return invalid(
                     "the user has no password",
                     "zookeeper://user:password@127.0.0.1:2181/elasticjob",
                 );
@@ -91,7 +92,7 @@ impl FromStr for RegistryUrl {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             apply(&mut settings, &mut files, key, &decode(key, value)?)?;
         }
-        settings.tls = files.into_tls(scheme)?;
+        settings.tls = files.into_tls(is_tls)?;
         Ok(RegistryUrl::ZooKeeper(Box::new(settings)))
     }
 }
@@ -99,40 +100,37 @@ impl FromStr for RegistryUrl {
 fn endpoint(text: &str) -> Result<Endpoint, UrlError> {
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let Some((host, rest)) = rest.split_once(']') else {
-            return wrong(format!("the bracket of host {text:?} is not closed"), "[::1]:2181");
+            return invalid(format!("the bracket of host {text:?} is not closed"), "[::1]:2181");
         };
         if host.parse::<std::net::Ipv6Addr>().is_err() {
-            return wrong(format!("{host:?} in brackets is not an IPv6 address"), "[::1]:2181");
+            return invalid(format!("{host:?} in brackets is not an IPv6 address"), "[::1]:2181");
         }
         match rest.strip_prefix(':') {
             Some(port) => (host, Some(port)),
             None if rest.is_empty() => (host, None),
             None => {
-                return wrong(format!("{rest:?} after the bracket is not a port"), "[::1]:2181");
+                return invalid(format!("{rest:?} after the bracket is not a port"), "[::1]:2181");
             }
         }
     } else {
         match text.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return wrong(
-                    format!("an IPv6 address like {text:?} stands in brackets"),
-                    "[::1]:2181",
-                );
+                return invalid(format!("the IPv6 address {text:?} needs brackets"), "[::1]:2181");
             }
             Some((host, port)) => (host, Some(port)),
             None => (text, None),
         }
     };
     if host.is_empty() {
-        return wrong("a host is missing", EXAMPLE);
+        return invalid("a host is missing", EXAMPLE);
     }
     let port = match port {
         None => DEFAULT_PORT,
         Some(port) => match port.parse() {
             Ok(port) if port > 0 => port,
             _ => {
-                return wrong(
-                    format!("{port:?} is not a port of {host}"),
+                return invalid(
+                    format!("{port:?} is not a valid port for {host:?}"),
                     format!("{host}:{DEFAULT_PORT}"),
                 );
             }
@@ -156,14 +154,14 @@ fn apply(
         "fenceFloor" => {
             settings.fence_floor = number(key, value, "fenceFloor=1000000")?;
             if settings.fence_floor < 0 {
-                return wrong("fenceFloor must not be negative", "fenceFloor=1000000");
+                return invalid("fenceFloor must not be negative", "fenceFloor=1000000");
             }
         }
         "tls.ca" => files.ca = Some(value.into()),
         "tls.cert" => files.cert = Some(value.into()),
         "tls.key" => files.key = Some(value.into()),
         key => {
-            return wrong(
+            return invalid(
                 format!("the key {key:?} is unknown; known are {KEYS}"),
                 "sessionTimeout=60s",
             );
@@ -186,7 +184,7 @@ fn duration(key: &str, value: &str) -> Result<Duration, UrlError> {
         Some(millis) if (1..=i32::MAX as u64).contains(&millis) => {
             Ok(Duration::from_millis(millis))
         }
-        _ => wrong(
+        _ => invalid(
             format!("{key}: {value:?} is not a duration above zero in ms, s or m"),
             format!("{key}=60s"),
         ),
@@ -194,13 +192,13 @@ fn duration(key: &str, value: &str) -> Result<Duration, UrlError> {
 }
 
 fn number<T: FromStr>(key: &str, value: &str, example: &str) -> Result<T, UrlError> {
-    value.parse().or_else(|_| wrong(format!("{key}: {value:?} is not a whole number"), example))
+    value.parse().or_else(|_| invalid(format!("{key}: {value:?} is not a whole number"), example))
 }
 
 fn decode(part: &str, text: &str) -> Result<String, UrlError> {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => Ok(decoded.into_owned()),
-        Err(_) => wrong(format!("the {part} is not UTF-8 after percent-decoding"), EXAMPLE),
+        Err(_) => invalid(format!("the {part} is not UTF-8 after percent-decoding"), EXAMPLE),
     }
 }
 
@@ -212,25 +210,24 @@ struct TlsFiles {
 }
 
 impl TlsFiles {
-    fn into_tls(self, wanted: bool) -> Result<Option<Tls>, UrlError> {
+    fn into_tls(self, is_tls: bool) -> Result<Option<Tls>, UrlError> {
         let example =
             "zookeepers://zk1:2281/elasticjob?tls.ca=ca.pem&tls.cert=me.pem&tls.key=me.key";
-        match (wanted, self.ca, self.cert, self.key) {
+        match (is_tls, self.ca, self.cert, self.key) {
             (false, None, None, None) => Ok(None),
-            (false, ..) => wrong("tls.* is for zookeepers://", example),
-            (true, ..) if cfg!(not(feature = "tls")) => wrong(
+            (false, ..) => invalid("tls.* keys require zookeepers://", example),
+            (true, ..) if cfg!(not(feature = "tls")) => invalid(
                 "this program was built without TLS: build it with the feature tls of elasticjob",
                 "zookeeper://zk1:2181/elasticjob",
             ),
-            (true, None, ..) => wrong(
-                "zookeepers:// needs tls.ca, the file of who vouches for the servers",
-                example,
-            ),
+            (true, None, ..) => {
+                invalid("zookeepers:// needs tls.ca, the certificate authority's PEM file", example)
+            }
             (true, Some(ca), None, None) => Ok(Some(Tls { ca, identity: None })),
             (true, Some(ca), Some(cert), Some(key)) => {
                 Ok(Some(Tls { ca, identity: Some((cert, key)) }))
             }
-            (true, ..) => wrong("tls.cert and tls.key go together", example),
+            (true, ..) => invalid("tls.cert and tls.key must be given together", example),
         }
     }
 }
@@ -248,7 +245,7 @@ const RESERVED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'%').add(b'@').add(b':').add(b'/').add(b'?').add(b'#').add(b'&');
 const RESERVED_IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
-/// As a URL, without the password; what has its default is left out.
+/// Formats the settings as a URL without the password; settings with default values are omitted.
 impl fmt::Display for ZooKeeperSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.tls.is_some() { "zookeepers://" } else { "zookeeper://" })?;
@@ -257,17 +254,17 @@ impl fmt::Display for ZooKeeperSettings {
         }
         let namespace = self.namespace.to_string();
         write!(f, "{}{}", self.endpoints(), utf8_percent_encode(&namespace, RESERVED_IN_PATH))?;
-        let standard = Self::new([], self.namespace.clone());
+        let defaults = Self::new([], self.namespace.clone());
         let mut pairs: Vec<(&str, String)> = Vec::new();
-        let mut timed = |key, value: Duration, usual: Duration| {
-            if value != usual {
-                pairs.push((key, shown(value)));
+        let mut push_duration = |key, value: Duration, default: Duration| {
+            if value != default {
+                pairs.push((key, format_duration(value)));
             }
         };
-        timed("sessionTimeout", self.session_timeout, standard.session_timeout);
-        timed("connectionTimeout", self.connection_timeout, standard.connection_timeout);
-        timed("baseSleepTime", self.retry.base_sleep, standard.retry.base_sleep);
-        timed("maxSleepTime", self.retry.max_sleep, standard.retry.max_sleep);
+        push_duration("sessionTimeout", self.session_timeout, defaults.session_timeout);
+        push_duration("connectionTimeout", self.connection_timeout, defaults.connection_timeout);
+        push_duration("baseSleepTime", self.retry.base_sleep, defaults.retry.base_sleep);
+        push_duration("maxSleepTime", self.retry.max_sleep, defaults.retry.max_sleep);
         if self.retry.max_retries != Retry::default().max_retries {
             pairs.push(("maxRetries", self.retry.max_retries.to_string()));
         }
@@ -289,7 +286,7 @@ impl fmt::Display for ZooKeeperSettings {
     }
 }
 
-fn shown(span: Duration) -> String {
+fn format_duration(span: Duration) -> String {
     let millis = span.as_millis();
     if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
@@ -306,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_the_ancestors_default() {
+    fn omitted_settings_have_the_defaults_of_java() {
         let settings = settings("zookeeper://zk1/shop");
 
         assert_eq!(settings.servers, [Endpoint::new("zk1", 2181)]);
@@ -317,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said_in_the_url() {
+    fn url_can_express_every_setting() {
         let settings = settings(
             "zookeepers://ja%3Ane:p%40ss:word@zk1,[::1]:2182,10.0.0.7/team/shop?sessionTimeout=1500ms&connectionTimeout=2s\
              &baseSleepTime=5ms&maxSleepTime=1m&maxRetries=7&fenceFloor=42&tls.ca=/a%20b/ca.pem&tls.cert=c&tls.key=k",
@@ -343,15 +340,15 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_url_names_the_part_and_shows_a_right_one() {
+    fn url_error_names_the_part_and_shows_an_example() {
         for (text, part) in [
             ("127.0.0.1:2181/x", "scheme"),
             ("redis://h/x", "\"redis\" is unknown"),
             ("zookeeper:///x", "host is missing"),
             ("zookeeper://a,,b/x", "host is missing"),
-            ("zookeeper://h:0/x", "\"0\" is not a port"),
-            ("zookeeper://h:port/x", "\"port\" is not a port"),
-            ("zookeeper://h:70000/x", "\"70000\" is not a port"),
+            ("zookeeper://h:0/x", "\"0\" is not a valid port"),
+            ("zookeeper://h:port/x", "\"port\" is not a valid port"),
+            ("zookeeper://h:70000/x", "\"70000\" is not a valid port"),
             ("zookeeper://::1/x", "brackets"),
             ("zookeeper://[::1/x", "bracket"),
             ("zookeeper://[zk1]:1/x", "IPv6"),
@@ -379,17 +376,17 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_never_printed() {
+    fn password_is_never_printed() {
         let url: RegistryUrl = "zookeeper://jane:secret@h/x".parse().unwrap();
-        let forgotten = "jane:secret@h://x".parse::<RegistryUrl>().unwrap_err();
+        let no_scheme = "jane:secret@h://x".parse::<RegistryUrl>().unwrap_err();
 
-        for shown in [url.to_string(), format!("{url:?}"), forgotten.to_string()] {
-            assert!(!shown.contains("secret"), "{shown}");
+        for printed in [url.to_string(), format!("{url:?}"), no_scheme.to_string()] {
+            assert!(!printed.contains("secret"), "{printed}");
         }
     }
 
     #[test]
-    fn a_printed_url_reads_back_but_for_the_password() {
+    fn printed_url_parses_back_except_for_the_password() {
         for text in [
             "zookeeper://zk1:2181/shop",
             "zookeeper://zk1:2181,[::1]:2182/team/shop?sessionTimeout=1500ms&maxRetries=0&fenceFloor=7",

@@ -1,4 +1,4 @@
-//! A recursive watch: a snapshot, then changes, and a fresh snapshot after every gap.
+//! Recursive watches: a snapshot, then changes, and a new snapshot after every gap.
 
 use std::fmt;
 
@@ -6,33 +6,22 @@ use async_trait::async_trait;
 
 use super::{path::Path, stat::Stat};
 
-/// What a watch tells: `Init · InitApply* · InitDone · (Apply | Delete)*`, and again from `Init` after every gap.
+/// A watch delivers `Init · InitApply* · InitDone · (Apply | Delete)*`, and starts again with `Init` after every gap.
 ///
-/// Changes carry place and kind only, as ZooKeeper's do: whoever needs the data reads it. A change may be told that the
-/// snapshot shows already; none is left out.
+/// Changes carry path and kind only, as in ZooKeeper; the consumer reads the data if it needs it. A change may be reported that the
+/// snapshot already contains; none is missed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A snapshot begins: forget what was known.
+    /// A snapshot begins: discard everything known so far.
     Init,
-    /// This node is there.
-    InitApply {
-        /// Where.
-        path: Path,
-        /// What is known about it.
-        stat: Stat,
-    },
+    /// This node exists.
+    InitApply { path: Path, stat: Stat },
     /// The snapshot is complete.
     InitDone,
     /// This node was created, or its data changed.
-    Apply {
-        /// Where.
-        path: Path,
-    },
+    Apply { path: Path },
     /// This node was deleted.
-    Delete {
-        /// Where.
-        path: Path,
-    },
+    Delete { path: Path },
 }
 
 /// A watch on a prefix. Dropping it ends it.
@@ -40,10 +29,10 @@ pub struct Watch {
     source: Box<dyn WatchSource>,
 }
 
-/// What an adapter has to bring for a [`Watch`].
+/// What an adapter provides for a [`Watch`].
 #[async_trait]
 pub trait WatchSource: Send {
-    /// See [`Watch::next`]. Must not lose anything when the future is dropped before it is ready.
+    /// See [`Watch::next`]. Must be cancel safe: dropping the future before it completes loses no event.
     async fn next(&mut self) -> Option<Event>;
     /// See [`Watch::try_next`].
     fn try_next(&mut self) -> Option<Event>;
@@ -52,24 +41,24 @@ pub trait WatchSource: Send {
 }
 
 impl Watch {
-    /// A watch fed by `source`.
+    /// Creates a watch that reads from `source`.
     pub fn new(source: impl WatchSource + 'static) -> Self {
         Self { source: Box::new(source) }
     }
 
-    /// The next event; `None` when the registry was closed. Safe to drop while waiting: nothing is lost.
+    /// The next event; `None` once the registry is closed. Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event> {
         self.source.next().await
     }
 
-    /// The next event if it is there already. Right after the answer to a write of one's own, everything committed before that
-    /// write is there.
+    /// The next event if one is queued. Once one of this member's writes is answered, every change committed before that write is
+    /// queued.
     pub fn try_next(&mut self) -> Option<Event> {
         self.source.try_next()
     }
 
-    /// Whether the events given out so far make a whole picture: `false` from a gap until the `InitDone` of the snapshot that
-    /// heals it. While `false`, [`Watch::try_next`] may have nothing to say although things changed.
+    /// Whether the events delivered so far form a complete view: `false` from a gap until the `InitDone` of the snapshot that closes
+    /// it. While `false`, [`Watch::try_next`] may return nothing although nodes changed.
     pub fn is_current(&self) -> bool {
         self.source.is_current()
     }

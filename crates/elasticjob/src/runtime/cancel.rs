@@ -1,4 +1,4 @@
-//! Telling work to end, and why.
+//! Cancellation of work, with a reason.
 
 use std::{
     fmt,
@@ -10,9 +10,10 @@ use std::{
 use futures_util::{FutureExt, future};
 use tokio::sync::Notify;
 
-/// A request to end, handed to whoever is to end. It only tells; what happens then is up to the one who is told.
+/// A cancellation request, passed to the work that should end. It only signals; the work decides how to end.
 ///
-/// Clones are the same request. A [child](Self::child) is told when its parent is and can be told alone. The first reason stands.
+/// Clones share one request. A [child](Self::child) is cancelled together with its parent and can be cancelled alone. The first
+/// reason wins.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -26,91 +27,90 @@ use tokio::sync::Notify;
 /// ```
 #[derive(Clone)]
 pub struct Cancel {
-    own: Arc<Told>,
+    own: Arc<Signal>,
     parent: Option<Arc<Cancel>>,
 }
 
-/// Whoever waits is woken in the order of their waiting, so that the same story goes the same way twice.
+/// Wakes waiters in the order in which they began to wait, so that a simulation is reproducible.
 #[derive(Default)]
-struct Told {
+struct Signal {
     reason: OnceLock<CancelReason>,
-    told: Notify,
+    cancelled: Notify,
 }
 
-/// Why work is to end.
+/// Why work is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Somebody asked for it.
+    /// A person or program requested it.
     Requested,
-    /// The right to do it is running out, and somebody else will get it.
+    /// The lease is running out; another instance may take the work over.
     LeaseLost,
-    /// It takes longer than it may.
+    /// The work exceeded its time limit.
     TimedOut,
-    /// The process is ending.
+    /// The process is shutting down.
     ShuttingDown,
 }
 
 impl Cancel {
-    /// Nobody has been told anything yet.
+    /// Creates a request that is not cancelled.
     pub fn new() -> Self {
         Self { own: Arc::default(), parent: None }
     }
 
-    /// One that is told whatever this one is told.
+    /// Creates a request that is cancelled when this one is.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { parent: Some(Arc::new(self.clone())), ..Self::new() }
     }
 
-    /// Tells everybody who holds this, or a child of it. Says whether this was news.
+    /// Cancels this request and its children. Returns `false` if it was already cancelled.
     pub fn cancel(&self, reason: CancelReason) -> bool {
         if self.parent.as_ref().is_some_and(|parent| parent.is_cancelled()) {
             return false;
         }
-        let is_news = self.own.reason.set(reason).is_ok();
-        if is_news {
-            self.own.told.notify_waiters();
+        let is_first = self.own.reason.set(reason).is_ok();
+        if is_first {
+            self.own.cancelled.notify_waiters();
         }
-        is_news
+        is_first
     }
 
-    /// Why to end, if so.
+    /// The reason, if cancelled.
     pub fn reason(&self) -> Option<CancelReason> {
-        self.line().find_map(|cancel| cancel.own.reason.get().copied())
+        self.chain().find_map(|cancel| cancel.own.reason.get().copied())
     }
 
-    /// Whether to end.
     pub fn is_cancelled(&self) -> bool {
         self.reason().is_some()
     }
 
-    /// Waits until it is time to end; for ever, if it never is.
+    /// Waits until this request is cancelled; for ever if it never is.
     pub fn cancelled(&self) -> impl Future<Output = CancelReason> + Send + 'static {
-        let told = self.line().map(|cancel| told(Arc::clone(&cancel.own)).boxed());
-        let told = future::select_all(told.collect::<Vec<_>>());
+        let signals = self.chain().map(|cancel| signalled(Arc::clone(&cancel.own)).boxed());
+        let any = future::select_all(signals.collect::<Vec<_>>());
         let cancel = self.clone();
         async move {
-            let (reason, ..) = told.await;
+            let (reason, ..) = any.await;
             cancel.reason().unwrap_or(reason)
         }
     }
 
-    /// This one, its parent, and so on.
-    fn line(&self) -> impl Iterator<Item = &Self> {
+    /// This request, its parent, and so on.
+    fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |cancel| cancel.parent.as_deref())
     }
 }
 
-async fn told(own: Arc<Told>) -> CancelReason {
+async fn signalled(signal: Arc<Signal>) -> CancelReason {
     loop {
-        let mut told = pin!(own.told.notified());
-        // Before the look, so that nothing is told in between unheard.
-        told.as_mut().enable();
-        if let Some(reason) = own.reason.get() {
+        let mut notified = pin!(signal.cancelled.notified());
+        // Register before the check, so that a cancellation in between is not missed.
+        notified.as_mut().enable();
+        if let Some(reason) = signal.reason.get() {
             return *reason;
         }
-        told.await;
+        notified.await;
     }
 }
 
@@ -132,9 +132,9 @@ impl fmt::Debug for Cancel {
 impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Requested => "somebody asked for it",
+            Self::Requested => "on request",
             Self::LeaseLost => "the lease was lost",
-            Self::TimedOut => "it took too long",
+            Self::TimedOut => "the time limit was exceeded",
             Self::ShuttingDown => "the process is shutting down",
         })
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_told_with_its_parent_and_a_parent_not_with_its_child() {
+    fn child_is_cancelled_with_its_parent_but_not_vice_versa() {
         let parent = Cancel::new();
         let (one, other) = (parent.child(), parent.child().child());
 
@@ -156,12 +156,12 @@ mod tests {
         );
 
         parent.cancel(CancelReason::ShuttingDown);
-        assert_eq!(one.reason(), Some(CancelReason::TimedOut), "it was told before");
+        assert_eq!(one.reason(), Some(CancelReason::TimedOut), "the first reason wins");
         assert_eq!(other.cancelled().now_or_never(), Some(CancelReason::ShuttingDown));
     }
 
     #[test]
-    fn the_first_reason_stands() {
+    fn first_reason_wins() {
         let cancel = Cancel::new();
         let child = cancel.child();
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_woken_from_any_height() {
+    async fn waiter_is_woken_by_any_ancestor() {
         let root = Cancel::new();
         let mut waiting = std::pin::pin!(root.child().child().cancelled());
         assert!(waiting.as_mut().now_or_never().is_none());

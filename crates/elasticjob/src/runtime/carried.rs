@@ -1,4 +1,4 @@
-//! What belongs to the work at hand, wherever it is polled.
+//! A value attached to a unit of work, available wherever that work is polled.
 
 use std::{any::Any, sync::Arc};
 
@@ -6,36 +6,36 @@ tokio::task_local! {
     static CARRIED: Carried;
 }
 
-/// Something that belongs to the work at hand: a log record has no argument that could say whose it is. It goes along with a future through all its polls, and
-/// onto a thread if it is [taken there](Carried::current).
+/// A value attached to the current unit of work, so that a log record can be attributed to it without an argument. It stays with a
+/// future through all its polls; code that moves work to a thread passes it on with [`current`](Carried::current).
 #[derive(Clone)]
 pub(crate) struct Carried(Option<Arc<dyn Any + Send + Sync>>);
 
 impl Carried {
-    pub(crate) fn new(thing: Arc<dyn Any + Send + Sync>) -> Self {
-        Self(Some(thing))
+    pub(crate) fn new(value: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(Some(value))
     }
 
-    /// What is carried here, to be carried elsewhere.
+    /// The value attached to the current work, to be attached elsewhere.
     pub(crate) fn current() -> Self {
         CARRIED.try_with(Clone::clone).unwrap_or(Self(None))
     }
 
-    /// The thing that is carried here, if it is one of these.
+    /// The attached value, if there is one of type `T`.
     #[cfg_attr(
         not(feature = "log-capture"),
-        expect(dead_code, reason = "only who captures the log asks")
+        expect(dead_code, reason = "only log capture reads it")
     )]
     pub(crate) fn get<T: Any + Send + Sync>() -> Option<Arc<T>> {
         CARRIED.try_with(|carried| carried.0.clone()).ok()??.downcast().ok()
     }
 
-    /// Carries it along with this future.
+    /// Attaches the value to a future.
     pub(crate) fn around<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         CARRIED.scope(self, work)
     }
 
-    /// Carries it while this runs.
+    /// Attaches the value while a closure runs.
     pub(crate) fn during<T>(self, work: impl FnOnce() -> T) -> T {
         CARRIED.sync_scope(self, work)
     }

@@ -1,4 +1,4 @@
-//! What time it is.
+//! Wall-clock and monotonic time behind a trait.
 
 use std::{
     fmt,
@@ -9,22 +9,22 @@ use std::{
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-/// A reading of a clock that never goes back and goes on while the machine sleeps. Only differences mean anything.
+/// A reading of a clock that never goes back and keeps running while the machine is suspended. Only differences are meaningful.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(Duration);
 
 impl Monotonic {
-    /// A reading this long after the clock's own beginning.
+    /// A reading this long after the clock's start.
     pub const fn from_start(since_start: Duration) -> Self {
         Self(since_start)
     }
 
-    /// How long after the clock's own beginning.
+    /// Time since the clock's start.
     pub const fn since_start(self) -> Duration {
         self.0
     }
 
-    /// How long after `earlier`; zero if it was before.
+    /// Time since `earlier`; zero if `earlier` is later than this reading.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -52,42 +52,38 @@ impl fmt::Debug for Monotonic {
     }
 }
 
-/// Tells the time and waits for it. Only loops ask a clock; everything else takes the time as an argument.
+/// Reads the time and waits for it. Only loops use a clock; all other code takes the time as an argument.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, on the wall. It can jump, so it is for people and for cron, never for how long something took.
+    /// Wall-clock time. It can jump, so use it for people and for cron, never to measure durations.
     fn now(&self) -> Timestamp;
 
-    /// Now, on a clock that counts the time the machine was suspended: a lease runs out in a sleeping laptop, too.
+    /// Monotonic time, including time spent suspended: a lease also expires on a sleeping laptop.
     fn monotonic(&self) -> Monotonic;
 
-    /// Returns at `deadline` or soon after; at once if it has passed.
+    /// Returns at `deadline` or shortly after; immediately if it has passed.
     async fn sleep_until(&self, deadline: Monotonic);
 
-    /// Returns when the wall shows `then`, or soon after. That clock can be set and a machine can sleep, so it is looked at every
-    /// second; a clock that nobody sets may know better.
+    /// Returns when the wall clock reaches `then`, or shortly after. The wall clock can be set and a machine can be suspended, so this
+    /// default checks it every second; an implementation whose clock cannot be set may override it.
     async fn sleep_until_shown(&self, then: Timestamp) {
-        const LOOK: Duration = Duration::from_secs(1);
+        const CHECK_INTERVAL: Duration = Duration::from_secs(1);
         loop {
             let left = Duration::try_from(then.duration_since(self.now())).unwrap_or_default();
             if left.is_zero() {
                 return;
             }
-            self.sleep_until(self.monotonic() + left.min(LOOK)).await;
+            self.sleep_until(self.monotonic() + left.min(CHECK_INTERVAL)).await;
         }
     }
 }
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 #[async_trait]
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that asks the machine for the time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system time")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -100,7 +96,7 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, deadline: Monotonic) {
-        // The runtime's timers stand still while the machine sleeps, so look again in steps instead of trusting one long one.
+        // Tokio's timers stop while the machine is suspended, so sleep in short steps and check the clock after each.
         const STEP: Duration = Duration::from_secs(1);
         loop {
             let left = deadline.saturating_since(self.monotonic());
@@ -117,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_clock_never_goes_back() {
+    fn system_clock_never_goes_back() {
         let first = SystemClock.monotonic();
         let second = SystemClock.monotonic();
 
@@ -125,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_never_wrap() {
+    fn differences_saturate_at_zero() {
         let start = Monotonic::from_start(Duration::from_secs(1));
 
         assert_eq!((start - Duration::from_secs(5)).since_start(), Duration::ZERO);

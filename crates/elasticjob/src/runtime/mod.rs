@@ -1,6 +1,6 @@
-//! The seams that tests and the simulation turn by hand: what time it is, who stops what was started, and how it is told.
+//! The parts of the environment that tests and the simulation replace: clock, random numbers, tasks and cancellation.
 //!
-//! Everybody may name this room; it names nobody.
+//! Every module may use this one; it uses no other module of the crate.
 
 mod cancel;
 mod carried;

@@ -1,20 +1,20 @@
-//! Chance, as a seam: the simulation rolls its own dice.
+//! Random numbers behind a trait, so that the simulation can supply its own.
 
 use std::fmt;
 
-/// Where random numbers come from.
+/// A source of random numbers.
 pub trait Randomness: fmt::Debug + Send + Sync + 'static {
     /// 128 random bits.
     fn bits(&self) -> u128;
 
-    /// A number from zero up to one.
+    /// A number from zero (inclusive) to one (exclusive).
     fn fraction(&self) -> f64 {
-        // As many bits as a float holds exactly from an integer.
+        // 32 bits, which an f64 represents exactly.
         f64::from((self.bits() >> 96) as u32) / (f64::from(u32::MAX) + 1.0)
     }
 }
 
-/// The system's own.
+/// The operating system's random numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemRandomness;
 
@@ -29,17 +29,17 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Loaded(u128);
+    struct FixedBits(u128);
 
-    impl Randomness for Loaded {
+    impl Randomness for FixedBits {
         fn bits(&self) -> u128 {
             self.0
         }
     }
 
     #[test]
-    fn a_fraction_is_at_least_zero_and_below_one() {
-        assert!(Loaded(0).fraction() < f64::EPSILON);
-        assert!(Loaded(u128::MAX).fraction() < 1.0);
+    fn fraction_is_at_least_zero_and_below_one() {
+        assert!(FixedBits(0).fraction() < f64::EPSILON);
+        assert!(FixedBits(u128::MAX).fraction() < 1.0);
     }
 }

@@ -1,10 +1,10 @@
-//! Who stops what was started.
+//! Ownership of spawned tasks.
 
 use std::{future::Future, time::Duration};
 
 use tokio::task::JoinSet;
 
-/// Tasks with one owner: whoever spawns through it can wait for all of them, and dropping it ends them.
+/// A set of tasks with one owner. The owner can wait for all of them; dropping the set aborts them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 /// use elasticjob::runtime::Tasks;
 ///
 /// let mut tasks = Tasks::new();
-/// tasks.spawn(async { /* until its token says stop */ });
-/// assert!(tasks.finish(Duration::from_secs(1)).await, "all have ended by themselves");
+/// tasks.spawn(async { /* runs until it is cancelled */ });
+/// assert!(tasks.finish(Duration::from_secs(1)).await, "all tasks ended by themselves");
 /// # }
 /// ```
 #[derive(Debug, Default)]
@@ -22,19 +22,18 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts a task that lives at most as long as this owner.
+    /// Spawns a task that runs at most as long as this set exists.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        // Those that have ended are let go here, so that a long life does not collect them.
+        // Remove finished tasks here, so that they do not accumulate in a long-lived set.
         while self.set.try_join_next().is_some() {}
         self.set.spawn(task);
     }
 
-    /// Waits until all have ended by themselves; after `patience` the rest are ended. Says whether all ended by themselves.
+    /// Waits at most `patience` for all tasks to end, then aborts the rest. Returns whether all ended by themselves.
     pub async fn finish(mut self, patience: Duration) -> bool {
         let all = async { while self.set.join_next().await.is_some() {} };
         let ended = tokio::time::timeout(patience, all).await.is_ok();
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn finish_waits_for_those_that_end_and_ends_those_that_do_not() {
+    async fn finish_waits_for_tasks_and_aborts_those_that_do_not_end() {
         let mut good = Tasks::new();
         good.spawn(tokio::time::sleep(Duration::from_secs(1)));
         let mut stuck = Tasks::new();

@@ -161,7 +161,7 @@ async fn a_request_is_given_up_when_cancelled() {
         cancel.cancel(CancelReason::Requested);
     });
 
-    assert_eq!(result.unwrap().unwrap_err().to_string(), "given up: somebody asked for it");
+    assert_eq!(result.unwrap().unwrap_err().to_string(), "given up: on request");
 }
 
 #[test]

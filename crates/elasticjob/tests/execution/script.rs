@@ -335,7 +335,7 @@ async fn a_script_that_has_closed_its_output_can_tidy_up_too() {
     cancel.cancel(CancelReason::Requested);
     let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
 
-    assert_eq!(failure.to_string(), "sh was ended: somebody asked for it");
+    assert_eq!(failure.to_string(), "sh was ended: on request");
     assert!(tidied.exists());
 }
 

@@ -301,7 +301,7 @@ async fn what_outlives_its_time_and_what_is_told_to_end_is_told() {
         endings,
         [
             (0, Ending::TimedOut("took longer than 5s".into())),
-            (1, Ending::Cancelled("cancelled: somebody asked for it".into())),
+            (1, Ending::Cancelled("cancelled: on request".into())),
         ]
     );
     let last = shelf.statuses().pop().unwrap();

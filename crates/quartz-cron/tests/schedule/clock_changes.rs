@@ -1,12 +1,12 @@
-//! The default rule at both clock changes. Local times are in the comments' zone; what fires is written with its distance from
-//! UTC, because that is what tells the two passes of a repeated hour apart.
+//! The default rule at both clock changes. Fires are written with their offset from UTC, which distinguishes the two passes of a
+//! repeated hour.
 
 use jiff::tz::TimeZone;
 use quartz_cron::Dst;
 
 use crate::{at, schedule};
 
-/// The first fires after local noon of the day before, as `MM-DDTHH:MM:SS±HH:MM`.
+/// The first fires after `after`, as local `MM-DDTHH:MM:SS±HH:MM`.
 fn fires<const N: usize>(dst: Dst, cron: &str, zone: &str, after: &str) -> [String; N] {
     let schedule = schedule(cron, zone, dst);
     let zone = TimeZone::get(zone).unwrap();
@@ -27,19 +27,19 @@ mod forward {
     }
 
     #[test]
-    fn a_time_that_is_skipped_comes_right_after_the_jump() {
+    fn skipped_time_fires_right_after_the_jump() {
         assert_eq!(new_york("0 30 2 * * ?"), ["03-10T03:00:00-04:00", "03-11T02:30:00-04:00"]);
         assert_eq!(new_york("0 0 2 ? * SUN"), ["03-10T03:00:00-04:00", "03-17T02:00:00-04:00"]);
     }
 
     #[test]
-    fn several_times_that_are_skipped_together_are_one_fire() {
+    fn times_skipped_together_become_one_fire() {
         let expected = ["03-10T03:00:00-04:00", "03-11T02:00:00-04:00", "03-11T02:10:00-04:00"];
         assert_eq!(new_york("0 0/10 2 * * ?"), expected);
     }
 
     #[test]
-    fn a_skipped_time_and_one_at_the_end_of_the_jump_are_one_fire() {
+    fn skipped_time_and_time_at_the_end_of_the_jump_are_one_fire() {
         assert_eq!(
             new_york("0 30,0 2,3 * * ?"),
             ["03-10T03:00:00-04:00", "03-10T03:30:00-04:00", "03-11T02:00:00-04:00"]
@@ -51,7 +51,7 @@ mod forward {
     }
 
     #[test]
-    fn a_rhythm_goes_on_as_if_nothing_had_happened() {
+    fn interval_continues_across_the_jump() {
         assert_eq!(
             new_york("0 0/20 * * * ?"),
             [
@@ -70,12 +70,12 @@ mod forward {
     }
 
     #[test]
-    fn a_day_that_is_not_meant_has_nothing_to_make_up_for() {
+    fn jump_on_a_day_without_fires_adds_none() {
         assert_eq!(new_york("0 30 2 ? * MON"), ["03-11T02:30:00-04:00"]);
     }
 
     #[test]
-    fn a_fire_in_the_last_second_before_the_jump_does_not_hide_the_one_at_it() {
+    fn fire_in_the_last_second_before_the_jump_does_not_hide_the_next() {
         assert_eq!(
             new_york("59 59 1,2 * * ?"),
             ["03-10T01:59:59-05:00", "03-10T03:00:00-04:00", "03-11T01:59:59-04:00"]
@@ -83,7 +83,7 @@ mod forward {
     }
 
     #[test]
-    fn whoever_asks_at_the_jump_has_had_its_fire() {
+    fn search_from_the_jump_excludes_its_fire() {
         let fires: [String; 1] =
             fires(Dst::Default, "0 30 2 * * ?", NEW_YORK.0, "2024-03-10T07:00:00Z");
 
@@ -91,7 +91,7 @@ mod forward {
     }
 
     #[test]
-    fn other_places_jump_at_other_times_and_by_other_lengths() {
+    fn jumps_of_other_zones_and_lengths() {
         for (cron, zone, after, expected) in [
             // 2:00 → 3:00.
             ("0 30 2 * * ?", "Europe/Berlin", "2024-03-30T12:00:00Z", "03-31T03:00:00+02:00"),
@@ -111,7 +111,7 @@ mod forward {
     }
 
     #[test]
-    fn quartz_leaves_a_skipped_time_out() {
+    fn quartz_rule_drops_a_skipped_time() {
         let fires: [String; 1] = fires(Dst::Quartz, "0 30 2 * * ?", NEW_YORK.0, NEW_YORK.1);
 
         assert_eq!(fires, ["03-11T02:30:00-04:00"]);
@@ -129,7 +129,7 @@ mod back {
     }
 
     #[test]
-    fn a_time_that_is_repeated_comes_once() {
+    fn repeated_time_fires_once() {
         assert_eq!(new_york("0 30 1 * * ?"), ["11-03T01:30:00-04:00", "11-04T01:30:00-05:00"]);
         assert_eq!(
             new_york("0 0/30 1-2 * * ?"),
@@ -143,7 +143,7 @@ mod back {
     }
 
     #[test]
-    fn a_rhythm_falls_silent_in_neither_pass() {
+    fn interval_fires_in_both_passes() {
         assert_eq!(
             new_york("0 0/30 * * * ?"),
             [
@@ -161,7 +161,7 @@ mod back {
     }
 
     #[test]
-    fn a_fire_in_the_last_second_of_the_first_pass_is_followed_by_the_first_of_the_second() {
+    fn last_second_of_first_pass_is_followed_by_second_pass() {
         assert_eq!(
             new_york::<6>("0,59 0,59 1/2 * * ?")[3..],
             ["11-03T01:59:59-04:00", "11-03T01:00:00-05:00", "11-03T01:00:59-05:00"]
@@ -170,18 +170,18 @@ mod back {
     }
 
     #[test]
-    fn whoever_asks_in_the_second_pass_gets_no_time_of_day_that_was_in_the_first() {
+    fn second_pass_repeats_intervals_but_not_times_of_day() {
         let second_pass = "2024-11-03T06:10:00Z";
-        let once: [String; 1] = fires(Dst::Default, "0 30 1 * * ?", NEW_YORK.0, second_pass);
-        let rhythm: [String; 1] = fires(Dst::Default, "0 30 * * * ?", NEW_YORK.0, second_pass);
+        let time_of_day: [String; 1] = fires(Dst::Default, "0 30 1 * * ?", NEW_YORK.0, second_pass);
+        let interval: [String; 1] = fires(Dst::Default, "0 30 * * * ?", NEW_YORK.0, second_pass);
 
-        assert_eq!(once, ["11-04T01:30:00-05:00"]);
-        assert_eq!(rhythm, ["11-03T01:30:00-05:00"]);
+        assert_eq!(time_of_day, ["11-04T01:30:00-05:00"]);
+        assert_eq!(interval, ["11-03T01:30:00-05:00"]);
     }
 
     #[test]
-    fn a_rhythm_that_rests_tomorrow_still_has_its_second_pass_today() {
-        // Beirut, 26 October 2024: midnight → 23:00, on a Saturday that is the only day meant.
+    fn interval_on_a_single_day_still_has_its_second_pass() {
+        // Beirut, 26 October 2024: midnight → 23:00, on a Saturday, the only day of the schedule.
         let zone = ("Asia/Beirut", "2024-10-26T20:10:00Z");
         let fires: [String; 3] = fires(Dst::Default, "0 5/30 1/2 ? * SAT", zone.0, zone.1);
 
@@ -190,7 +190,7 @@ mod back {
     }
 
     #[test]
-    fn the_last_second_pass_of_all_is_not_forgotten() {
+    fn second_pass_is_found_even_if_no_later_fire_exists() {
         let cron = "0 0 * 3 11 ? 2024";
         let fires = schedule(cron, NEW_YORK.0, Dst::Default);
         let fires: Vec<_> = fires.after(at("2024-11-03T05:30:00Z")).collect();
@@ -200,7 +200,7 @@ mod back {
     }
 
     #[test]
-    fn other_places_turn_back_at_other_times_and_by_other_lengths() {
+    fn turn_backs_of_other_zones_and_lengths() {
         for (cron, zone, after, expected) in [
             // 3:00 → 2:00.
             (
@@ -242,7 +242,7 @@ mod back {
     }
 
     #[test]
-    fn quartz_is_silent_in_the_first_pass() {
+    fn quartz_rule_has_no_fires_in_the_first_pass() {
         let fires: [String; 2] = fires(Dst::Quartz, "0 0/30 * * * ?", NEW_YORK.0, NEW_YORK.1);
 
         assert_eq!(fires, ["11-03T01:00:00-05:00", "11-03T01:30:00-05:00"]);

@@ -1,10 +1,10 @@
-//! What may be written, what is odd, and what is wrong and how that is said.
+//! Valid expressions, warnings and error messages.
 
 use quartz_cron::{Cron, CronError, Dst, Field};
 
 use crate::{at, schedule};
 
-fn wrong(text: &str) -> CronError {
+fn error(text: &str) -> CronError {
     text.parse::<Cron>().unwrap_err()
 }
 
@@ -13,7 +13,7 @@ fn warnings(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_expression_gives_its_text_back_and_is_equal_by_it() {
+fn expression_keeps_its_text_and_is_compared_by_it() {
     let cron: Cron = " 0  0 9 ? * mon-fri ".parse().unwrap();
 
     assert_eq!(cron.to_string(), " 0  0 9 ? * mon-fri ");
@@ -22,7 +22,7 @@ fn an_expression_gives_its_text_back_and_is_equal_by_it() {
 }
 
 #[test]
-fn everything_quartz_documents_is_taken_without_a_warning() {
+fn syntax_that_quartz_documents_gives_no_warning() {
     for text in [
         "0 0 12 * * ?",
         "0 15 10 ? * *",
@@ -47,7 +47,7 @@ fn everything_quartz_documents_is_taken_without_a_warning() {
 }
 
 #[test]
-fn an_error_names_the_field_and_the_part() {
+fn error_names_the_field_and_the_part() {
     for (text, field, part) in [
         ("60 * * * * ?", Field::Seconds, "60"),
         ("0 1,2,60 * * * ?", Field::Minutes, "60"),
@@ -61,18 +61,18 @@ fn an_error_names_the_field_and_the_part() {
         ("1/2/3 * * * * ?", Field::Seconds, "1/2/3"),
         (", * * * * ?", Field::Seconds, ","),
     ] {
-        let error = wrong(text);
+        let error = error(text);
 
         assert_eq!((error.field, error.part.as_str()), (Some(field), part), "{error}");
     }
 }
 
 #[test]
-fn an_error_says_what_would_be_right() {
-    for (text, said) in [
+fn error_gives_a_hint() {
+    for (text, message) in [
         (
             "abc",
-            "has 1 field; hint: seconds come first, then minutes, hours, day of month, month, day of week and perhaps a year",
+            "has 1 field; hint: seconds come first, then minutes, hours, day of month, month, day of week and optionally a year",
         ),
         ("0 0 24 * * ?", r#"hours "24" is out of range; hint: hours are 0 to 23"#),
         (
@@ -93,16 +93,16 @@ fn an_error_says_what_would_be_right() {
         ),
         (
             "0 0 0 L-31 * ?",
-            r#"day of month "L-31" goes back more than a month; hint: L-3 is three days before the last; at most it is L-30"#,
+            r#"day of month "L-31" goes back more than a month; hint: L-3 is three days before the last; the limit is L-30"#,
         ),
     ] {
-        assert_eq!(wrong(text).to_string(), format!("cron {text:?}: {said}"));
+        assert_eq!(error(text).to_string(), format!("cron {text:?}: {message}"));
     }
 }
 
 #[test]
-fn what_other_crons_read_is_translated() {
-    for (text, meant) in [
+fn classic_cron_syntax_is_translated_in_the_hint() {
+    for (text, corrected) in [
         ("*/5 * * * *", "0 */5 * * * ?"),
         ("30 9 * * 1-5", "0 30 9 ? * MON-FRI"),
         ("30 9 * * MON", "0 30 9 ? * MON"),
@@ -114,26 +114,26 @@ fn what_other_crons_read_is_translated() {
         ("0 0 0 ? * ?", "0 0 0 * * ?"),
         ("0 0 0 * * MON", "0 0 0 ? * MON"),
     ] {
-        let error = wrong(text);
+        let error = error(text);
 
-        assert!(error.hint.ends_with(&format!("for example {meant:?}")), "{error}");
-        assert!(meant.parse::<Cron>().unwrap().warnings().is_empty());
+        assert!(error.hint.ends_with(&format!("for example {corrected:?}")), "{error}");
+        assert!(corrected.parse::<Cron>().unwrap().warnings().is_empty());
     }
 }
 
 #[test]
-fn two_days_that_both_say_something_are_two_jobs() {
-    let error = wrong("0 0 0 1 * MON");
+fn two_day_fields_are_refused_with_a_hint() {
+    let error = error("0 0 0 1 * MON");
 
     assert_eq!(error.field, None);
     assert!(error.hint.contains("two jobs"), "{error}");
 }
 
 #[test]
-fn accidents_come_with_a_warning_that_says_what_happens() {
-    for (text, said) in [
+fn quirks_give_a_warning() {
+    for (text, message) in [
         ("1,,2 * * * * ?", r#"seconds "1,,2": an empty part is skipped"#),
-        ("0 0 0 * * ? * 8 9", r#"what follows the seventh field is ignored: "8""#),
+        ("0 0 0 * * ? * 8 9", r#"fields after the seventh are ignored, starting with "8""#),
         ("0 0 0 ? * MONDAY", r#"day of week "MONDAY": "DAY" is ignored"#),
         ("0 0 0 1-5W * ?", r#"day of month "1-5W": "W" is ignored"#),
         ("0 0 0 1W,15W * ?", r#"day of month "1W,15W": only the smallest day counts: read as 1W"#),
@@ -143,19 +143,19 @@ fn accidents_come_with_a_warning_that_says_what_happens() {
         ),
         ("0 0 0 ? * 0#2", r#"day of week "0#2": day 0: read as 7, Saturday"#),
         ("0/0 * * * * ?", r#"seconds "0/0": a step of 0: read as 0"#),
-        ("*/0 * * * * ?", r#"seconds "*/0": a step of nothing: read as *"#),
-        ("0 0 0 ?,3 * MON", r#"day of month "?,3": everything beside ? is ignored"#),
-        ("5,L 0 0 * * ?", r#"seconds "L": ignored: L has a meaning for days only"#),
-        ("0 0 0 30 2 ?", "it never fires: no such day before the end of 2199"),
-        ("0 0 0 * * ? 1969", "it never fires: no such day before the end of 2199"),
+        ("*/0 * * * * ?", r#"seconds "*/0": a step of 0 or less: read as *"#),
+        ("0 0 0 ?,3 * MON", r#"day of month "?,3": everything besides ? is ignored"#),
+        ("5,L 0 0 * * ?", r#"seconds "L": ignored: L has a meaning only for days"#),
+        ("0 0 0 30 2 ?", "it never fires: there is no such day before the end of 2199"),
+        ("0 0 0 * * ? 1969", "it never fires: there is no such day before the end of 2199"),
     ] {
-        assert_eq!(warnings(text), [said], "{text}");
+        assert_eq!(warnings(text), [message], "{text}");
     }
 }
 
 /// The table of `docs/cron.md`.
 #[test]
-fn an_accident_fires_as_what_it_is_read_as() {
+fn quirk_fires_as_the_expression_it_is_read_as() {
     for (written, read) in [
         ("1,,2 * * * * ?", "1,2 * * * * ?"),
         ("0 0 0 * * ? * nonsense", "0 0 0 * * ?"),

@@ -1,7 +1,7 @@
-//! When a job is due: against answers recorded from the real Quartz, at clock changes, and for whatever anybody may write.
+//! Tests of schedules: recorded answers of the real Quartz, clock changes, grammar, and properties of random expressions.
 
-mod any;
 mod clock_changes;
+mod generators;
 mod grammar;
 mod properties;
 mod quartz;

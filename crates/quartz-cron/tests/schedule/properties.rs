@@ -1,4 +1,4 @@
-//! What holds for whatever anybody may write, wherever and whenever.
+//! Properties that hold for every expression, zone and time.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,34 @@ use jiff::{SignedDuration, Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use proptest::prelude::*;
 use quartz_cron::{Cron, Dst, Schedule, Zone};
 
-use crate::{any, schedule};
+use crate::{generators, schedule};
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 proptest! {
     #[test]
-    fn no_text_makes_the_parser_panic(text in "\\PC*") {
+    fn parser_never_panics(text in "\\PC*") {
         let _ = text.parse::<Cron>();
         let _ = text.parse::<Zone>();
     }
 
     #[test]
-    fn an_error_ends_with_a_way_out(text in any::mutation()) {
+    fn error_has_a_problem_and_a_hint(text in generators::mutation()) {
         if let Err(error) = text.parse::<Cron>() {
-            let said = error.to_string();
+            let message = error.to_string();
 
-            prop_assert!(said.starts_with("cron ") && !error.problem.is_empty(), "{said}");
-            prop_assert!(said.contains("; hint: ") && !error.hint.is_empty(), "{said}");
-            prop_assert!(error.field.is_none() || text.contains(&error.part), "{said}");
+            prop_assert!(message.starts_with("cron ") && !error.problem.is_empty(), "{message}");
+            prop_assert!(message.contains("; hint: ") && !error.hint.is_empty(), "{message}");
+            prop_assert!(error.field.is_none() || text.contains(&error.part), "{message}");
         }
     }
 
     #[test]
-    fn whatever_is_taken_has_its_next_fires_or_none_in_bounded_time(
-        text in prop_oneof![any::expression(), any::mutation()],
-        zone in any::zone(),
-        dst in any::rule(),
-        after in any::moment(),
+    fn fires_are_increasing_whole_seconds(
+        text in prop_oneof![generators::expression(), generators::mutation()],
+        zone in generators::zone(),
+        dst in generators::rule(),
+        after in generators::moment(),
     ) {
         let Ok(cron) = text.parse::<Cron>() else { return Ok(()) };
         let schedule = Schedule { cron, zone: zone.parse().unwrap(), dst };
@@ -48,25 +48,25 @@ proptest! {
     }
 
     #[test]
-    fn a_fire_of_the_default_rule_fits_the_clock_unless_it_was_moved_to_the_end_of_a_jump(
-        text in any::expression(),
-        zone in any::zone(),
-        after in any::moment(),
+    fn default_rule_fire_matches_local_time_or_follows_a_jump(
+        text in generators::expression(),
+        zone in generators::zone(),
+        after in generators::moment(),
     ) {
         let schedule = schedule(&text, zone, Dst::Default);
-        let (quiet, clock) = (on_a_quiet_clock(&schedule), schedule.zone.to_time_zone());
+        let (utc, clock) = (in_utc(&schedule), schedule.zone.to_time_zone());
 
         for fire in schedule.after(after).take(20) {
-            let moved = clock.to_offset(fire - SECOND) < clock.to_offset(fire);
-            prop_assert!(moved || is_meant(&quiet, clock.to_datetime(fire)), "{fire}");
+            let follows_jump = clock.to_offset(fire - SECOND) < clock.to_offset(fire);
+            prop_assert!(follows_jump || matches_time(&utc, clock.to_datetime(fire)), "{fire}");
         }
     }
 
     #[test]
-    fn what_came_before_the_next_fire_is_not_after_now(
-        text in any::expression(),
-        zone in any::zone(),
-        after in any::moment(),
+    fn previous_fire_is_the_inverse_of_next_fire(
+        text in generators::expression(),
+        zone in generators::zone(),
+        after in generators::moment(),
     ) {
         let schedule = schedule(&text, zone, Dst::Default);
 
@@ -77,11 +77,11 @@ proptest! {
     }
 
     #[test]
-    fn in_a_place_without_clock_changes_both_rules_are_one(
-        text in any::expression(),
-        after in any::moment(),
+    fn rules_agree_in_a_zone_without_clock_changes(
+        text in generators::expression(),
+        after in generators::moment(),
     ) {
-        // One habit of Quartz has nothing to do with clocks: see `stride` in its rule.
+        // One quirk of Quartz does not depend on clock changes: see `skip_short_month` in `quartz_rule`.
         if ["29W", "30W", "31W"].iter().any(|day| text.contains(day)) {
             return Ok(());
         }
@@ -94,11 +94,11 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The default rule once more, as it is told to people: go through the night second by second and look at the clock.
+    /// A second, naive implementation of the default rule: step through the clock change second by second.
     #[test]
-    fn the_default_rule_is_what_a_patient_watcher_would_do(
-        text in any::expression(),
-        zone in any::changing_zone(),
+    fn default_rule_agrees_with_a_naive_implementation(
+        text in generators::expression(),
+        zone in generators::changing_zone(),
         change in any::<prop::sample::Index>(),
     ) {
         let schedule = schedule(&text, zone, Dst::Default);
@@ -113,51 +113,51 @@ proptest! {
 
         let fires: BTreeSet<Timestamp> = schedule.fires_between(from, to).collect();
 
-        let seen = watch(&schedule, &clock, from, to);
-        let differences: Vec<_> = fires.symmetric_difference(&seen).take(5).collect();
+        let expected = naive_fires(&schedule, &clock, from, to);
+        let differences: Vec<_> = fires.symmetric_difference(&expected).take(5).collect();
         prop_assert!(differences.is_empty(), "{differences:?}");
     }
 }
 
-fn watch(
+fn naive_fires(
     schedule: &Schedule,
     clock: &TimeZone,
     from: Timestamp,
     to: Timestamp,
 ) -> BTreeSet<Timestamp> {
-    let (quiet, rhythm) = (on_a_quiet_clock(schedule), schedule.cron.is_interval());
+    let (utc, is_interval) = (in_utc(schedule), schedule.cron.is_interval());
     let mut fires = BTreeSet::new();
     let mut latest = clock.to_datetime(from - 4.hours());
     let mut now = from - 4.hours();
     while now < to {
         now += SECOND;
-        let shown = clock.to_datetime(now);
-        let skipped = latest + 1.second() < shown;
-        // What a time of day has been shown before, it has been done before.
-        let repeated = shown <= latest;
-        let due = (is_meant(&quiet, shown) && (rhythm || !repeated))
-            || (skipped && !rhythm && any_is_meant(&quiet, latest, shown));
-        if due && now > from {
+        let local = clock.to_datetime(now);
+        let is_jump = latest + 1.second() < local;
+        // A time of day that was shown before has fired before.
+        let is_repeated = local <= latest;
+        let is_due = (matches_time(&utc, local) && (is_interval || !is_repeated))
+            || (is_jump && !is_interval && matches_between(&utc, latest, local));
+        if is_due && now > from {
             fires.insert(now);
         }
-        latest = latest.max(shown);
+        latest = latest.max(local);
     }
     fires
 }
 
-/// Whether the fields fit this local time, told by a clock on which nothing ever happens.
-fn is_meant(quiet: &Schedule, shown: DateTime) -> bool {
-    let shown = TimeZone::UTC.to_timestamp(shown).unwrap();
-    quiet.next_after(shown - SECOND) == Some(shown)
+/// Whether the fields match this local time, computed in UTC, which has no clock changes.
+fn matches_time(utc: &Schedule, local: DateTime) -> bool {
+    let local = TimeZone::UTC.to_timestamp(local).unwrap();
+    utc.next_after(local - SECOND) == Some(local)
 }
 
-/// The same for any local time between two.
-fn any_is_meant(quiet: &Schedule, after: DateTime, before: DateTime) -> bool {
+/// Whether the fields match any local time between two.
+fn matches_between(utc: &Schedule, after: DateTime, before: DateTime) -> bool {
     let (after, before) =
         (TimeZone::UTC.to_timestamp(after).unwrap(), TimeZone::UTC.to_timestamp(before).unwrap());
-    quiet.next_after(after).is_some_and(|fire| fire < before)
+    utc.next_after(after).is_some_and(|fire| fire < before)
 }
 
-fn on_a_quiet_clock(schedule: &Schedule) -> Schedule {
+fn in_utc(schedule: &Schedule) -> Schedule {
     Schedule { cron: schedule.cron.clone(), zone: Zone::utc(), dst: Dst::Default }
 }

@@ -1,4 +1,4 @@
-//! What the real Quartz 2.3.2 answered; see `tests/vectors/README.md`.
+//! Compares with answers recorded from Quartz 2.3.2 by `tests/vectors/RecordCron.java`.
 
 use std::{fs, path::Path};
 
@@ -28,7 +28,7 @@ fn fires(row: &Value) -> Vec<Timestamp> {
 }
 
 #[test]
-fn the_next_five_fires_of_2000_expressions_are_those_of_quartz() {
+fn next_five_fires_of_2000_expressions_agree_with_quartz() {
     let rows = vectors("cron.jsonl");
     assert_eq!(rows.len(), 2000);
 
@@ -38,27 +38,27 @@ fn the_next_five_fires_of_2000_expressions_are_those_of_quartz() {
 }
 
 #[test]
-fn what_quartz_takes_is_taken_and_what_it_refuses_is_refused() {
+fn expressions_are_accepted_and_refused_as_in_quartz() {
     let rows = vectors("cron-validity.jsonl");
     assert_eq!(rows.len(), 50);
 
     for row in &rows {
-        let taken = text(row, "cron").parse::<Cron>();
+        let parsed = text(row, "cron").parse::<Cron>();
 
-        assert_eq!(taken.is_ok(), row["valid"].as_bool().unwrap(), "{row}: {taken:?}");
+        assert_eq!(parsed.is_ok(), row["valid"].as_bool().unwrap(), "{row}: {parsed:?}");
     }
 }
 
 #[test]
-fn where_quartz_is_odd_so_are_we_unless_it_breaks() {
+fn quirks_of_quartz_are_reproduced_unless_it_hangs() {
     let rows = vectors("cron-odd.jsonl");
     assert!(rows.len() > 300);
 
     for row in &rows {
-        let taken = text(row, "cron").parse::<Cron>();
+        let parsed = text(row, "cron").parse::<Cron>();
 
         if row["refused"] == true || row["quartz"] == "invalid" {
-            assert!(taken.is_err(), "{row}");
+            assert!(parsed.is_err(), "{row}");
         } else if row["quartz"] == "hangs" {
             assert_eq!(fires(row).len(), 5, "{row}");
         } else {

@@ -1,4 +1,4 @@
-//! Which clocks there are, by which names.
+//! Time zone names and offsets.
 
 use jiff::{Timestamp, tz::TimeZone};
 use quartz_cron::{Dst, Schedule, Zone};
@@ -11,7 +11,7 @@ fn midnight(zone: Zone) -> Timestamp {
 }
 
 #[test]
-fn the_ancestors_distances_are_read_as_java_reads_them() {
+fn gmt_offsets_are_parsed_as_java_does() {
     for (text, expected) in [
         ("GMT+8:00", "2026-11-15T16:00:00Z"),
         ("GMT+08:00", "2026-11-15T16:00:00Z"),
@@ -35,14 +35,14 @@ fn the_ancestors_distances_are_read_as_java_reads_them() {
 }
 
 #[test]
-fn iana_names_are_known_in_any_case() {
+fn iana_names_ignore_case() {
     for text in ["Asia/Shanghai", "asia/shanghai", "PRC"] {
         assert_eq!(midnight(text.parse().unwrap()), at("2026-11-15T16:00:00Z"), "{text}");
     }
 }
 
 #[test]
-fn what_java_takes_for_gmt_in_silence_is_an_error_with_a_way_out() {
+fn names_that_java_silently_reads_as_gmt_are_errors_with_a_hint() {
     for (text, hint) in [
         ("Asia/Shangai", "did you mean \"Asia/Shanghai\"?"),
         ("Shanghai", "did you mean \"Asia/Shanghai\"?"),
@@ -53,10 +53,10 @@ fn what_java_takes_for_gmt_in_silence_is_an_error_with_a_way_out() {
         ("GMT+:30", "write GMT+8:00 or GMT-03:30, hours up to 23"),
         ("GMT+é", "write GMT+8:00 or GMT-03:30, hours up to 23"),
         ("GMT+1é1", "write GMT+8:00 or GMT-03:30, hours up to 23"),
-        ("CST", "Java takes it for America/Chicago; write that, or the one you mean"),
-        ("nowhere at all", "write a name like Asia/Shanghai or a distance like GMT+8:00"),
-        ("", "write a name like Asia/Shanghai or a distance like GMT+8:00"),
-        ("Etc/Unknown", "write a name like Asia/Shanghai or a distance like GMT+8:00"),
+        ("CST", "Java reads it as America/Chicago; write that, or the zone you mean"),
+        ("nowhere at all", "write a name like Asia/Shanghai or an offset like GMT+8:00"),
+        ("", "write a name like Asia/Shanghai or an offset like GMT+8:00"),
+        ("Etc/Unknown", "write a name like Asia/Shanghai or an offset like GMT+8:00"),
     ] {
         let error = text.parse::<Zone>().unwrap_err();
 
@@ -65,7 +65,7 @@ fn what_java_takes_for_gmt_in_silence_is_an_error_with_a_way_out() {
 }
 
 #[test]
-fn a_zone_from_outside_has_a_name_that_leads_back_to_it() {
+fn zone_from_a_jiff_time_zone_parses_back() {
     for zone in ["Europe/Berlin", "GMT-03:30", "GMT+08:00"] {
         let zone: Zone = zone.parse().unwrap();
 

@@ -2,7 +2,7 @@
 //!
 //! `CASES` says how many (2,000 if nothing does), `SEED` which.
 
-#[path = "../../../../crates/quartz-cron/tests/schedule/any.rs"]
+#[path = "../../../../crates/quartz-cron/tests/schedule/generators.rs"]
 #[expect(dead_code, reason = "not all that the property tests need is needed here")]
 mod any;
 

@@ -1,7 +1,7 @@
-//! From a tree to text, as SnakeYAML 2.2 writes it with the ancestor's settings: block style, two spaces, eighty columns, lists not
+//! Formats a tree as text, as SnakeYAML 2.2 does with Java ElasticJob's settings: block style, two spaces, eighty columns, lists not
 //! indented below their key.
 //!
-//! Widths are counted as Java counts them, in UTF-16 units.
+//! Widths are counted in UTF-16 units, as in Java.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 
@@ -12,28 +12,28 @@ use super::{
 
 const WIDTH: usize = 80;
 const STEP: usize = 2;
-/// Tag and text of a key that shares a line with its value are shorter than this.
+/// A key shares a line with its value if its tag and text together are shorter than this.
 const SIMPLE_KEY: usize = 128;
 
-/// The text of a document.
+/// Formats a document.
 pub(in crate::job) fn emit(root: &Node) -> String {
     let mut emitter = Emitter { out: String::new(), column: 0, whitespace: true, indention: true };
-    emitter.node(root, Place { indent: None, in_mapping: false, simple_key: false });
+    emitter.node(root, Surroundings { indent: None, in_mapping: false, simple_key: false });
     emitter.indent(0);
     emitter.out
 }
 
-/// Where a node is about to be written.
+/// The surroundings of a node to be written.
 #[derive(Clone, Copy)]
-struct Place {
-    /// How far what surrounds it is indented; nothing surrounds the root.
+struct Surroundings {
+    /// Indentation of the enclosing collection; `None` for the root.
     indent: Option<usize>,
     in_mapping: bool,
     simple_key: bool,
 }
 
-impl Place {
-    fn inner(self) -> usize {
+impl Surroundings {
+    fn inner_indent(self) -> usize {
         self.indent.map_or(0, |indent| indent + STEP)
     }
 }
@@ -41,52 +41,56 @@ impl Place {
 struct Emitter {
     out: String,
     column: usize,
-    /// The last character was white.
+    /// The last character was whitespace.
     whitespace: bool,
-    /// Nothing but indentation and `-`, `?`, `:` stands on this line so far.
+    /// This line has only indentation and `-`, `?`, `:` so far.
     indention: bool,
 }
 
 impl Emitter {
-    fn node(&mut self, node: &Node, place: Place) {
+    fn node(&mut self, node: &Node, surroundings: Surroundings) {
         match &node.kind {
-            Kind::Scalar(text) => self.scalar(node, text, place),
+            Kind::Scalar(text) => self.scalar(node, text, surroundings),
             Kind::Sequence(items) => {
                 self.tag_unless(node, node.tag == SEQ);
-                self.sequence(items, place);
+                self.sequence(items, surroundings);
             }
             Kind::Mapping(entries) => {
                 self.tag_unless(node, node.tag == MAP);
-                self.mapping(entries, place);
+                self.mapping(entries, surroundings);
             }
         }
     }
 
-    fn sequence(&mut self, items: &[Node], place: Place) {
+    fn sequence(&mut self, items: &[Node], surroundings: Surroundings) {
         if items.is_empty() {
             self.indicator("[", true, true, false);
             return self.indicator("]", false, false, false);
         }
-        let flush = place.in_mapping && !self.indention;
-        let indent = if flush { place.indent.unwrap_or(0) } else { place.inner() };
+        let flush = surroundings.in_mapping && !self.indention;
+        let indent =
+            if flush { surroundings.indent.unwrap_or(0) } else { surroundings.inner_indent() };
         for item in items {
             self.indent(indent);
             self.indicator("-", true, false, true);
-            self.node(item, Place { indent: Some(indent), in_mapping: false, simple_key: false });
+            self.node(
+                item,
+                Surroundings { indent: Some(indent), in_mapping: false, simple_key: false },
+            );
         }
     }
 
-    fn mapping(&mut self, entries: &[(Node, Node)], place: Place) {
+    fn mapping(&mut self, entries: &[(Node, Node)], surroundings: Surroundings) {
         if entries.is_empty() {
             self.indicator("{", true, true, false);
             return self.indicator("}", false, false, false);
         }
-        let indent = place.inner();
-        let inside = Place { indent: Some(indent), in_mapping: true, simple_key: false };
+        let indent = surroundings.inner_indent();
+        let inside = Surroundings { indent: Some(indent), in_mapping: true, simple_key: false };
         for (key, value) in entries {
             self.indent(indent);
             if is_simple_key(key) {
-                self.node(key, Place { simple_key: true, ..inside });
+                self.node(key, Surroundings { simple_key: true, ..inside });
                 self.indicator(":", false, false, false);
             } else {
                 self.indicator("?", true, false, true);
@@ -98,15 +102,15 @@ impl Emitter {
         }
     }
 
-    fn scalar(&mut self, node: &Node, text: &str, place: Place) {
-        if let Some(binary) = as_bytes(node) {
-            return self.node(&binary, place);
+    fn scalar(&mut self, node: &Node, text: &str, surroundings: Surroundings) {
+        if let Some(binary) = to_binary(node) {
+            return self.node(&binary, surroundings);
         }
-        let style = Style::of(node, text, place.simple_key);
-        let by_its_looks = resolve(text) == node.tag;
-        self.tag_unless(node, if style == Style::Plain { by_its_looks } else { node.tag == STR });
-        let indent = place.indent.map_or(STEP, |indent| indent + STEP);
-        let fold = !place.simple_key;
+        let style = Style::of(node, text, surroundings.simple_key);
+        let is_resolved = resolve(text) == node.tag;
+        self.tag_unless(node, if style == Style::Plain { is_resolved } else { node.tag == STR });
+        let indent = surroundings.indent.map_or(STEP, |indent| indent + STEP);
+        let fold = !surroundings.simple_key;
         match style {
             Style::Plain => self.plain(text, indent, fold),
             Style::Single => self.single_quoted(text, indent, fold),
@@ -157,23 +161,23 @@ impl Emitter {
     fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
         self.indicator("\"", true, false, false);
         let last = text.encode_utf16().count() - usize::from(!text.is_empty());
-        // What has been read and not yet written: only characters that need no escape.
-        let mut waiting = String::new();
+        // Characters read and not yet written; they need no escape.
+        let mut pending = String::new();
         let mut at = 0;
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {
             at += character.len_utf16();
-            let escape = escaped(character);
+            let escape = escape_of(character);
             if let Some(escape) = &escape {
-                self.flush(&mut waiting);
+                self.flush(&mut pending);
                 self.raw(escape);
             }
-            // The ancestor counts one column less right after an escape.
+            // SnakeYAML counts one column less right after an escape.
             let column =
-                if escape.is_some() { self.column - 1 } else { self.column + waiting.len() };
-            let may_break = character == ' ' || escape.is_some() || waiting.is_empty();
+                if escape.is_some() { self.column - 1 } else { self.column + pending.len() };
+            let may_break = character == ' ' || escape.is_some() || pending.is_empty();
             if fold && may_break && (1..last).contains(&(at - 1)) && column > WIDTH {
-                self.flush(&mut waiting);
+                self.flush(&mut pending);
                 self.raw("\\");
                 self.indent(indent);
                 self.whitespace = false;
@@ -184,16 +188,16 @@ impl Emitter {
                 }
             }
             if escape.is_none() {
-                waiting.push(character);
+                pending.push(character);
             }
         }
-        self.flush(&mut waiting);
+        self.flush(&mut pending);
         self.indicator("\"", false, false, false);
     }
 
-    fn flush(&mut self, waiting: &mut String) {
-        self.raw(waiting);
-        waiting.clear();
+    fn flush(&mut self, pending: &mut String) {
+        self.raw(pending);
+        pending.clear();
     }
 
     fn literal(&mut self, text: &str, indent: usize) {
@@ -249,7 +253,7 @@ impl Emitter {
     }
 }
 
-/// Text as an alternation of spaces and everything else, each with where it starts.
+/// Splits text into runs of spaces and of other characters, each with its byte offset.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -262,8 +266,8 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Text with characters that YAML cannot carry travels as bytes.
-fn as_bytes(node: &Node) -> Option<Node> {
+/// Text with characters that YAML cannot represent is written as binary.
+fn to_binary(node: &Node) -> Option<Node> {
     match &node.kind {
         Kind::Scalar(text) if node.tag == STR && !text.chars().all(is_printable) => {
             Some(Node { line: 0, tag: BINARY, kind: Kind::Scalar(BASE64.encode(text)) })
@@ -274,7 +278,7 @@ fn as_bytes(node: &Node) -> Option<Node> {
 
 /// Whether a key shares a line with its value.
 fn is_simple_key(key: &Node) -> bool {
-    if let Some(binary) = as_bytes(key) {
+    if let Some(binary) = to_binary(key) {
         return is_simple_key(&binary);
     }
     let (length, simple) = match &key.kind {
@@ -297,15 +301,15 @@ enum Style {
 
 impl Style {
     fn of(node: &Node, text: &str, simple_key: bool) -> Self {
-        let looks = Looks::of(text);
+        let allowed = AllowedStyles::of(text);
         let wants_block = node.tag == BINARY || text.contains(is_break);
         if wants_block {
-            return if !simple_key && looks.block { Self::Literal } else { Self::Double };
+            return if !simple_key && allowed.block { Self::Literal } else { Self::Double };
         }
         let empty_key = simple_key && text.is_empty();
-        if resolve(text) == node.tag && looks.plain && !empty_key {
+        if resolve(text) == node.tag && allowed.plain && !empty_key {
             Self::Plain
-        } else if looks.single {
+        } else if allowed.single {
             Self::Single
         } else {
             Self::Double
@@ -313,14 +317,14 @@ impl Style {
     }
 }
 
-/// Which ways of writing a text keep it whole.
-struct Looks {
+/// The styles that represent a text without loss.
+struct AllowedStyles {
     plain: bool,
     single: bool,
     block: bool,
 }
 
-impl Looks {
+impl AllowedStyles {
     fn of(text: &str) -> Self {
         if text.is_empty() {
             return Self { plain: true, single: true, block: false };
@@ -336,7 +340,7 @@ impl Looks {
             || (matches!(first, '?' | ':' | '-') && first_alone);
         for index in 1..characters.len() {
             let before = characters[index - 1];
-            // The ancestor looks at the wrong place for a line break after the colon; so do we.
+            // SnakeYAML checks for a line break before the colon instead of after it, so this must, too.
             indicator |= match characters[index] {
                 ':' => ends_word(after(index)) || is_break(before),
                 '#' => matches!(before, ' ' | '\t') || is_break(before),
@@ -354,12 +358,16 @@ impl Looks {
         let leading_zero = text.len() > 1
             && first == '0'
             && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
-        let spaced = edge(first) || characters.last().copied().is_some_and(edge);
-        let whole = !space_then_break && !special;
+        let has_space_at_edge = edge(first) || characters.last().copied().is_some_and(edge);
+        let is_lossless = !space_then_break && !special;
         Self {
-            plain: whole && !break_then_space && !spaced && !leading_zero && !indicator,
-            single: whole && !break_then_space,
-            block: whole && !trailing_space,
+            plain: is_lossless
+                && !break_then_space
+                && !has_space_at_edge
+                && !leading_zero
+                && !indicator,
+            single: is_lossless && !break_then_space,
+            block: is_lossless && !trailing_space,
         }
     }
 }
@@ -368,18 +376,18 @@ fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Needs no escape anywhere.
+/// Whether a character never needs an escape.
 fn is_ordinary(character: char) -> bool {
     matches!(character, ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// May stand in a document, if need be escaped.
+/// Whether a document may contain a character, escaped if necessary.
 fn is_printable(character: char) -> bool {
     is_ordinary(character) || matches!(character, '\t' | '\n' | '\r')
 }
 
-/// How a character is written between double quotes, if it does not just stand there.
-fn escaped(character: char) -> Option<String> {
+/// The escape of a character between double quotes; `None` if it needs none.
+fn escape_of(character: char) -> Option<String> {
     let letter = match character {
         '\t' => 't',
         '\n' => 'n',
@@ -421,7 +429,7 @@ mod tests {
 
     const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/yaml-write.jsonl");
 
-    /// The document that SnakeYAML was given for each text: it stands as a value, in a list, as a key, and deeper.
+    /// The document that SnakeYAML was given for each text: the text as a value, in a list, as a key, and nested.
     fn document(text: &str) -> Node {
         let node = || Node::text(text);
         let list = Node::sequence(vec![node(), Node::text("x")]);
@@ -437,30 +445,30 @@ mod tests {
         ])
     }
 
-    /// Recorded from SnakeYAML 2.2; `YAML_WRITE` names another file.
+    /// Recorded from SnakeYAML 2.2. The environment variable `YAML_WRITE` names another file.
     #[test]
-    fn every_text_is_written_as_snakeyaml_writes_it() {
+    fn text_is_written_as_snakeyaml_writes_it() {
         let file = env::var("YAML_WRITE").unwrap_or_else(|_| VECTORS.to_owned());
-        let mut wrong = Vec::new();
+        let mut different = Vec::new();
         for line in fs::read_to_string(file).unwrap().lines() {
             let vector: Value = serde_json::from_str(line).unwrap();
             let (text, yaml) = (vector["text"].as_str().unwrap(), vector["yaml"].as_str().unwrap());
             let written = emit(&document(text));
             if written != yaml {
-                wrong.push(format!("{text:?}\n  {yaml:?}\n  {written:?}"));
+                different.push(format!("{text:?}\n  {yaml:?}\n  {written:?}"));
             }
         }
         assert!(
-            wrong.is_empty(),
+            different.is_empty(),
             "{} differ:\n{}",
-            wrong.len(),
-            wrong[..wrong.len().min(10)].join("\n")
+            different.len(),
+            different[..different.len().min(10)].join("\n")
         );
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(text in "\\PC{0,200}|(?s).{0,40}|[ a\n\t:#'\"\u{85}\u{2028}\u{2029}-]{0,120}") {
+        fn emitted_document_loads_back(text in "\\PC{0,200}|(?s).{0,40}|[ a\n\t:#'\"\u{85}\u{2028}\u{2029}-]{0,120}") {
             let yaml = emit(&document(&text));
 
             let read = load(&yaml).unwrap().unwrap();

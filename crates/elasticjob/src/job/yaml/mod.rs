@@ -1,8 +1,8 @@
-//! The YAML the ancestor speaks: SnakeYAML 2.2's reading of YAML 1.1, and its way of writing, byte for byte.
+//! YAML as Java ElasticJob reads and writes it: SnakeYAML 2.2's dialect of YAML 1.1, and its output byte for byte.
 //!
-//! A document is a tree of [`Node`]s: [`load`] makes one from text, [`emit`] makes text from one. A scalar keeps its text and the type it
-//! resolved to, side by side. That is what a typed reader throws away and what compatibility stands on: `yes` is the text "yes" where
-//! the ancestor has a string and `true` where it has none, and `10` and `'10'` in a block we do not understand must stay what they are.
+//! A document is a tree of [`Node`]s: [`load`] parses text into a tree, [`emit`] formats a tree as text. A scalar keeps both its text and
+//! the type that the text resolves to. A typed reader would discard one of them, and compatibility needs both: `yes` is the text "yes"
+//! where Java has a string and `true` elsewhere, and `10` and `'10'` in a block that is not interpreted must stay different.
 
 mod emit;
 mod load;
@@ -13,5 +13,5 @@ pub(super) use self::{
     emit::emit,
     load::load,
     node::{BOOL, INT, Kind, Node},
-    resolve::{bool_of, int_of, java_text},
+    resolve::{java_to_string, parse_bool, parse_int},
 };

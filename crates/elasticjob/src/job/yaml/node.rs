@@ -1,4 +1,4 @@
-//! A document as a tree.
+//! The nodes of a YAML document.
 
 use std::borrow::Cow;
 
@@ -20,70 +20,61 @@ pub(in crate::job) const BINARY: Tag = Cow::Borrowed("tag:yaml.org,2002:binary")
 pub(in crate::job) const SEQ: Tag = Cow::Borrowed("tag:yaml.org,2002:seq");
 pub(in crate::job) const MAP: Tag = Cow::Borrowed("tag:yaml.org,2002:map");
 
-/// One node of a document. Where it stood does not count when two are compared.
+/// One node of a document. Comparison ignores the line.
 #[derive(Debug, Clone)]
 pub(in crate::job) struct Node {
-    /// The line it starts on, from one; zero if it was not read from anywhere.
+    /// The line it starts on, from one; zero if it was not parsed from text.
     pub line: usize,
-    /// What it is: the tag that was written, or the one the text resolves to.
+    /// The explicit tag, or the one that the text resolves to.
     pub tag: Tag,
-    /// Its content.
     pub kind: Kind,
 }
 
 /// A node's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::job) enum Kind {
-    /// One value, as text.
     Scalar(String),
-    /// A list.
     Sequence(Vec<Node>),
     /// Keys and values, in order.
     Mapping(Vec<(Node, Node)>),
 }
 
 impl Node {
-    /// Text.
     pub(in crate::job) fn text(text: impl Into<String>) -> Self {
         Self { line: 0, tag: STR, kind: Kind::Scalar(text.into()) }
     }
 
-    /// A whole number.
     pub(in crate::job) fn int(value: impl Into<i64>) -> Self {
         Self { line: 0, tag: INT, kind: Kind::Scalar(value.into().to_string()) }
     }
 
-    /// Yes or no.
     pub(in crate::job) fn bool(value: bool) -> Self {
         Self { line: 0, tag: BOOL, kind: Kind::Scalar(value.to_string()) }
     }
 
-    /// A list.
     pub(in crate::job) fn sequence(items: Vec<Node>) -> Self {
         Self { line: 0, tag: SEQ, kind: Kind::Sequence(items) }
     }
 
-    /// Keys and values.
     pub(in crate::job) fn mapping(entries: Vec<(Node, Node)>) -> Self {
         Self { line: 0, tag: MAP, kind: Kind::Mapping(entries) }
     }
 
-    /// The type of a scalar written without a tag.
+    /// The tag of a scalar that is written without one.
     pub(in crate::job) fn tag_of_scalar(text: &str, plain: bool) -> Tag {
         if plain { resolve(text) } else { STR }
     }
 
-    /// Whether it says that there is nothing.
     pub(in crate::job) fn is_null(&self) -> bool {
         self.tag == NULL
     }
 
-    /// Whether its text stands for bytes.
+    /// Whether its text is base64-encoded binary data.
     pub(in crate::job) fn is_binary(&self) -> bool {
         self.tag == BINARY
     }
 
-    /// What it is, for people.
+    /// The kind of node, for error messages.
     pub(in crate::job) fn kind_name(&self) -> &'static str {
         match &self.kind {
             Kind::Scalar(_) => "a single value",
@@ -92,12 +83,12 @@ impl Node {
         }
     }
 
-    /// The tag as it is written: `!!int`, `!mine`, `!<other>`.
+    /// The tag in YAML syntax: `!!int`, `!mine`, `!<other>`.
     pub(in crate::job) fn written_tag(&self) -> String {
         match self.tag.strip_prefix(PREFIX) {
-            Some(rest) if !rest.is_empty() => format!("!!{}", escaped(rest)),
-            _ if self.tag.starts_with('!') => escaped(&self.tag),
-            _ => format!("!<{}>", escaped(&self.tag)),
+            Some(rest) if !rest.is_empty() => format!("!!{}", percent_encode(rest)),
+            _ if self.tag.starts_with('!') => percent_encode(&self.tag),
+            _ => format!("!<{}>", percent_encode(&self.tag)),
         }
     }
 }
@@ -110,8 +101,8 @@ impl PartialEq for Node {
 
 impl Eq for Node {}
 
-/// Percent-escapes what cannot stand in a tag.
-fn escaped(tag: &str) -> String {
+/// Percent-encodes characters that are not allowed in a tag.
+fn percent_encode(tag: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC
         .remove(b'-')

@@ -1,8 +1,8 @@
-//! What an unquoted scalar is taken for, by YAML 1.1 as SnakeYAML 2.2 reads it, and what Java makes of it.
+//! The type of unquoted scalars in YAML 1.1 as SnakeYAML 2.2 implements it, and their text in Java.
 
 use super::node::{BOOL, FLOAT, INT, Kind, MERGE, NULL, Node, STR, TIMESTAMP, Tag};
 
-/// The type of an unquoted text.
+/// The tag that an unquoted text resolves to.
 pub(super) fn resolve(text: &str) -> Tag {
     let units = text.encode_utf16().count();
     match text {
@@ -30,17 +30,17 @@ fn bool_word(text: &str) -> Option<bool> {
     }
 }
 
-/// A cursor that eats what it recognises; everything of interest is ASCII.
-struct Eater<'a>(&'a [u8]);
+/// A cursor that consumes what it recognises. All relevant characters are ASCII.
+struct Scanner<'a>(&'a [u8]);
 
-impl Eater<'_> {
-    fn many(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
+impl Scanner<'_> {
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
         let count = self.0.iter().take_while(|byte| wanted(**byte)).count();
         self.0 = &self.0[count..];
         count
     }
 
-    fn one(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
+    fn skip_if(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
         match self.0.first() {
             Some(byte) if wanted(*byte) => {
                 self.0 = &self.0[1..];
@@ -51,27 +51,27 @@ impl Eater<'_> {
     }
 
     fn byte(&mut self, wanted: u8) -> bool {
-        self.one(|byte| byte == wanted)
+        self.skip_if(|byte| byte == wanted)
     }
 
     fn sign(&mut self) {
-        self.one(|byte| matches!(byte, b'-' | b'+'));
+        self.skip_if(|byte| matches!(byte, b'-' | b'+'));
     }
 
     fn digits(&mut self) -> usize {
-        self.many(|byte| byte.is_ascii_digit())
+        self.skip_while(|byte| byte.is_ascii_digit())
     }
 
     /// A digit, then digits and underscores.
     fn number(&mut self) -> bool {
-        self.one(|byte| byte.is_ascii_digit()) && {
-            self.many(digit_or_underscore);
+        self.skip_if(|byte| byte.is_ascii_digit()) && {
+            self.skip_while(digit_or_underscore);
             true
         }
     }
 
     /// `:0` to `:59`, once or more.
-    fn sixties(&mut self) -> bool {
+    fn base_60_groups(&mut self) -> bool {
         let mut found = false;
         while let [b':', rest @ ..] = self.0 {
             self.0 = match rest {
@@ -83,16 +83,16 @@ impl Eater<'_> {
         found
     }
 
-    /// An exponent or nothing; false if it is broken.
+    /// An optional exponent; `false` if it has no digits.
     fn exponent(&mut self) -> bool {
-        if !self.one(|byte| matches!(byte, b'e' | b'E')) {
+        if !self.skip_if(|byte| matches!(byte, b'e' | b'E')) {
             return true;
         }
         self.sign();
         self.digits() > 0
     }
 
-    fn done(&self) -> bool {
+    fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -102,35 +102,35 @@ fn digit_or_underscore(byte: u8) -> bool {
 }
 
 fn unsigned(text: &str) -> &[u8] {
-    let mut eater = Eater(text.as_bytes());
-    eater.sign();
-    eater.0
+    let mut scanner = Scanner(text.as_bytes());
+    scanner.sign();
+    scanner.0
 }
 
 fn is_int(text: &str) -> bool {
     let body = unsigned(text);
-    let based = |prefix: &[u8], digit: fn(u8) -> bool| {
+    let has_prefix_and_digits = |prefix: &[u8], digit: fn(u8) -> bool| {
         body.strip_prefix(prefix).is_some_and(|rest| {
-            let mut eater = Eater(rest);
-            eater.many(|byte| byte == b'_');
-            eater.one(digit) && {
-                eater.many(|byte| digit(byte) || byte == b'_');
-                eater.done()
+            let mut scanner = Scanner(rest);
+            scanner.skip_while(|byte| byte == b'_');
+            scanner.skip_if(digit) && {
+                scanner.skip_while(|byte| digit(byte) || byte == b'_');
+                scanner.is_at_end()
             }
         })
     };
     let octal = |byte: u8| matches!(byte, b'0'..=b'7');
     if body == b"0"
-        || based(b"0b", |byte| matches!(byte, b'0' | b'1'))
-        || based(b"0x", |byte| byte.is_ascii_hexdigit())
-        || based(b"0", octal)
+        || has_prefix_and_digits(b"0b", |byte| matches!(byte, b'0' | b'1'))
+        || has_prefix_and_digits(b"0x", |byte| byte.is_ascii_hexdigit())
+        || has_prefix_and_digits(b"0", octal)
     {
         return true;
     }
-    let mut eater = Eater(body);
+    let mut scanner = Scanner(body);
     matches!(body.first(), Some(b'1'..=b'9'))
-        && eater.number()
-        && (eater.done() || (eater.sixties() && eater.done()))
+        && scanner.number()
+        && (scanner.is_at_end() || (scanner.base_60_groups() && scanner.is_at_end()))
 }
 
 fn is_float(text: &str) -> bool {
@@ -138,91 +138,94 @@ fn is_float(text: &str) -> bool {
     if matches!(text, ".nan" | ".NaN" | ".NAN") || matches!(body, b".inf" | b".Inf" | b".INF") {
         return true;
     }
-    let mut eater = Eater(body);
-    if eater.byte(b'.') {
-        return eater.many(digit_or_underscore) > 0 && eater.exponent() && eater.done();
+    let mut scanner = Scanner(body);
+    if scanner.byte(b'.') {
+        return scanner.skip_while(digit_or_underscore) > 0
+            && scanner.exponent()
+            && scanner.is_at_end();
     }
-    if !eater.number() {
+    if !scanner.number() {
         return false;
     }
-    if matches!(eater.0.first(), Some(b':')) {
-        return eater.sixties() && eater.byte(b'.') && {
-            eater.many(digit_or_underscore);
-            eater.done()
+    if matches!(scanner.0.first(), Some(b':')) {
+        return scanner.base_60_groups() && scanner.byte(b'.') && {
+            scanner.skip_while(digit_or_underscore);
+            scanner.is_at_end()
         };
     }
-    if eater.byte(b'.') {
-        eater.many(digit_or_underscore);
-        return eater.exponent() && eater.done();
+    if scanner.byte(b'.') {
+        scanner.skip_while(digit_or_underscore);
+        return scanner.exponent() && scanner.is_at_end();
     }
-    matches!(eater.0.first(), Some(b'e' | b'E')) && eater.exponent() && eater.done()
+    matches!(scanner.0.first(), Some(b'e' | b'E')) && scanner.exponent() && scanner.is_at_end()
 }
 
 fn is_timestamp(text: &str) -> bool {
-    let mut eater = Eater(text.as_bytes());
-    let one_or_two = |eater: &mut Eater<'_>| matches!(eater.digits(), 1 | 2);
-    if eater.digits() != 4 || !eater.byte(b'-') {
+    let mut scanner = Scanner(text.as_bytes());
+    let one_or_two = |scanner: &mut Scanner<'_>| matches!(scanner.digits(), 1 | 2);
+    if scanner.digits() != 4 || !scanner.byte(b'-') {
         return false;
     }
-    let month = eater.digits();
-    if !eater.byte(b'-') {
+    let month = scanner.digits();
+    if !scanner.byte(b'-') {
         return false;
     }
-    let day = eater.digits();
-    if eater.done() {
+    let day = scanner.digits();
+    if scanner.is_at_end() {
         return month == 2 && day == 2;
     }
     if !matches!(month, 1 | 2) || !matches!(day, 1 | 2) {
         return false;
     }
-    if !eater.one(|byte| matches!(byte, b'T' | b't')) && eater.many(blank) == 0 {
+    if !scanner.skip_if(|byte| matches!(byte, b'T' | b't')) && scanner.skip_while(blank) == 0 {
         return false;
     }
-    let time = one_or_two(&mut eater)
-        && eater.byte(b':')
-        && eater.digits() == 2
-        && eater.byte(b':')
-        && eater.digits() == 2;
+    let time = one_or_two(&mut scanner)
+        && scanner.byte(b':')
+        && scanner.digits() == 2
+        && scanner.byte(b':')
+        && scanner.digits() == 2;
     if !time {
         return false;
     }
-    if eater.byte(b'.') {
-        eater.digits();
+    if scanner.byte(b'.') {
+        scanner.digits();
     }
-    if eater.done() {
+    if scanner.is_at_end() {
         return true;
     }
-    eater.many(blank);
-    if eater.byte(b'Z') {
-        return eater.done();
+    scanner.skip_while(blank);
+    if scanner.byte(b'Z') {
+        return scanner.is_at_end();
     }
-    eater.one(|byte| matches!(byte, b'-' | b'+'))
-        && one_or_two(&mut eater)
-        && (eater.done() || (eater.byte(b':') && eater.digits() == 2 && eater.done()))
+    scanner.skip_if(|byte| matches!(byte, b'-' | b'+'))
+        && one_or_two(&mut scanner)
+        && (scanner.is_at_end()
+            || (scanner.byte(b':') && scanner.digits() == 2 && scanner.is_at_end()))
 }
 
 fn blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// A truth value where one is expected, quoted or not.
-pub(in crate::job) fn bool_of(text: &str) -> Option<bool> {
+/// Parses a boolean where one is expected, quoted or not.
+pub(in crate::job) fn parse_bool(text: &str) -> Option<bool> {
     bool_word(&text.to_ascii_lowercase())
 }
 
-/// A whole number where one is expected, quoted or not: decimal, `0x1F`, `0b1`, `017`, `1:30` for ninety, underscores anywhere.
-pub(in crate::job) fn int_of(text: &str) -> Option<i32> {
-    big_int(text).and_then(|value| i32::try_from(value).ok())
+/// Parses an integer where one is expected, quoted or not: decimal, `0x1F`, `0b1`, `017`, `1:30` for ninety, underscores anywhere.
+pub(in crate::job) fn parse_int(text: &str) -> Option<i32> {
+    parse_big_int(text).and_then(|value| i32::try_from(value).ok())
 }
 
-fn big_int(text: &str) -> Option<i128> {
+fn parse_big_int(text: &str) -> Option<i128> {
     let text = text.replace('_', "");
     let (negative, body) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
         _ => (false, &text[..]),
     };
-    // Java takes a second sign here and Rust would, too.
+    // Java accepts a second sign here, and Rust's parser would, too. It is refused.
     if body.starts_with(['-', '+']) {
         return None;
     }
@@ -242,37 +245,38 @@ fn big_int(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// What Java's `toString` makes of a value: the ancestor stores every property that way.
+/// The result of Java's `toString`, which is how Java ElasticJob stores the value of every property.
 ///
-/// Two things stay as they are written. A date, because Java prints it in the time zone of whoever reads it. And a number too large
-/// to count with.
-pub(in crate::job) fn java_text(node: &Node) -> String {
+/// Two kinds of values stay as written: dates, because Java prints them in the time zone of the process that reads them, and numbers that
+/// are too large to convert.
+pub(in crate::job) fn java_to_string(node: &Node) -> String {
     match &node.kind {
         Kind::Scalar(_) if node.is_null() => "null".to_owned(),
         Kind::Scalar(text) => {
             let converted = if node.tag == BOOL {
-                bool_of(text).map(|value| value.to_string())
+                parse_bool(text).map(|value| value.to_string())
             } else if node.tag == INT {
-                big_int(text).map(|value| value.to_string())
+                parse_big_int(text).map(|value| value.to_string())
             } else if node.tag == FLOAT {
-                float_of(text).map(java_double)
+                parse_float(text).map(java_double)
             } else {
                 None
             };
             converted.unwrap_or_else(|| text.clone())
         }
         Kind::Sequence(items) => {
-            format!("[{}]", items.iter().map(java_text).collect::<Vec<_>>().join(", "))
+            format!("[{}]", items.iter().map(java_to_string).collect::<Vec<_>>().join(", "))
         }
         Kind::Mapping(entries) => {
-            let pair =
-                |(key, value): &(Node, Node)| format!("{}={}", java_text(key), java_text(value));
+            let pair = |(key, value): &(Node, Node)| {
+                format!("{}={}", java_to_string(key), java_to_string(value))
+            };
             format!("{{{}}}", entries.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     }
 }
 
-fn float_of(text: &str) -> Option<f64> {
+fn parse_float(text: &str) -> Option<f64> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let (sign, body) = match text.as_bytes().first()? {
         b'-' => (-1.0, &text[1..]),
@@ -314,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unquoted_text_is_what_yaml_1_1_says() {
+    fn unquoted_text_resolves_as_in_yaml_1_1() {
         for (tag, texts) in [
             (BOOL, &["yes", "Yes", "OFF", "true"][..]),
             (STR, &["yEs", "y", "N", "=", "~x", "nULL", "08", "1__2:3x", "0o17", "1:60", "."]),
@@ -355,19 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_read_in_every_notation_the_ancestor_reads() {
+    fn integer_is_parsed_in_every_notation_of_java() {
         for (text, value) in
             [("10", 10), ("0x1F", 31), ("012", 10), ("0b11", 3), ("1:30", 90), ("-1_0", -10)]
         {
-            assert_eq!(int_of(text), Some(value), "{text}");
+            assert_eq!(parse_int(text), Some(value), "{text}");
         }
         for text in ["", "-", "--1", "1.5", "ten", "09", "2147483648", "0x", "1:"] {
-            assert_eq!(int_of(text), None, "{text}");
+            assert_eq!(parse_int(text), None, "{text}");
         }
     }
 
     #[test]
-    fn an_unquoted_property_becomes_what_java_prints() {
+    fn unquoted_value_becomes_what_java_prints() {
         for (text, printed) in [
             ("yes", "true"),
             ("1_000", "1000"),
@@ -383,7 +387,7 @@ mod tests {
         ] {
             let node = Node { tag: resolve(text), ..Node::text(text) };
 
-            assert_eq!(java_text(&node), printed);
+            assert_eq!(java_to_string(&node), printed);
         }
     }
 }

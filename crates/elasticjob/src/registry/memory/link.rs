@@ -1,8 +1,8 @@
-//! What a test can do to a member's connection.
+//! Fault injection: breaks, freezes and expires a member's connection.
 
 use super::server::{MemberId, MemoryServer};
 
-/// A member's connection to the server, to be broken at will.
+/// Controls a member's connection to the server, for tests.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub(super) server: MemoryServer,
@@ -15,30 +15,30 @@ impl Link {
         self.server.lock().cut(self.member);
     }
 
-    /// The next request is carried out, but the connection breaks before its answer: it ends in
+    /// The next request is executed, but the connection breaks before the answer arrives, so it fails with
     /// [`Unknown`](crate::registry::Error::Unknown).
     pub fn cut_after_next_request(&self) {
         self.server.lock().member(self.member).loses_next_answer = true;
     }
 
-    /// Repairs the connection: the session goes on if the server has not ended it, watches start over.
+    /// Restores the connection: the session continues unless the server has ended it, and watches start over.
     pub fn heal(&self) {
         let (now, now_ms) = (self.server.clock().monotonic(), self.server.now_ms());
         self.server.lock().heal(self.member, now, self.server.timeout(), now_ms);
     }
 
-    /// The server ends the session. A member that is cut off learns it when it is healed.
+    /// Ends the session on the server. A disconnected member learns of it when the connection is healed.
     pub fn expire(&self) {
         let (now, now_ms) = (self.server.clock().monotonic(), self.server.now_ms());
         self.server.lock().expire(self.member, now, self.server.timeout(), now_ms);
     }
 
-    /// Requests, answers and notifications stand still until thawed.
+    /// Holds back requests, answers and notifications until [`thaw`](Self::thaw).
     pub fn freeze(&self) {
         self.server.lock().freeze(self.member);
     }
 
-    /// Everything moves again.
+    /// Releases everything that [`freeze`](Self::freeze) held back.
     pub fn thaw(&self) {
         self.server.lock().thaw(self.member);
     }

@@ -1,4 +1,4 @@
-//! One member: the registry trait on the shared tree.
+//! One member: implements the registry trait on the shared tree.
 
 use std::{fmt, sync::Arc};
 
@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::{
     link::Link,
-    server::{Connection, MemberId, MemoryServer, World},
-    watch::Source,
+    server::{Connection, MemberId, MemoryServer, ServerState},
+    watch::FeedSource,
 };
 use crate::{
     registry::{
@@ -26,7 +26,7 @@ use crate::{
 };
 
 const ENDPOINT: &str = "memory:";
-/// ZooKeeper's limit, so that what works here works there.
+/// ZooKeeper's request size limit, so that every request accepted here is accepted there.
 const LIMIT: usize = 0xf_ffff;
 
 /// A member of a [`MemoryServer`].
@@ -51,29 +51,35 @@ impl MemoryRegistry {
         Self { inner: Arc::new(Inner { server, id }), namespace, acl }
     }
 
-    /// This member's connection, to be broken at will.
+    /// Controls this member's connection, for tests.
     pub fn link(&self) -> Link {
         Link { server: self.inner.server.clone(), member: self.inner.id }
     }
 }
 
 impl Inner {
-    /// Carries a request out as a connection would: it may not leave, may not be answered, may have to wait.
+    /// Executes a request as a connection would: it may fail to be sent, lose its answer, or wait while frozen.
     async fn request<T>(
         &self,
-        meant_for: Option<SessionId>,
+        required_session: Option<SessionId>,
         passes_leader: bool,
-        act: impl FnOnce(&mut World) -> Result<T, Error> + Send,
+        operation: impl FnOnce(&mut ServerState) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         let sent = self.server.clock().monotonic();
-        // A request travels: others get their turn, as they would while it is on the wire.
+        // Let other tasks run, as they would while the request is on the wire.
         tokio::task::yield_now().await;
         loop {
             let thawed = {
-                let mut world = self.server.lock();
-                let member = world.member(self.id);
+                let mut state = self.server.lock();
+                let member = state.member(self.id);
                 if !member.is_frozen {
-                    return self.carry_out(&mut world, sent, meant_for, passes_leader, act);
+                    return self.execute(
+                        &mut state,
+                        sent,
+                        required_session,
+                        passes_leader,
+                        operation,
+                    );
                 }
                 Arc::clone(&member.thawed).notified_owned()
             };
@@ -81,15 +87,15 @@ impl Inner {
         }
     }
 
-    fn carry_out<T>(
+    fn execute<T>(
         &self,
-        world: &mut World,
+        state: &mut ServerState,
         sent: Monotonic,
-        meant_for: Option<SessionId>,
+        required_session: Option<SessionId>,
         passes_leader: bool,
-        act: impl FnOnce(&mut World) -> Result<T, Error>,
+        operation: impl FnOnce(&mut ServerState) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let member = world.member(self.id);
+        let member = state.member(self.id);
         if member.connection == Connection::Closed {
             return Err(Error::Closed);
         }
@@ -99,17 +105,17 @@ impl Inner {
                 source: "the link is cut".into(),
             });
         }
-        if meant_for.is_some_and(|session| session != member.session) {
+        if required_session.is_some_and(|session| session != member.session) {
             return Err(Error::SessionExpired);
         }
         let loses_answer = std::mem::take(&mut member.loses_next_answer);
-        let result = act(world);
+        let result = operation(state);
         if loses_answer {
-            world.cut(self.id);
+            state.cut(self.id);
             return Err(Error::Unknown { endpoint: ENDPOINT.into() });
         }
         if passes_leader {
-            let member = world.member(self.id);
+            let member = state.member(self.id);
             member.deadline = member.deadline.max(sent + self.server.timeout());
         }
         result
@@ -138,15 +144,15 @@ impl Registry for MemoryRegistry {
         let requests = translate::ops(&ops, &self.acl);
         let now_ms = self.inner.server.now_ms();
         let id = self.inner.id;
-        let act = |world: &mut World| {
-            let written = world.write(id, &requests, now_ms);
+        let operation = |state: &mut ServerState| {
+            let written = state.write(id, &requests, now_ms);
             match written.outcome {
                 Ok(done) => Ok(Committed {
                     zxid: Zxid(written.zxid),
                     done: ops
                         .iter()
                         .zip(done)
-                        .map(|(op, done)| translate::done_in_tree(op, done))
+                        .map(|(op, done)| translate::done_from_tree(op, done))
                         .collect(),
                 }),
                 Err(refused) => Err(Error::Member {
@@ -155,34 +161,35 @@ impl Registry for MemoryRegistry {
                 }),
             }
         };
-        self.inner.request(session, true, act).await
+        self.inner.request(session, true, operation).await
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
-        let act = |world: &mut World| {
-            let (tree, caller) = world.on_behalf_of(self.inner.id);
-            found(path, tree.data(caller, path.as_str(), None))
+        let operation = |state: &mut ServerState| {
+            let (tree, caller) = state.on_behalf_of(self.inner.id);
+            none_if_absent(path, tree.data(caller, path.as_str(), None))
         };
-        let found = self.inner.request(None, false, act).await?;
-        Ok(found.map(|(data, stat)| Node {
+        let answer = self.inner.request(None, false, operation).await?;
+        Ok(answer.map(|(data, stat)| Node {
             data: data.unwrap_or_default(),
             stat: translate::stat(&stat, 0),
         }))
     }
 
     async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
-        let act = |world: &mut World| found(path, world.tree.exists(path.as_str(), None));
-        let found = self.inner.request(None, false, act).await?;
-        Ok(found.map(|stat| translate::stat(&stat, 0)))
+        let operation =
+            |state: &mut ServerState| none_if_absent(path, state.tree.exists(path.as_str(), None));
+        let answer = self.inner.request(None, false, operation).await?;
+        Ok(answer.map(|stat| translate::stat(&stat, 0)))
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        let act = |world: &mut World| {
-            let (tree, caller) = world.on_behalf_of(self.inner.id);
-            found(path, tree.children(caller, path.as_str(), None))
+        let operation = |state: &mut ServerState| {
+            let (tree, caller) = state.on_behalf_of(self.inner.id);
+            none_if_absent(path, tree.children(caller, path.as_str(), None))
         };
-        let found = self.inner.request(None, false, act).await?;
-        Ok(found.map(|(children, _)| children))
+        let answer = self.inner.request(None, false, operation).await?;
+        Ok(answer.map(|(children, _)| children))
     }
 
     async fn sync(&self) -> Result<(), Error> {
@@ -190,11 +197,11 @@ impl Registry for MemoryRegistry {
     }
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
-        // A prefix that may not be read is an error here and now, not an empty picture for ever.
+        // An unreadable prefix must fail here instead of looking empty for ever.
         self.children(prefix).await?;
-        let act = |world: &mut World| Ok(world.watch(self.inner.id, prefix));
-        let (watcher, feed) = self.inner.request(None, false, act).await?;
-        Ok(Watch::new(Source { server: self.inner.server.clone(), watcher, feed }))
+        let operation = |state: &mut ServerState| Ok(state.watch(self.inner.id, prefix));
+        let (watcher, feed) = self.inner.request(None, false, operation).await?;
+        Ok(Watch::new(FeedSource { server: self.inner.server.clone(), watcher, feed }))
     }
 
     async fn close(&self) {
@@ -203,7 +210,7 @@ impl Registry for MemoryRegistry {
     }
 }
 
-fn found<T>(path: &Path, answer: Result<T, Code>) -> Result<Option<T>, Error> {
+fn none_if_absent<T>(path: &Path, answer: Result<T, Code>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(Code::NO_NODE) => Ok(None),
@@ -213,8 +220,8 @@ fn found<T>(path: &Path, answer: Result<T, Code>) -> Result<Option<T>, Error> {
 
 impl Lease for Inner {
     fn deadline(&self, session: SessionId) -> Monotonic {
-        let mut world = self.server.lock();
-        let member = world.member(self.id);
+        let mut state = self.server.lock();
+        let member = state.member(self.id);
         if member.session == session && member.connection != Connection::Closed {
             member.deadline
         } else {
@@ -225,14 +232,14 @@ impl Lease for Inner {
     fn states(&self) -> States {
         let mut receiver = self.server.lock().member(self.id).states.subscribe();
         let present = *receiver.borrow_and_update();
-        States::new(present, Latest(receiver))
+        States::new(present, StateReceiver(receiver))
     }
 }
 
-struct Latest(watch::Receiver<Option<SessionState>>);
+struct StateReceiver(watch::Receiver<Option<SessionState>>);
 
 #[async_trait]
-impl StateSource for Latest {
+impl StateSource for StateReceiver {
     async fn newest(&mut self) -> Option<SessionState> {
         self.0.changed().await.ok()?;
         *self.0.borrow_and_update()

@@ -1,8 +1,8 @@
-//! A registry in memory: `tinykeeper::tree` in process, the same model the wire server serves.
+//! Registry adapter in memory, built on `tinykeeper::tree`, the same tree that the tinykeeper server serves over the network.
 //!
-//! One [`MemoryServer`] is one shared tree; every [`MemoryServer::join`] is a member with a session of its own. Members can be
-//! cut off, frozen and expired by tests ([`MemoryRegistry::link`]), and behave then as a ZooKeeper client does: a request that
-//! was on its way is unknown, watches start over, an expired member gets a new session.
+//! One [`MemoryServer`] is one shared tree; every [`MemoryServer::join`] adds a member with its own session. Tests disconnect,
+//! freeze and expire members through [`MemoryRegistry::link`]. Members then behave as ZooKeeper clients do: the outcome of a
+//! request in flight is unknown, watches start over, and an expired member gets a new session.
 
 mod link;
 mod member;

@@ -1,4 +1,4 @@
-//! The shared tree and everybody who is connected to it.
+//! The shared tree and its connected members.
 
 use std::{
     collections::BTreeMap,
@@ -28,27 +28,26 @@ use crate::{
     runtime::{Clock, Monotonic},
 };
 
-/// A tree in memory that several members share. Clones are the same tree.
+/// A tree in memory that several members share. Clones refer to the same tree.
 #[derive(Clone)]
 pub struct MemoryServer {
-    world: Arc<Mutex<World>>,
+    state: Arc<Mutex<ServerState>>,
     clock: Arc<dyn Clock>,
     timeout: Duration,
 }
 
-/// A member, as the server numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MemberId(u64);
 
-/// Everything behind the lock.
-pub(super) struct World {
+/// State behind the lock.
+pub(super) struct ServerState {
     pub(super) tree: Tree,
     members: BTreeMap<MemberId, Member>,
     feeds: BTreeMap<WatcherId, (MemberId, Feed)>,
-    numbers: u64,
+    last_id: u64,
 }
 
-/// What the server knows of a member.
+/// The server's record of a member.
 pub(super) struct Member {
     pub(super) session: SessionId,
     pub(super) ids: Vec<AuthId>,
@@ -57,12 +56,11 @@ pub(super) struct Member {
     pub(super) states: watch::Sender<Option<SessionState>>,
     pub(super) connection: Connection,
     pub(super) is_frozen: bool,
-    /// The next request is carried out and the connection breaks before its answer.
+    /// The next request is executed and the connection breaks before its answer; see [`Link`](super::Link::cut_after_next_request).
     pub(super) loses_next_answer: bool,
     pub(super) thawed: Arc<Notify>,
 }
 
-/// How a member is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connection {
     Up,
@@ -71,30 +69,30 @@ pub(super) enum Connection {
 }
 
 impl MemoryServer {
-    /// An empty tree; sessions time out after ten seconds by `clock` as far as their deadline goes, and end when told to.
+    /// Creates an empty tree. Session deadlines are ten seconds by `clock`, but a session ends only when a test ends it.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let world = World {
+        let state = ServerState {
             tree: Tree::new(),
             members: BTreeMap::new(),
             feeds: BTreeMap::new(),
-            numbers: 0,
+            last_id: 0,
         };
-        Self { world: Arc::new(Mutex::new(world)), clock, timeout: Duration::from_secs(10) }
+        Self { state: Arc::new(Mutex::new(state)), clock, timeout: Duration::from_secs(10) }
     }
 
-    /// The same with another session timeout.
+    /// Sets the session timeout.
     #[must_use]
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// A new member with a session of its own.
+    /// Adds a member with its own session.
     pub async fn join(&self, namespace: Namespace) -> Result<MemoryRegistry, Error> {
         self.join_as(namespace, None).await
     }
 
-    /// A new member; with a user, everything it creates is this user's alone.
+    /// Adds a member with its own session. With a user, every node it creates is accessible to that user only.
     pub async fn join_as(
         &self,
         namespace: Namespace,
@@ -105,10 +103,10 @@ impl MemoryServer {
         let now = self.clock.monotonic();
         let now_ms = self.now_ms();
         let id = {
-            let mut world = self.lock();
-            let id = MemberId(world.number());
-            let session = world.open_session(self.timeout, now_ms);
-            world.members.insert(
+            let mut state = self.lock();
+            let id = MemberId(state.next_id());
+            let session = state.open_session(self.timeout, now_ms);
+            state.members.insert(
                 id,
                 Member {
                     session,
@@ -140,35 +138,35 @@ impl MemoryServer {
         self.clock.now().as_millisecond()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, World> {
-        // Nothing under this lock panics half way.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, ServerState> {
+        // No code under this lock can panic with the state half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for MemoryServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let world = self.lock();
+        let state = self.lock();
         f.debug_struct("MemoryServer")
-            .field("nodes", &world.tree.node_count())
-            .field("members", &world.members.len())
+            .field("nodes", &state.tree.node_count())
+            .field("members", &state.members.len())
             .finish_non_exhaustive()
     }
 }
 
-impl World {
+impl ServerState {
     pub(super) fn member(&mut self, id: MemberId) -> &mut Member {
-        self.members.get_mut(&id).expect("a member is known until its registry is dropped")
+        self.members.get_mut(&id).expect("members stay registered until their registry is dropped")
     }
 
     pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> Written {
         let (tree, caller) = self.on_behalf_of(id);
         let written = tree.write(caller, ops, now_ms);
-        self.tell(&written.notifications);
+        self.notify(&written.notifications);
         written
     }
 
-    /// The tree, and on whose behalf it is asked.
+    /// The tree, and the member as the caller of its operations.
     pub(super) fn on_behalf_of(&mut self, id: MemberId) -> (&mut Tree, Caller<'_>) {
         let Self { tree, members, .. } = self;
         let member = &members[&id];
@@ -177,10 +175,10 @@ impl World {
 
     /// Sets a recursive watch; the feed begins with a snapshot.
     pub(super) fn watch(&mut self, id: MemberId, prefix: &Path) -> (WatcherId, Feed) {
-        let watcher = WatcherId(self.number());
+        let watcher = WatcherId(self.next_id());
         let feed = Feed::new(prefix.clone());
         if self.member(id).connection == Connection::Up {
-            self.start(id, watcher, &feed);
+            self.start_watch(id, watcher, &feed);
         }
         self.feeds.insert(watcher, (id, feed.clone()));
         (watcher, feed)
@@ -191,36 +189,36 @@ impl World {
         self.tree.forget_watcher(watcher);
     }
 
-    /// The connection breaks: requests fail, watches are blind.
+    /// Breaks the connection: requests fail, and watches get no changes.
     pub(super) fn cut(&mut self, id: MemberId) {
         let member = self.member(id);
         member.connection = Connection::Cut;
         member.states.send_replace(Some(SessionState::Suspended(member.session)));
         for watcher in self.watchers_of(id) {
             self.tree.forget_watcher(watcher);
-            self.feeds[&watcher].1.blind();
+            self.feeds[&watcher].1.mark_gap();
         }
     }
 
-    /// The connection is back: the member learns what became of its session, and its watches start over.
+    /// Restores the connection: the member learns whether its session still exists, and its watches start over.
     pub(super) fn heal(&mut self, id: MemberId, now: Monotonic, timeout: Duration, now_ms: i64) {
         let session = self.member(id).session;
-        let lives = self.tree.sessions().any(|known| known.id == session.0);
-        let session = if lives { session } else { self.open_session(timeout, now_ms) };
+        let is_alive = self.tree.sessions().any(|known| known.id == session.0);
+        let session = if is_alive { session } else { self.open_session(timeout, now_ms) };
         let member = self.member(id);
         member.connection = Connection::Up;
-        // Taking the session up again proves nothing, but the sync that follows it does.
+        // Resuming the session alone would not extend the deadline; the sync that a client sends after it does.
         member.deadline = now + timeout;
         member.session = session;
         member.states.send_replace(Some(SessionState::Connected(session)));
         for watcher in self.watchers_of(id) {
             let feed = self.feeds[&watcher].1.clone();
             self.tree.forget_watcher(watcher);
-            self.start(id, watcher, &feed);
+            self.start_watch(id, watcher, &feed);
         }
     }
 
-    /// The server ends the session; a member that is connected learns it at once.
+    /// Ends the session; a connected member learns of it at once.
     pub(super) fn expire(&mut self, id: MemberId, now: Monotonic, timeout: Duration, now_ms: i64) {
         self.end_session(id, now_ms);
         if self.member(id).connection == Connection::Up {
@@ -264,40 +262,40 @@ impl World {
     fn end_session(&mut self, id: MemberId, now_ms: i64) {
         let session = self.member(id).session;
         let written = self.tree.close_session(session.0, now_ms);
-        self.tell(&written.notifications);
+        self.notify(&written.notifications);
     }
 
     fn open_session(&mut self, timeout: Duration, now_ms: i64) -> SessionId {
-        let session = self.number() as i64;
+        let session = self.next_id() as i64;
         self.tree.open_session(session, timeout.as_millis() as i32, Bytes::new(), now_ms);
         SessionId(session)
     }
 
-    fn start(&mut self, id: MemberId, watcher: WatcherId, feed: &Feed) {
+    fn start_watch(&mut self, id: MemberId, watcher: WatcherId, feed: &Feed) {
         self.tree.add_watch(feed.prefix().as_str(), watcher, AddWatchMode::PersistentRecursive);
         let mut found = Vec::new();
-        let mut waiting = vec![feed.prefix().clone()];
-        while let Some(path) = waiting.pop() {
-            // The model lists by name, so the same tree always gives the same snapshot.
+        let mut pending = vec![feed.prefix().clone()];
+        while let Some(path) = pending.pop() {
+            // Children are listed by name, so the same tree always gives the same snapshot.
             let (tree, caller) = self.on_behalf_of(id);
             let Ok((children, stat)) = tree.children(caller, path.as_str(), None) else {
                 continue;
             };
-            waiting.extend(children.iter().rev().filter_map(|name| path.join(name).ok()));
+            pending.extend(children.iter().rev().filter_map(|name| path.join(name).ok()));
             found.push(Event::InitApply { path, stat: translate::stat(&stat, 0) });
         }
         feed.restart(found);
     }
 
-    fn tell(&mut self, notifications: &[Notification]) {
+    fn notify(&mut self, notifications: &[Notification]) {
         for notification in notifications {
             let Some((id, feed)) = self.feeds.get(&notification.watcher) else {
                 continue;
             };
-            let may_hear = notification.acl.as_ref().is_none_or(|acl| {
+            let may_read = notification.acl.as_ref().is_none_or(|acl| {
                 self.members.get(id).is_some_and(|member| is_allowed(acl, Perms::READ, &member.ids))
             });
-            if !may_hear {
+            if !may_read {
                 continue;
             }
             if let Some(event) = translate::event(notification.kind, &notification.path) {
@@ -314,8 +312,8 @@ impl World {
             .collect()
     }
 
-    fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
     }
 }

@@ -1,4 +1,4 @@
-//! A watch's queue, filled under the server's lock and emptied by whoever watches.
+//! The event queue of a watch, filled under the server's lock and drained by the watch's consumer.
 
 use std::{
     collections::VecDeque,
@@ -26,15 +26,15 @@ pub(super) struct Feed {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Event>,
-    /// Whether what was given out is not a whole picture.
-    gap: bool,
-    frozen: bool,
-    closed: bool,
+    /// The delivered events do not form a complete snapshot plus changes.
+    has_gap: bool,
+    is_frozen: bool,
+    is_closed: bool,
 }
 
 impl Feed {
     pub(super) fn new(prefix: Path) -> Self {
-        let queue = Queue { gap: true, ..Queue::default() };
+        let queue = Queue { has_gap: true, ..Queue::default() };
         Self { prefix, queue: Arc::new(Mutex::new(queue)), pushed: Arc::new(Notify::new()) }
     }
 
@@ -42,10 +42,10 @@ impl Feed {
         &self.prefix
     }
 
-    /// What was not given out yet is void: a snapshot follows.
+    /// Replaces the undelivered events with a new snapshot.
     pub(super) fn restart(&self, found: Vec<Event>) {
         let mut queue = self.lock();
-        queue.gap = true;
+        queue.has_gap = true;
         queue.events = std::iter::once(Event::Init).chain(found).chain([Event::InitDone]).collect();
         self.pushed.notify_one();
     }
@@ -55,72 +55,73 @@ impl Feed {
         self.pushed.notify_one();
     }
 
-    pub(super) fn blind(&self) {
+    /// Discards undelivered events; the next snapshot closes the gap.
+    pub(super) fn mark_gap(&self) {
         let mut queue = self.lock();
-        queue.gap = true;
+        queue.has_gap = true;
         queue.events.clear();
     }
 
     pub(super) fn freeze(&self) {
-        self.lock().frozen = true;
+        self.lock().is_frozen = true;
     }
 
     pub(super) fn thaw(&self) {
-        self.lock().frozen = false;
+        self.lock().is_frozen = false;
         self.pushed.notify_one();
     }
 
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().is_closed = true;
         self.pushed.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing under this lock panics half way.
+        // No code under this lock can panic with the queue half changed.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The watch's own end.
-pub(super) struct Source {
+/// The consumer's end of a [`Feed`].
+pub(super) struct FeedSource {
     pub(super) server: MemoryServer,
     pub(super) watcher: WatcherId,
     pub(super) feed: Feed,
 }
 
 #[async_trait]
-impl WatchSource for Source {
+impl WatchSource for FeedSource {
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.try_next() {
                 return Some(event);
             }
-            if self.feed.lock().closed {
+            if self.feed.lock().is_closed {
                 return None;
             }
-            // A push between the look and the wait leaves a permit, so nothing is slept through.
+            // `notify_one` stores a permit, so a push between the check and the wait is not missed.
             self.feed.pushed.notified().await;
         }
     }
 
     fn try_next(&mut self) -> Option<Event> {
         let mut queue = self.feed.lock();
-        if queue.frozen {
+        if queue.is_frozen {
             return None;
         }
         let event = queue.events.pop_front()?;
         if event == Event::InitDone {
-            queue.gap = false;
+            queue.has_gap = false;
         }
         Some(event)
     }
 
     fn is_current(&self) -> bool {
-        !self.feed.lock().gap
+        !self.feed.lock().has_gap
     }
 }
 
-impl Drop for Source {
+impl Drop for FeedSource {
     fn drop(&mut self) {
         self.server.lock().unwatch(self.watcher);
     }

@@ -9,7 +9,7 @@ use tinykeeper::{
 };
 use tokio::sync::watch;
 
-use super::{outage, walk::Walker};
+use super::{reconnect, snapshot_watch::SnapshotWatch};
 use crate::{
     registry::{
         Registry,
@@ -26,71 +26,77 @@ use crate::{
     runtime::Monotonic,
 };
 
-/// A member that meets the others in ZooKeeper.
+/// A cluster member connected to ZooKeeper.
 pub struct ZooKeeper {
-    link: Arc<Link>,
+    client: Arc<ClientLease>,
     settings: ZooKeeperSettings,
     endpoint: String,
     acl: Vec<Acl>,
 }
 
-/// The client as a session's lease.
-struct Link(Client);
+/// The client as the [`Lease`] of its sessions.
+struct ClientLease(Client);
 
 impl ZooKeeper {
-    /// Connects, and makes sure that the namespace exists.
+    /// Connects and creates the namespace if it does not exist.
     pub async fn connect(settings: &ZooKeeperSettings) -> Result<Self, Error> {
         let registry = Self::visit(settings).await?;
         plant(&registry, settings.namespace.path()).await?;
         Ok(registry)
     }
 
-    /// Connects and leaves everything as it is, also a namespace that is not there.
+    /// Connects without writing anything, even if the namespace does not exist.
     pub async fn visit(settings: &ZooKeeperSettings) -> Result<Self, Error> {
         let endpoint = settings.endpoints();
         let client = Client::connect(config(settings))
             .await
-            .map_err(|error| no_connection(error, &endpoint))?;
-        // The ancestor's rule: with a user everything is his, without one everything is everybody's.
+            .map_err(|error| connect_error(error, &endpoint))?;
+        // As Java ElasticJob does: with a user, nodes are accessible to that user only; without one, to everyone.
         let acl = if settings.digest.is_some() { Acl::creator_all() } else { Acl::open() };
-        Ok(Self { link: Arc::new(Link(client)), settings: settings.clone(), endpoint, acl })
+        Ok(Self {
+            client: Arc::new(ClientLease(client)),
+            settings: settings.clone(),
+            endpoint,
+            acl,
+        })
     }
 
-    /// How many pings were answered: a sign that a server is there, and none that the session lives.
+    /// Number of answered pings. They prove that a server is reachable, not that the session is alive.
     pub fn pongs(&self) -> u64 {
-        self.link.0.pongs()
+        self.client.0.pongs()
     }
 
-    /// Who may do something with a node, each as `scheme:user` without what proves it; `None` if there is no such node. Processes that do not agree
-    /// about it shut each other out.
+    /// The principals in a node's access list, each as `scheme:user` without its secret; `None` if the node does not exist. Processes
+    /// whose lists differ lock each other out.
     pub async fn access(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        let answer = self.ask(|| self.link.0.acl(path.as_str())).await;
-        let Some((list, _)) = self.found(path, answer)? else { return Ok(None) };
-        let who = list.into_iter().map(|entry| {
+        let answer = self.request(|| self.client.0.acl(path.as_str())).await;
+        let Some((list, _)) = self.none_if_absent(path, answer)? else { return Ok(None) };
+        let principals = list.into_iter().map(|entry| {
             let user = entry.id.id.split(':').next().unwrap_or_default().to_owned();
             format!("{}:{user}", entry.id.scheme)
         });
-        Ok(Some(who.collect()))
+        Ok(Some(principals.collect()))
     }
 
-    /// Asks once there is a connection. What never left this process is asked again while the connection is repaired.
-    async fn ask<T, F>(&self, mut ask: impl FnMut() -> F + Send) -> Result<T, client::Error>
+    /// Sends a request. If it was not sent because there is no connection, waits for a reconnect and sends it once more.
+    async fn request<T, F>(&self, mut send: impl FnMut() -> F + Send) -> Result<T, client::Error>
     where
         F: Future<Output = Result<T, client::Error>> + Send,
         T: Send,
     {
-        match ask().await {
+        match send().await {
             Err(client::Error::NotSent)
-                if outage::repaired(&self.link.0, self.settings.connection_timeout).await =>
+                if reconnect::wait_connected(&self.client.0, self.settings.connection_timeout)
+                    .await =>
             {
-                ask().await
+                send().await
             }
             answer => answer,
         }
     }
 
-    /// An error that is not about nodes.
-    fn outage(&self, error: client::Error) -> Error {
+    /// Translates a client error that concerns no particular node.
+    fn connection_error(&self, error: client::Error) -> Error {
         match error {
             client::Error::NotSent => {
                 Error::Unreachable { endpoint: self.endpoint.clone(), source: error.into() }
@@ -108,13 +114,17 @@ impl ZooKeeper {
         }
     }
 
-    /// What a read of `path` came to: `None` only when the server said that there is no such node.
-    fn found<T>(&self, path: &Path, answer: Result<T, client::Error>) -> Result<Option<T>, Error> {
+    /// Translates the answer to a read of `path`: `None` only if the server said that the node does not exist.
+    fn none_if_absent<T>(
+        &self,
+        path: &Path,
+        answer: Result<T, client::Error>,
+    ) -> Result<Option<T>, Error> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
             Err(client::Error::Refused { code: Code::NO_NODE, .. }) => Ok(None),
             Err(client::Error::Refused { code, .. }) => Err(translate::read_refusal(code, path)),
-            Err(error) => Err(self.outage(error)),
+            Err(error) => Err(self.connection_error(error)),
         }
     }
 
@@ -130,31 +140,32 @@ impl Registry for ZooKeeper {
     }
 
     fn session(&self) -> Session {
-        let session = self.link.0.session();
+        let session = self.client.0.session();
         Session::new(
             SessionId(session.id),
             session.timeout,
-            Arc::clone(&self.link) as Arc<dyn Lease>,
+            Arc::clone(&self.client) as Arc<dyn Lease>,
         )
     }
 
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let requests = translate::ops(&ops, &self.acl);
         let session = ops.iter().find_map(translate::session_of);
-        let client = &self.link.0;
+        let client = &self.client.0;
         let answer = match session {
             Some(SessionId(session)) => {
-                self.ask(|| client.multi_in(session, requests.clone())).await
+                self.request(|| client.multi_in(session, requests.clone())).await
             }
-            None => self.ask(|| client.multi(requests.clone())).await,
+            None => self.request(|| client.multi(requests.clone())).await,
         };
         match answer {
             Ok((zxid, results)) => {
-                let done: Option<Vec<_>> = results.into_iter().map(translate::done).collect();
+                let done: Option<Vec<_>> =
+                    results.into_iter().map(translate::done_from_wire).collect();
                 let done =
                     done.filter(|done| done.len() == ops.len()).ok_or_else(|| Error::Invalid {
                         path: ops.first().map_or_else(Path::root, |op| op.path().clone()),
-                        reason: "its answer does not fit the request".into(),
+                        reason: "the answer does not match the request".into(),
                     })?;
                 Ok(Committed { zxid: self.zxid(zxid), done })
             }
@@ -169,56 +180,56 @@ impl Registry for ZooKeeper {
                 let path = ops.first().map_or_else(Path::root, |op| op.path().clone());
                 Err(Error::TooLarge { path, bytes: length, limit })
             }
-            Err(error) => Err(self.outage(error)),
+            Err(error) => Err(self.connection_error(error)),
         }
     }
 
     async fn get(&self, path: &Path) -> Result<Option<Node>, Error> {
-        let answer = self.ask(|| self.link.0.get(path.as_str())).await;
+        let answer = self.request(|| self.client.0.get(path.as_str())).await;
         let floor = self.settings.fence_floor;
         Ok(self
-            .found(path, answer)?
+            .none_if_absent(path, answer)?
             .map(|(data, stat)| Node { data, stat: translate::stat(&stat, floor) }))
     }
 
     async fn exists(&self, path: &Path) -> Result<Option<Stat>, Error> {
-        let answer = self.ask(|| self.link.0.exists(path.as_str())).await;
-        let stat = self.found(path, answer)?.flatten();
+        let answer = self.request(|| self.client.0.exists(path.as_str())).await;
+        let stat = self.none_if_absent(path, answer)?.flatten();
         Ok(stat.map(|stat| translate::stat(&stat, self.settings.fence_floor)))
     }
 
     async fn children(&self, path: &Path) -> Result<Option<Vec<String>>, Error> {
-        let answer = self.ask(|| self.link.0.children(path.as_str())).await;
-        Ok(self.found(path, answer)?.map(|(children, _)| children))
+        let answer = self.request(|| self.client.0.children(path.as_str())).await;
+        Ok(self.none_if_absent(path, answer)?.map(|(children, _)| children))
     }
 
     async fn sync(&self) -> Result<(), Error> {
-        self.ask(|| self.link.0.sync()).await.map_err(|error| self.outage(error))
+        self.request(|| self.client.0.sync()).await.map_err(|error| self.connection_error(error))
     }
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         let mode = AddWatchMode::PersistentRecursive;
-        let watch = self.ask(|| self.link.0.watch(prefix.as_str(), mode)).await;
+        let watch = self.request(|| self.client.0.watch(prefix.as_str(), mode)).await;
         let watch = watch.map_err(|error| match error {
             client::Error::Refused { code: Code::UNIMPLEMENTED, .. } => Error::Invalid {
                 path: prefix.clone(),
-                reason: "it cannot watch everything below a node; hint: ZooKeeper has to be 3.6 or newer"
+                reason: "the server does not support recursive watches; hint: ZooKeeper 3.6 or newer is required"
                     .to_owned(),
             },
-            error => self.outage(error),
+            error => self.connection_error(error),
         })?;
-        // A prefix that may not be read is an error here and now, not an empty picture for ever.
+        // An unreadable prefix must fail here instead of looking empty for ever.
         self.children(prefix).await?;
         let floor = self.settings.fence_floor;
-        Ok(Watch::new(Walker::new(self.link.0.clone(), watch, prefix.clone(), floor)))
+        Ok(Watch::new(SnapshotWatch::new(self.client.0.clone(), watch, prefix.clone(), floor)))
     }
 
     async fn close(&self) {
-        self.link.0.close().await;
+        self.client.0.close().await;
     }
 }
 
-impl Lease for Link {
+impl Lease for ClientLease {
     fn deadline(&self, SessionId(session): SessionId) -> Monotonic {
         let now = self.0.session();
         Monotonic::from_start(if now.id == session {
@@ -231,21 +242,21 @@ impl Lease for Link {
     fn states(&self) -> States {
         let mut receiver = self.0.states();
         let present = state(*receiver.borrow_and_update());
-        States::new(present, Latest(receiver))
+        States::new(present, StateReceiver(receiver))
     }
 }
 
-struct Latest(watch::Receiver<client::SessionState>);
+struct StateReceiver(watch::Receiver<client::SessionState>);
 
 #[async_trait]
-impl StateSource for Latest {
+impl StateSource for StateReceiver {
     async fn newest(&mut self) -> Option<SessionState> {
         self.0.changed().await.ok()?;
         state(*self.0.borrow_and_update())
     }
 }
 
-/// `None` when there is nothing to come.
+/// `None` if no further state will follow.
 fn state(state: client::SessionState) -> Option<SessionState> {
     match state {
         client::SessionState::Connected { session } => {
@@ -292,7 +303,7 @@ fn tls(files: &crate::registry::settings::Tls) -> client::TlsOptions {
     }
 }
 
-fn no_connection(error: ConnectError, endpoint: &str) -> Error {
+fn connect_error(error: ConnectError, endpoint: &str) -> Error {
     match error {
         ConnectError::AuthRefused { .. } => Error::NotAuthorised { path: Path::root() },
         error => Error::Unreachable { endpoint: endpoint.to_owned(), source: error.into() },

@@ -1,7 +1,7 @@
-//! A registry on ZooKeeper's protocol: a real ensemble, a single server, or tinykeeper.
+//! Registry adapter for ZooKeeper's protocol: a real ensemble, a single server, or tinykeeper.
 
 mod adapter;
-mod outage;
-mod walk;
+mod reconnect;
+mod snapshot_watch;
 
 pub use self::adapter::ZooKeeper;

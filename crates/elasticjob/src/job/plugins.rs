@@ -1,21 +1,20 @@
-//! Things chosen by name: how shards are dealt, how many run at once.
+//! Settings chosen by type name: sharding strategy and thread pool.
 
 use std::fmt;
 
 use super::job::Job;
 
-/// The name of something pluggable, as it was written. The ancestor compares such names without regard to case and takes an
-/// empty one for the default.
+/// The type name of a pluggable component, as it was written. Java ElasticJob compares such names without regard to case and treats an
+/// empty name as the default.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TypeName(String);
 
 impl TypeName {
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it means this.
+    /// Compares without regard to case.
     pub fn is(&self, name: &str) -> bool {
         self.0.eq_ignore_ascii_case(name)
     }
@@ -39,23 +38,23 @@ impl fmt::Debug for TypeName {
     }
 }
 
-/// How shards are dealt to instances: `jobShardingStrategyType`, or `elasticjob.strategy` for those only we know.
+/// How shards are assigned to instances: `jobShardingStrategyType`, or `elasticjob.strategy` for strategies that Java does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Strategy {
-    /// In even blocks, in the order of the instances (`AVG_ALLOCATION`).
+    /// Even blocks, in the order of the instances (`AVG_ALLOCATION`).
     #[default]
     AvgAllocation,
-    /// As above; the job's name says from which end (`ODEVITY`).
+    /// Even blocks; the job name's hash decides whether the order is reversed (`ODEVITY`).
     Odevity,
-    /// As above; the job's name says with whom it starts (`ROUND_ROBIN`).
+    /// Even blocks; the job name's hash decides which instance comes first (`ROUND_ROBIN`).
     RoundRobin,
-    /// For one shard: to the next server each time (`SINGLE_SHARDING_BALANCE`).
+    /// For jobs with one shard: the next server for each run (`SINGLE_SHARDING_BALANCE`).
     SingleShardingBalance,
-    /// So that as few shards as possible move when instances come and go (`STICKY`; ours).
+    /// Moves as few shards as possible when instances join or leave (`STICKY`; not in Java).
     Sticky,
-    /// In proportion to the `weight` label of each instance (`WEIGHTED`; ours).
+    /// In proportion to the `weight` label of each instance (`WEIGHTED`; not in Java).
     Weighted,
-    /// One that the program brings along.
+    /// A strategy that the program registers.
     Named(TypeName),
 }
 
@@ -69,7 +68,7 @@ impl Strategy {
         ("WEIGHTED", Self::Weighted),
     ];
 
-    /// The one this job is dealt by.
+    /// The effective strategy of a job.
     pub fn of(job: &Job) -> Self {
         job.props
             .policies()
@@ -89,13 +88,13 @@ impl Strategy {
         }
     }
 
-    /// Whether the ancestor has never heard of it, so that it must not be told.
-    pub(super) fn is_ours(&self) -> bool {
+    /// Whether Java does not know it, so that it must not be stored in `jobShardingStrategyType`.
+    pub(super) fn is_rust_only(&self) -> bool {
         matches!(self, Self::Sticky | Self::Weighted)
     }
 }
 
-/// By its name, as [`jobShardingStrategyType`](Strategy) has it; one that nobody knows is the program's own.
+/// From its name in `jobShardingStrategyType`; an unknown name is a strategy that the program registers.
 impl From<&str> for Strategy {
     fn from(name: &str) -> Self {
         Self::named(Some(&name.into()))
@@ -117,22 +116,22 @@ impl fmt::Display for Strategy {
 /// How many shards of one run an instance runs at once: `jobExecutorThreadPoolSizeProviderType`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum ThreadPool {
-    /// Two for each processor (`CPU`).
+    /// Two shards for each processor (`CPU`).
     #[default]
     Cpu,
-    /// One after the other (`SINGLE_THREAD`).
+    /// One shard after the other (`SINGLE_THREAD`).
     SingleThread,
-    /// One that only a Java program knows; here it counts as [`ThreadPool::Cpu`].
+    /// A type that only a Java program knows; treated as [`ThreadPool::Cpu`].
     Named(TypeName),
 }
 
 impl ThreadPool {
-    /// The one of this job.
+    /// The thread pool of a job.
     pub fn of(job: &Job) -> Self {
         job.thread_pool_type.as_ref().map_or(Self::Cpu, |name| Self::from(name.as_str()))
     }
 
-    /// How many shards run at once on a machine with so many processors.
+    /// How many shards run at once on a machine with this many processors.
     pub fn limit(&self, processors: usize) -> usize {
         match self {
             Self::SingleThread => 1,
@@ -141,7 +140,7 @@ impl ThreadPool {
     }
 }
 
-/// By its name, as [`jobExecutorThreadPoolSizeProviderType`](ThreadPool) has it.
+/// From its name in `jobExecutorThreadPoolSizeProviderType`.
 impl From<&str> for ThreadPool {
     fn from(name: &str) -> Self {
         match TypeName::from(name) {
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_means_the_same_in_any_case_and_an_empty_one_the_default() {
+    fn strategy_name_ignores_case_and_empty_means_default() {
         let strategy = |name: &str| Strategy::named(Some(&name.into()));
 
         assert_eq!(strategy("Odevity"), Strategy::Odevity);
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_a_limit() {
+    fn thread_pool_limits_concurrent_shards() {
         let mut job = Job::named("j").unwrap();
         assert_eq!(ThreadPool::of(&job).limit(4), 8);
 

@@ -1,17 +1,18 @@
-//! A schedule, and when it fires.
+//! Schedules and their fires.
 
 use jiff::Timestamp;
 
 use super::{
-    civil::DAY,
+    civil::DAY_SECONDS,
     cron::Cron,
+    default_rule,
     dst::Dst,
     fields::{FIRST_YEAR, LAST_YEAR},
-    quartz, steady,
+    quartz_rule,
     zone::{Zone, timestamp},
 };
 
-/// When a job is due: an expression, the clock it is read on, and what to do while that clock is changed.
+/// When a job is due: an expression, its time zone, and the daylight saving rule.
 ///
 /// ```
 /// use elasticjob::schedule::{Dst, Schedule};
@@ -22,7 +23,7 @@ use super::{
 ///     dst: Dst::Default,
 /// };
 ///
-/// // In the night to 8 March 2026 the clocks go from 2:00 to 3:00, so half past two is made up for at 3:00.
+/// // In the night to 8 March 2026 the clocks go from 2:00 to 3:00, so the fire of 2:30 happens at 3:00.
 /// let fires: Vec<String> =
 ///     schedule.after("2026-03-06T12:00:00Z".parse()?).take(3).map(|at| at.to_string()).collect();
 /// assert_eq!(fires, ["2026-03-07T07:30:00Z", "2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"]);
@@ -30,25 +31,22 @@ use super::{
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Schedule {
-    /// The expression.
     pub cron: Cron,
-    /// The clock it is read on.
     pub zone: Zone,
-    /// What happens while that clock is changed.
     pub dst: Dst,
 }
 
 impl Schedule {
-    /// The first fire after `after`, a whole second; `None` if there is none before the end of 2199.
+    /// The first fire after `after`; `None` if there is none before the end of 2199.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let from = (floor(after) + 1).max(SPAN.0);
-        if from > SPAN.1 {
+        let from = (floor_second(after) + 1).max(SEARCH_RANGE.0);
+        if from > SEARCH_RANGE.1 {
             return None;
         }
         let fields = self.cron.fields();
         let found = match self.dst {
-            Dst::Default => steady::next(fields, &self.zone, from),
-            Dst::Quartz => quartz::next(fields, &self.zone, from),
+            Dst::Default => default_rule::next(fields, &self.zone, from),
+            Dst::Quartz => quartz_rule::next(fields, &self.zone, from),
         };
         found.map(timestamp)
     }
@@ -65,14 +63,14 @@ impl Schedule {
     pub fn prev_before(&self, before: Timestamp) -> Option<Timestamp> {
         let fires_after =
             |second: i64| self.next_after(timestamp(second)).filter(|fire| *fire < before);
-        // Far enough back that something fires in between, then halving: fires come in bursts, so counting them would not do.
-        let mut late = before.as_second().clamp(SPAN.0, SPAN.1) + 1;
+        // Search backwards in growing steps until there is a fire, then bisect. Fires come in bursts, so iterating over them could take long.
+        let mut late = before.as_second().clamp(SEARCH_RANGE.0, SEARCH_RANGE.1) + 1;
         let mut reach = 60;
         let (mut early, mut found) = loop {
-            let early = (late - reach).max(SPAN.0);
+            let early = (late - reach).max(SEARCH_RANGE.0);
             match fires_after(early) {
                 Some(fire) => break (early, fire),
-                None if early == SPAN.0 => return None,
+                None if early == SEARCH_RANGE.0 => return None,
                 None => reach *= 16,
             }
         };
@@ -86,7 +84,7 @@ impl Schedule {
         Some(found)
     }
 
-    /// All fires after `after`, one by one.
+    /// All fires after `after`, in order.
     pub fn after(&self, after: Timestamp) -> Fires<'_> {
         Fires { schedule: self, last: after, until: Timestamp::MAX }
     }
@@ -97,7 +95,7 @@ impl Schedule {
     }
 }
 
-/// Fires of a schedule, in order. Made by [`Schedule::after`] and [`Schedule::fires_between`].
+/// Iterator over fires. Returned by [`Schedule::after`] and [`Schedule::fires_between`].
 #[derive(Debug, Clone)]
 pub struct Fires<'a> {
     schedule: &'a Schedule,
@@ -115,10 +113,12 @@ impl Iterator for Fires<'_> {
     }
 }
 
-/// Seconds outside of which nothing fires, wherever the clock hangs.
-const SPAN: (i64, i64) =
-    ((FIRST_YEAR as i64 - 1970) * 366 * DAY - 2 * DAY, (LAST_YEAR as i64 + 1 - 1970) * 366 * DAY);
+/// Seconds outside of which nothing fires in any time zone.
+const SEARCH_RANGE: (i64, i64) = (
+    (FIRST_YEAR as i64 - 1970) * 366 * DAY_SECONDS - 2 * DAY_SECONDS,
+    (LAST_YEAR as i64 + 1 - 1970) * 366 * DAY_SECONDS,
+);
 
-fn floor(at: Timestamp) -> i64 {
+fn floor_second(at: Timestamp) -> i64 {
     at.as_second() - i64::from(at.subsec_nanosecond() < 0)
 }

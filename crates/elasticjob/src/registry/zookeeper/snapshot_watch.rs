@@ -1,11 +1,12 @@
-//! A recursive watch that starts with a snapshot: the protocol only tells changes, so the snapshot is walked.
+//! A recursive watch that starts with a snapshot. ZooKeeper's protocol reports changes only, so the snapshot is read by walking the tree.
 //!
-//! The watch is set first and the tree is listed after, node by node, many at a time. What changes meanwhile is notified and told
-//! after the snapshot, in order: a change may be told that the walk saw already, none is left out. When the connection
-//! breaks the walk is void; it starts over at the gap the client reports once the watch is set again.
+//! The watch is set first, then the tree is listed node by node, with many requests in flight. Changes that arrive meanwhile are
+//! buffered and delivered after the snapshot, in order: a change may be reported that the snapshot already contains, but none is
+//! missed. When the connection breaks, the walk is discarded; it starts over at the gap that the client reports once the watch
+//! is set again.
 //!
-//! Everything happens inside `next`, in the task of whoever watches, so there is no queue of our own between the client's and
-//! the consumer: what the client has queued when a write is answered, `try_next` finds.
+//! All work happens inside `next`, in the consumer's task, so there is no queue between the client's and the consumer: `try_next`
+//! finds everything that the client had queued when a write was answered.
 
 use std::{collections::VecDeque, future::Future, pin::Pin};
 
@@ -22,54 +23,54 @@ use crate::registry::{
     watch::{Event, WatchSource},
 };
 
-/// How many listings are on the way at once: enough to fill the pipe, few enough not to fill the server's.
+/// Listings in flight at once: enough to keep the connection busy, few enough not to flood the server's queue.
 const IN_FLIGHT: usize = 256;
 
 type Listing = Pin<Box<dyn Future<Output = (Path, Result<Answer, client::Error>)> + Send>>;
 
-pub(super) struct Walker {
+pub(super) struct SnapshotWatch {
     client: Client,
     watch: client::Watch,
     prefix: Path,
     floor: i64,
     state: State,
-    /// What is to be given out before anything else.
+    /// Events to deliver before the watch is polled again.
     ready: VecDeque<Event>,
-    /// Whether what was given out makes a whole picture.
-    whole: bool,
+    /// The delivered events form a complete snapshot plus changes; see [`WatchSource::is_current`].
+    is_complete: bool,
 }
 
 enum State {
-    /// Looking around.
+    /// The snapshot is being read.
     Walking {
         unlisted: Vec<Path>,
         listings: FuturesUnordered<Listing>,
         changes: VecDeque<Event>,
     },
-    /// The connection is gone; the next gap starts a walk.
-    Blind,
-    /// The picture is whole.
+    /// The connection is broken; the next gap starts a walk.
+    Disconnected,
+    /// The snapshot is complete; changes are passed on as they arrive.
     Live,
     Closed,
 }
 
-impl Walker {
+impl SnapshotWatch {
     pub(super) fn new(client: Client, watch: client::Watch, prefix: Path, floor: i64) -> Self {
-        let mut walker = Self {
+        let mut watch = Self {
             client,
             watch,
             prefix,
             floor,
-            state: State::Blind,
+            state: State::Disconnected,
             ready: VecDeque::new(),
-            whole: false,
+            is_complete: false,
         };
-        walker.start();
-        walker
+        watch.start();
+        watch
     }
 
     fn start(&mut self) {
-        self.whole = false;
+        self.is_complete = false;
         self.ready.clear();
         self.ready.push_back(Event::Init);
         self.state = State::Walking {
@@ -79,8 +80,8 @@ impl Walker {
         };
     }
 
-    /// What the client says, as long as it does not end the picture.
-    fn hear(&mut self, event: Option<WatchEvent>) {
+    /// Handles one event of the client's watch; `None` means that the client was closed.
+    fn handle_event(&mut self, event: Option<WatchEvent>) {
         match event {
             Some(WatchEvent::Changed { path, kind }) => {
                 let Some(event) = translate::event(kind, &path) else {
@@ -90,21 +91,21 @@ impl Walker {
                     State::Walking { changes, .. } => changes.push_back(event),
                     State::Live => self.ready.push_back(event),
                     // Left over from before the gap.
-                    State::Blind | State::Closed => {}
+                    State::Disconnected | State::Closed => {}
                 }
             }
             Some(WatchEvent::Suspended) => {
                 self.ready.clear();
-                self.whole = false;
-                self.state = State::Blind;
+                self.is_complete = false;
+                self.state = State::Disconnected;
             }
             Some(WatchEvent::Gap(_)) => self.start(),
             None => self.state = State::Closed,
         }
     }
 
-    /// One answer of the walk.
-    fn see(&mut self, path: Path, answer: Result<Answer, client::Error>) {
+    /// Handles the answer to one listing of the walk.
+    fn handle_listing(&mut self, path: Path, answer: Result<Answer, client::Error>) {
         let State::Walking { unlisted, .. } = &mut self.state else {
             return;
         };
@@ -114,27 +115,27 @@ impl Walker {
                 self.ready
                     .push_back(Event::InitApply { path, stat: translate::stat(&stat, self.floor) });
             }
-            // It went while we walked, or was never there: then there is nothing to tell.
+            // The node was deleted during the walk or never existed: nothing to report.
             Err(client::Error::Refused { code: Code::NO_NODE, .. }) => {}
             Err(client::Error::Refused { code, .. }) => {
-                tracing::warn!(%path, %code, "cannot look into a watched node");
+                tracing::warn!(%path, %code, "cannot list watched node");
             }
-            // The connection broke: the client tells the gap, and the walk starts over there.
-            Ok(_) | Err(_) => self.state = State::Blind,
+            // The connection broke: the client reports a gap, and the walk starts over there.
+            Ok(_) | Err(_) => self.state = State::Disconnected,
         }
     }
 
-    fn give(&mut self) -> Option<Event> {
+    fn pop_ready(&mut self) -> Option<Event> {
         let event = self.ready.pop_front()?;
         if event == Event::InitDone {
-            self.whole = true;
-            // Changes come one by one: the room of the whole picture is not needed again.
+            self.is_complete = true;
+            // Changes come one by one from here on, so the snapshot's memory can be released.
             self.ready.shrink_to_fit();
         }
         Some(event)
     }
 
-    /// Sends what may be sent; completes the picture when nothing is left.
+    /// Sends listings up to the limit; completes the snapshot when none is left.
     fn advance(&mut self) {
         let State::Walking { unlisted, listings, changes } = &mut self.state else {
             return;
@@ -155,23 +156,23 @@ impl Walker {
 }
 
 #[async_trait]
-impl WatchSource for Walker {
+impl WatchSource for SnapshotWatch {
     async fn next(&mut self) -> Option<Event> {
         loop {
             self.advance();
-            if let Some(event) = self.give() {
+            if let Some(event) = self.pop_ready() {
                 return Some(event);
             }
             match &mut self.state {
                 State::Closed => return None,
                 State::Walking { listings, .. } => tokio::select! {
                     biased;
-                    event = self.watch.next() => self.hear(event),
-                    Some((path, answer)) = listings.next() => self.see(path, answer),
+                    event = self.watch.next() => self.handle_event(event),
+                    Some((path, answer)) = listings.next() => self.handle_listing(path, answer),
                 },
-                State::Live | State::Blind => {
+                State::Live | State::Disconnected => {
                     let event = self.watch.next().await;
-                    self.hear(event);
+                    self.handle_event(event);
                 }
             }
         }
@@ -179,15 +180,15 @@ impl WatchSource for Walker {
 
     fn try_next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.give() {
+            if let Some(event) = self.pop_ready() {
                 return Some(event);
             }
             let event = self.watch.try_next()?;
-            self.hear(Some(event));
+            self.handle_event(Some(event));
         }
     }
 
     fn is_current(&self) -> bool {
-        self.whole
+        self.is_complete
     }
 }

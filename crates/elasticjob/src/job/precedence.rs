@@ -1,49 +1,43 @@
-//! What counts when the program says one thing and the registry another.
+//! Which configuration is used when the program's and the stored one differ.
 //!
-//! Decisions only; whoever reads and writes the registry asks here first. The order is the ancestor's: first whether the job is somebody
-//! else's ([`Handler::check`]), then which configuration counts ([`settle`]).
+//! Pure decisions; the coordination layer does the reading and writing. The order is Java ElasticJob's: first check that the job does
+//! not belong to another handler ([`Handler::check`]), then choose the configuration ([`settle`]).
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{
-    job::{Blank, Job, Spelling},
+    job::{EmptyValues, Job, Spelling},
     name::JobName,
     policy::Overwrite,
-    props::shown,
+    props::redact,
     wire::properties,
     yaml::Kind,
 };
 
-/// Which configuration counts, and whether something has to be written for that.
+/// The configuration to use, and whether it has to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
-    /// Nothing was stored: this is to be stored.
+    /// Nothing is stored yet: store this job.
     Store(Box<Job>),
-    /// The program wins and says something else: this is to be stored.
-    Overwrite {
-        /// What counts.
-        job: Box<Job>,
-        /// What it changes.
-        changes: Vec<Difference>,
-    },
-    /// What is stored counts. Nothing is to be written; what the program says otherwise is to be logged, once.
+    /// The program's configuration wins and differs: store this job.
+    Overwrite { job: Box<Job>, changes: Vec<Difference> },
+    /// The stored configuration is used. Nothing is written; the caller logs `drift` once.
     Keep {
-        /// What counts.
         job: Box<Job>,
-        /// What the program says otherwise.
+        /// What the program's configuration says differently.
         drift: Vec<Difference>,
     },
 }
 
 impl Settled {
-    /// The configuration that counts.
+    /// The configuration to use.
     pub fn job(&self) -> &Job {
         match self {
             Self::Store(job) | Self::Overwrite { job, .. } | Self::Keep { job, .. } => job,
         }
     }
 
-    /// The configuration to be stored, if something is.
+    /// The configuration to store, if any.
     pub fn to_store(&self) -> Option<&Job> {
         match self {
             Self::Store(job) | Self::Overwrite { job, .. } => Some(job),
@@ -52,11 +46,11 @@ impl Settled {
     }
 }
 
-/// Which configuration counts. What is stored wins, unless there is nothing or the program says [`Overwrite::LocalWins`].
+/// Decides which configuration is used. The stored one wins, unless nothing is stored or the program sets [`Overwrite::LocalWins`].
 ///
-/// There is no way to call this with a document that could not be read, and so none to overwrite it. When the program wins, what is stored
-/// on behalf of others stays: [extra configuration](super::Extra), of which a Rust program has none, and the older [`Spelling`], which
-/// says that older instances read it.
+/// A document that could not be read cannot be passed in, and so cannot be overwritten. If the program wins, the parts stored for other
+/// programs stay: [extra configuration](super::Extra), which a Rust program does not have, and the older [`Spelling`], which
+/// indicates that older instances read the document.
 ///
 /// ```
 /// use elasticjob::job::{Job, Overwrite, settle};
@@ -82,8 +76,8 @@ pub fn settle(local: Job, stored: Option<Job>) -> Settled {
     Settled::Overwrite { job: Box::new(job), changes }
 }
 
-/// What is stored when `job` takes the place of `stored`: what is there on behalf of others stays, [extra configuration](super::Extra) that
-/// `job` has none of, and the older [`Spelling`].
+/// Prepares `job` to replace `stored`. Keeps the parts stored for other programs: [extra configuration](super::Extra) if `job` has none,
+/// and the older [`Spelling`].
 #[must_use]
 pub fn in_place_of(mut job: Job, stored: &Job) -> Job {
     if job.extra.is_empty() {
@@ -95,14 +89,14 @@ pub fn in_place_of(mut job: Job, stored: &Job) -> Job {
     job
 }
 
-/// One property that is not the same here and there. For people: values that look like secrets are `***`.
+/// One property that differs between two configurations. For display: values that look like secrets are `***`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name: `cron`, `props.elasticjob.timeout`.
+    /// The property's name: `cron`, `props.elasticjob.timeout`.
     pub key: String,
-    /// What the program says; nothing if it does not say anything.
+    /// The program's value; `None` if it sets none.
     pub local: Option<String>,
-    /// What is stored; nothing if nothing is.
+    /// The stored value; `None` if none is stored.
     pub stored: Option<String>,
 }
 
@@ -115,7 +109,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What a program says otherwise than the registry, by the ancestor's names.
+/// The properties in which two configurations differ, under Java ElasticJob's names.
 ///
 /// ```
 /// use elasticjob::job::{Job, drift};
@@ -126,7 +120,7 @@ impl fmt::Display for Difference {
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
 pub fn drift(local: &Job, stored: &Job) -> Vec<Difference> {
-    let (here, there) = (flat(local), flat(stored));
+    let (here, there) = (flatten(local), flatten(stored));
     let value = |side: &[(String, String)], key: &str| {
         side.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
     };
@@ -142,49 +136,50 @@ pub fn drift(local: &Job, stored: &Job) -> Vec<Difference> {
         })
         .filter(|difference| difference.local != difference.stored)
         .map(|difference| Difference {
-            local: difference.local.map(|text| shown(&difference.key, &text).to_owned()),
-            stored: difference.stored.map(|text| shown(&difference.key, &text).to_owned()),
+            local: difference.local.map(|text| redact(&difference.key, &text).to_owned()),
+            stored: difference.stored.map(|text| redact(&difference.key, &text).to_owned()),
             key: difference.key,
         })
         .collect()
 }
 
-/// Every property with its value as text; those that are not set and those that are empty are left out, which is the same.
-fn flat(job: &Job) -> Vec<(String, String)> {
-    let job = Job { spelling: Spelling::default(), blank: Blank::default(), ..job.clone() };
-    let mut flat = Vec::new();
+/// Every property with its value as text. Unset and empty properties mean the same and are omitted.
+fn flatten(job: &Job) -> Vec<(String, String)> {
+    let job =
+        Job { spelling: Spelling::default(), empty_values: EmptyValues::default(), ..job.clone() };
+    let mut pairs = Vec::new();
     for (key, node) in properties(&job) {
         match (key, node.kind) {
-            ("props", _) => flat.extend(
+            ("props", _) => pairs.extend(
                 job.props.iter().map(|(key, value)| (format!("props.{key}"), value.to_owned())),
             ),
-            ("jobListenerTypes", _) => flat.push((key.to_owned(), job.listener_types.join(","))),
+            ("jobListenerTypes", _) => pairs.push((key.to_owned(), job.listener_types.join(","))),
             ("jobExtraConfigurations", _) => {
-                flat.push((key.to_owned(), job.extra.tags().join(",")));
+                pairs.push((key.to_owned(), job.extra.tags().join(",")));
             }
-            (_, Kind::Scalar(text)) if !text.is_empty() => flat.push((key.to_owned(), text)),
+            (_, Kind::Scalar(text)) if !text.is_empty() => pairs.push((key.to_owned(), text)),
             _ => {}
         }
     }
-    flat
+    pairs
 }
 
-/// What runs a job's shards, as the registry is told: the data of the job's root.
+/// What runs a job's shards; stored as the data of the job's root node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
     /// A command line (`SCRIPT`).
     Script,
     /// A request (`HTTP`).
     Http,
-    /// A Rust function or struct. Where Java instances share the job, the class they run it with.
+    /// A Rust function or struct.
     Code {
-        /// `com.acme.SettleOrders`, if the job is shared with Java.
+        /// The class that Java instances run the job with, if they share it: `com.acme.SettleOrders`.
         java_class: Option<String>,
     },
 }
 
 impl Handler {
-    /// What stands in the job's root.
+    /// The data of the job's root node.
     pub fn root_data(&self) -> &str {
         match self {
             Self::Script => "SCRIPT",
@@ -193,10 +188,10 @@ impl Handler {
         }
     }
 
-    /// Whether a job may be run by this: not if another program has it. `root` is the data of the job's root, `stored` its configuration.
+    /// Checks that the job does not belong to another handler. `root` is the data of the job's root node, `stored` its configuration.
     ///
-    /// Java goes by the root alone, and nothing there means anything goes. Rust handlers have names of their own (`elasticjob.handler`),
-    /// because for Java they are all nothing.
+    /// Java compares the root data only, and empty data matches everything. Rust handlers are also compared by name
+    /// (`elasticjob.handler`), because their root data is empty.
     ///
     /// ```
     /// use elasticjob::job::{Handler, Job};
@@ -211,12 +206,12 @@ impl Handler {
             let ours = self.describe(local);
             Err(Conflict { job: local.name.clone(), ours, theirs, hint })
         };
-        if !root.trim().is_empty() && !self.is_called(root) {
-            let hint = match (self, is_type(root)) {
+        if !root.trim().is_empty() && !self.matches_root(root) {
+            let hint = match (self, is_job_type(root)) {
                 (Self::Code { .. }, false) => format!(
-                    "if this is the same work, say so with the Java class {root}; else choose another name"
+                    "if this is the same work, set the handler's Java class to {root}; otherwise choose another name"
                 ),
-                _ => "choose another name, or remove the job when nobody runs it".to_owned(),
+                _ => "choose another name, or remove the job once no instance runs it".to_owned(),
             };
             return conflict(describe_root(root), hint);
         }
@@ -228,18 +223,18 @@ impl Handler {
             (Self::Code { .. }, Some(theirs), Some(_)) => conflict(
                 format!("the Rust handler {theirs}"),
                 format!(
-                    "if it was only renamed, keep the handler's name {theirs}; else choose another name for the job"
+                    "if the handler was only renamed, keep the name {theirs}; otherwise choose another name for the job"
                 ),
             ),
             (_, Some(theirs), _) => conflict(
                 format!("the Rust handler {theirs}"),
-                "choose another name, or remove the job when nobody runs it".to_owned(),
+                "choose another name, or remove the job once no instance runs it".to_owned(),
             ),
         }
     }
 
-    /// Types are the same in any case, classes are not.
-    fn is_called(&self, root: &str) -> bool {
+    /// Job types are compared without regard to case, classes exactly.
+    fn matches_root(&self, root: &str) -> bool {
         match self {
             Self::Script | Self::Http => root.eq_ignore_ascii_case(self.root_data()),
             Self::Code { .. } => root == self.root_data(),
@@ -259,7 +254,7 @@ impl Handler {
     }
 }
 
-fn is_type(root: &str) -> bool {
+fn is_job_type(root: &str) -> bool {
     root.eq_ignore_ascii_case("SCRIPT") || root.eq_ignore_ascii_case("HTTP")
 }
 
@@ -273,17 +268,15 @@ fn describe_root(root: &str) -> String {
     }
 }
 
-/// Two programs want the same job.
+/// The job belongs to another handler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("job {job} belongs to {theirs}, not to {ours}; hint: {hint}")]
 pub struct Conflict {
-    /// The job.
     pub job: JobName,
-    /// What this program runs it with.
+    /// The handler of this program.
     pub ours: String,
-    /// Whose it is.
+    /// The handler that the job belongs to.
     pub theirs: String,
-    /// The way out.
     pub hint: String,
 }
 
@@ -301,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stored_means_store_and_the_stored_one_wins() {
+    fn first_configuration_is_stored_and_then_wins() {
         let stored = job().shards(3);
 
         assert_eq!(settle(job(), None).to_store(), Some(&job()));
@@ -311,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_wins_writes_only_what_differs() {
+    fn local_configuration_is_written_only_if_it_differs() {
         let local = job().if_stored_differs(Overwrite::LocalWins);
 
         assert_eq!(settle(local.clone(), Some(local.clone())).to_store(), None);
@@ -324,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_for_others_survives_a_program_that_wins() {
+    fn overwrite_keeps_extra_configuration_and_spelling() {
         let stored =
             read("jobExecutorServiceHandlerType: CPU\njobExtraConfigurations:\n- !!x.Y\n  a: 1\n");
 
@@ -335,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_names_every_property_and_no_secret() {
+    fn drift_names_every_property_and_hides_secrets() {
         let local = job().shards(4).prop("email.password", "one").unwrap().prop("a", "b").unwrap();
         let stored = job().prop("email.password", "two").unwrap().description("d");
 
@@ -353,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_the_same_are_no_drift() {
+    fn equivalent_spellings_are_no_drift() {
         let stored = read(
             "monitorExecution: yes\nmisfire: true\nreconcileIntervalMinutes: 012\ncron: ''\ntimeZone: ''\njobErrorHandlerType: ''\njobExecutorServiceHandlerType: ''\nprops: {b: 1, a: x}\n",
         );
@@ -363,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_belongs_to_one_program() {
+    fn job_belongs_to_one_handler() {
         let code = |class: Option<&str>| Handler::Code { java_class: class.map(ToOwned::to_owned) };
         let ours = job().handler("shop::settle");
         let theirs = job().handler("bank::settle");
@@ -390,14 +383,14 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_names_both_sides_and_the_way_out() {
+    fn conflict_names_both_handlers_and_a_hint() {
         let error = Handler::Code { java_class: None }
             .check(&job().handler("shop::settle"), "com.acme.Settle", None)
             .unwrap_err();
 
         assert_eq!(
             error.to_string(),
-            "job j belongs to the Java class com.acme.Settle, not to the Rust handler shop::settle; hint: if this is the same work, say so with the Java class com.acme.Settle; else choose another name"
+            "job j belongs to the Java class com.acme.Settle, not to the Rust handler shop::settle; hint: if this is the same work, set the handler's Java class to com.acme.Settle; otherwise choose another name"
         );
     }
 }

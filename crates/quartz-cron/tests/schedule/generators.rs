@@ -1,4 +1,4 @@
-//! Anything anybody may write, for the property tests.
+//! Random expressions, zones, rules and times for the property tests.
 
 use jiff::Timestamp;
 use proptest::{prelude::*, sample::select};
@@ -23,7 +23,7 @@ pub(crate) fn expression() -> impl Strategy<Value = String> {
     )
 }
 
-/// Expressions with a few characters exchanged: some are still right, some are accidents, most are wrong.
+/// Expressions with a few characters changed: some are still valid, some are quirks, most are invalid.
 pub(crate) fn mutation() -> impl Strategy<Value = String> {
     let change = (any::<prop::sample::Index>(), any::<bool>(), "[0-9*?/,#LW A-Z-]");
     (expression(), prop::collection::vec(change, 1..4)).prop_map(|(expression, changes)| {
@@ -36,9 +36,9 @@ pub(crate) fn mutation() -> impl Strategy<Value = String> {
     })
 }
 
-fn field(least: u32, most: u32) -> BoxedStrategy<String> {
-    let value = least..=most;
-    let step = 1..=most.min(23);
+fn field(min: u32, max: u32) -> BoxedStrategy<String> {
+    let value = min..=max;
+    let step = 1..=max.min(23);
     prop_oneof![
         3 => Just("*".to_owned()),
         3 => value.clone().prop_map(|value| value.to_string()),
@@ -83,7 +83,7 @@ fn day_of_week() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Zones that change their clocks in every way there is, and three that do not.
+/// Zones with clock changes of every kind, and three without.
 pub(crate) fn zone() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         4 => changing_zone(),
@@ -91,7 +91,7 @@ pub(crate) fn zone() -> impl Strategy<Value = &'static str> {
     ]
 }
 
-/// Zones that change their clocks: by an hour, by half of one, by two; at night, at midnight, before midnight.
+/// Zones with clock changes: by one hour, half an hour or two hours; at night, at midnight, before midnight.
 pub(crate) fn changing_zone() -> impl Strategy<Value = &'static str> {
     select(
         &[
@@ -114,7 +114,7 @@ pub(crate) fn rule() -> impl Strategy<Value = Dst> {
     select(&[Dst::Default, Dst::Quartz][..])
 }
 
-/// Mostly our times, sometimes any.
+/// Mostly present times, sometimes any timestamp.
 pub(crate) fn moment() -> impl Strategy<Value = Timestamp> {
     prop_oneof![
         9 => (1_700_000_000..2_000_000_000_i64, 0..1_000_000_000)
