@@ -67,7 +67,7 @@ impl Next {
             },
             dst: self.dst.parse::<Dst>().map_err(|error| Error::bad_input(error.to_string()))?,
         };
-        let after = self.after.as_deref().map_or_else(|| Ok(SystemClock.now()), instant)?;
+        let after = self.after.as_deref().map_or_else(|| Ok(SystemClock.now()), parse_instant)?;
         let fires: Vec<Timestamp> = schedule.after(after).take(self.count as usize).collect();
 
         let local = schedule.zone.to_time_zone();
@@ -110,7 +110,7 @@ impl Check {
 }
 
 /// An instant as a person gives it.
-pub(super) fn instant(text: &str) -> Result<Timestamp, Error> {
+pub(super) fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     text.parse().map_err(|_| {
         Error::bad_input(format!(
             "instant {text:?} cannot be read; hint: date, time and distance from UTC, for example 2026-11-15T06:36:07Z"

@@ -6,14 +6,14 @@ use elasticjob::execution::Supervisor;
 
 use super::{
     DEFAULT_REGISTRY, Global,
-    kept::Kept,
+    history_args::HistoryArgs,
     run::{address, block_on},
 };
 use crate::{
-    dev::{self, Member},
+    dev,
     error::Error,
     logs, output,
-    worker::{Files, Rights, Worker, runnable},
+    worker::{Permissions, WatchedFiles, Worker, runnable},
 };
 
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(super) struct Dev {
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl Dev {
@@ -43,9 +43,9 @@ impl Dev {
         let worker = if self.files.is_empty() {
             None
         } else {
-            Some(worker(&self.files, supervisor, &self.kept)?)
+            Some(worker(&self.files, supervisor, &self.history_args)?)
         };
-        let history = self.kept.history(None, None)?.map(|history| history.place);
+        let history = self.history_args.history(None, None)?.map(|history| history.display_url);
         logs::start(global.log_format, global.no_color, "warn");
         let dev = dev::Dev {
             listen: self.registry_listen,
@@ -54,34 +54,38 @@ impl Dev {
             #[cfg(feature = "console")]
             console: self.listen,
             worker,
-            history: history.zip(self.kept.url(None, None)),
-            retention: self.kept.said(),
+            history: history.zip(self.history_args.url(None, None)),
+            retention: self.history_args.retention_env(),
         };
         block_on(dev.run())
     }
 }
 
 /// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
-fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Worker, Error> {
+fn worker(
+    files: &[PathBuf],
+    supervisor: Supervisor,
+    history_args: &HistoryArgs,
+) -> Result<Worker, Error> {
     let note = |note: &str| output::say(&format!("note: {note}"));
-    let (watched, jobs) = Files::read(files, false)?;
+    let (watched, jobs) = WatchedFiles::read(files, false)?;
     for text in &jobs.notes {
         note(text);
     }
     if jobs.registry.is_some() {
         note("the registry in the files is left alone: dev brings its own");
     }
-    let history = kept.history(None, None)?.map(|history| history.recorder);
+    let history = history_args.history(None, None)?.map(|history| history.recorder);
     Ok(Worker {
         history,
         registry: String::new(),
         entries: runnable(jobs, files, false, note)?,
         files: Some(watched),
         prune: false,
-        rights: Rights::default(),
+        permissions: Permissions::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
-        patience: Duration::from_secs(30),
+        connect_timeout: Duration::from_secs(30),
         health: None,
         dump: None,
     })
@@ -99,21 +103,21 @@ pub(super) struct DemoWorker {
     #[arg(long)]
     child: bool,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl DemoWorker {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
         logs::start(global.log_format, global.no_color, "error");
         let registry = global.registry.clone().unwrap_or_else(|| DEFAULT_REGISTRY.to_owned());
-        let member = Member {
+        let worker = dev::DemoWorker {
             registry,
             name: self.name,
             endpoint: self.endpoint,
             is_child: self.child,
             supervisor,
-            history: self.kept.history(None, None)?.map(|history| history.recorder),
+            history: self.history_args.history(None, None)?.map(|history| history.recorder),
         };
-        block_on(member.run())
+        block_on(worker.run())
     }
 }

@@ -14,9 +14,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Global,
-    run::span,
-    site::{asynchronously, instant, or_dash, value},
-    usual,
+    connection::{block_on_current_thread, format_instant, or_dash, to_json},
+    default_history,
+    run::parse_duration,
 };
 use crate::{
     error::{Code, Error},
@@ -40,29 +40,32 @@ pub(super) enum History {
 
 /// Which database.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct StoreArgs {
     /// Where history is kept: sqlite:FILE, postgres://… or mysql://…; without, in the file that `run` and `dev` keep it in
     // The URL may hold a password, so the help does not show what the variable says.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true)]
     history: Option<String>,
 }
 
-impl Place {
+impl StoreArgs {
     /// What was said, else the usual file of the registry.
     pub(crate) fn url(&self, global: &Global) -> Result<HistoryUrl, Error> {
         match self.history.as_deref().filter(|url| !url.is_empty()) {
             Some(url) => Ok(url.parse()?),
-            None => usual::file(global.said_registry()).map(HistoryUrl::sqlite).ok_or_else(|| {
-                Error::bad_input("there is no home to find history in; hint: say --history URL")
-            }),
+            None => default_history::file(global.explicit_registry())
+                .map(HistoryUrl::sqlite)
+                .ok_or_else(|| {
+                    Error::bad_input("there is no home to find history in; hint: say --history URL")
+                }),
         }
     }
 
-    /// What is there, if there is something: a place that was said has to be there, the usual file need not.
-    pub(super) async fn open_if_there(&self, global: &Global) -> Result<Option<Store>, Error> {
+    /// What is there, if there is something: a store that was said has to be there, the usual file need not.
+    pub(super) async fn open_if_exists(&self, global: &Global) -> Result<Option<Store>, Error> {
         let is_wanted = self.history.as_deref() != Some("none");
         let is_said = self.history.as_deref().is_some_and(|url| !url.is_empty());
-        let is_usual = || usual::file(global.said_registry()).is_some_and(|file| file.exists());
+        let is_usual =
+            || default_history::file(global.explicit_registry()).is_some_and(|file| file.exists());
         if !is_wanted || !(is_said || is_usual()) {
             return Ok(None);
         }
@@ -73,8 +76,8 @@ impl Place {
     async fn open(&self, global: &Global) -> Result<Store, Error> {
         let url = self.url(global)?;
         if let Some(file) = url.file().filter(|file| !file.exists()) {
-            let mut hint = "`elasticjob run` and `elasticjob dev` write it; another place is said with --history URL".to_owned();
-            let others = others(file);
+            let mut hint = "`elasticjob run` and `elasticjob dev` write it; another store is said with --history URL".to_owned();
+            let others = other_history_files(file);
             if self.history.is_none() && !others.is_empty() {
                 let _ = write!(
                     hint,
@@ -89,7 +92,7 @@ impl Place {
 }
 
 /// Files of history beside this one.
-fn others(file: &Path) -> Vec<String> {
+fn other_history_files(file: &Path) -> Vec<String> {
     let entries = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let paths = paths.filter(|path| path.extension() == file.extension());
@@ -102,7 +105,7 @@ fn others(file: &Path) -> Vec<String> {
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     /// Only of this job
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
@@ -135,7 +138,7 @@ pub(super) struct List {
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     /// Which run, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
@@ -144,7 +147,7 @@ pub(super) struct Show {
 #[derive(Debug, clap::Args)]
 pub(super) struct Logs {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     /// Which run, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
@@ -159,12 +162,12 @@ pub(super) struct Logs {
 #[derive(Debug, clap::Args)]
 pub(super) struct Prune {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     /// Forget runs that began longer ago
-    #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = age)]
+    #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = parse_age)]
     age: Duration,
     /// Forget runs that failed, and began longer ago
-    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = age)]
+    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = parse_age)]
     failures_age: Duration,
     /// Keep so many runs of each job, and as many that failed
     #[arg(long, value_name = "COUNT", default_value = "1000")]
@@ -176,7 +179,7 @@ pub(super) struct Prune {
 
 impl History {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
-        asynchronously(async {
+        block_on_current_thread(async {
             match self {
                 Self::List(list) if list.executions => list.executions(global).await,
                 Self::List(list) => list.runs(global).await,
@@ -199,7 +202,7 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open(global).await?.runs(&filter).await?;
+        let page = self.store.open(global).await?.runs(&filter).await?;
         let mut table = Table::new([
             "RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "ATTEMPTS", "FAILURE",
         ]);
@@ -209,16 +212,16 @@ impl List {
                 run.run_id.clone(),
                 run.job_name.clone(),
                 run.state.as_str().to_owned(),
-                instant(run.started_at),
-                millis(run.duration_ms),
-                millis(run.lateness_ms),
+                format_instant(run.started_at),
+                format_millis(run.duration_ms),
+                format_millis(run.lateness_ms),
                 format!("{}/{total}", run.done),
                 run.attempts.to_string(),
                 first_line(run.failure.as_deref()),
             ]);
         }
-        output::print(global.output, &table, &value(&page.rows)?)?;
-        more(page.next.as_ref());
+        output::print(global.output, &table, &to_json(&page.rows)?)?;
+        print_next_cursor(page.next.as_ref());
         Ok(())
     }
 
@@ -241,7 +244,7 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open(global).await?.executions(&filter).await?;
+        let page = self.store.open(global).await?.executions(&filter).await?;
         let mut table = Table::new([
             "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
         ]);
@@ -251,14 +254,14 @@ impl List {
                 execution.sharding_item.to_string(),
                 execution.ip.clone(),
                 execution.execution_source.clone(),
-                outcome(execution),
-                instant(execution.start_time),
-                millis(execution.duration_ms),
+                outcome_text(execution),
+                format_instant(execution.start_time),
+                format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
             ]);
         }
-        output::print(global.output, &table, &value(&page.rows)?)?;
-        more(page.next.as_ref());
+        output::print(global.output, &table, &to_json(&page.rows)?)?;
+        print_next_cursor(page.next.as_ref());
         Ok(())
     }
 
@@ -267,15 +270,15 @@ impl List {
     }
 
     fn span(&self) -> Result<Span, Error> {
-        let when = |text: &Option<String>| text.as_deref().map(moment).transpose();
+        let when = |text: &Option<String>| text.as_deref().map(parse_moment).transpose();
         Ok(Span { since: when(&self.since)?, until: when(&self.until)? })
     }
 }
 
 impl Show {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open(global).await?;
-        let details = found(&store, &self.run).await?;
+        let store = self.store.open(global).await?;
+        let details = find_run(&store, &self.run).await?;
         let mut about = Table::new(["FACT", "VALUE"]);
         for (what, text) in facts(&details) {
             about.row([what.to_owned(), text]);
@@ -289,29 +292,29 @@ impl Show {
                 execution.attempt.map_or("-".to_owned(), |number| number.to_string()),
                 execution.reason.clone().unwrap_or_else(|| execution.execution_source.clone()),
                 execution.instance.clone().unwrap_or_else(|| execution.ip.clone()),
-                outcome(execution),
-                instant(execution.start_time),
-                millis(execution.duration_ms),
+                outcome_text(execution),
+                format_instant(execution.start_time),
+                format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
             ]);
         }
-        output::print_all(global.output, &[about, shards], &value(&details)?)
+        output::print_all(global.output, &[about, shards], &to_json(&details)?)
     }
 }
 
 impl Logs {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open(global).await?;
+        let store = self.store.open(global).await?;
         let mut position = OutputPosition::default();
         let mut all = Vec::new();
         loop {
             // Asked before the output is read: what is printed to the end is read then.
-            let is_running = found(&store, &self.run).await?.run.state == RunState::Running;
+            let is_running = find_run(&store, &self.run).await?.run.state == RunState::Running;
             loop {
                 let output = store.output(&self.run, self.shard, &position).await?;
                 position = output.position;
                 if self.follow || global.output == Format::Table {
-                    output::write(lines(global.output, &output.lines)?.as_bytes())?;
+                    output::write(format_lines(global.output, &output.lines)?.as_bytes())?;
                 } else {
                     all.extend(output.lines);
                 }
@@ -327,7 +330,7 @@ impl Logs {
         if self.follow || global.output == Format::Table {
             return Ok(());
         }
-        output::print_all(global.output, &[], &value(&all)?)
+        output::print_all(global.output, &[], &to_json(&all)?)
     }
 }
 
@@ -338,18 +341,18 @@ impl Prune {
         retention.failures_age = self.failures_age;
         retention.runs_per_job = self.runs;
         retention.foreign = self.foreign;
-        let pruned = self.place.open(global).await?.prune(&retention, SystemClock.now()).await?;
+        let pruned = self.store.open(global).await?.prune(&retention, SystemClock.now()).await?;
         let mut sentence =
             format!("{} runs and {} missed fires are forgotten", pruned.runs, pruned.missed);
         if self.foreign {
             let _ = write!(sentence, ", and {} rows of others", pruned.foreign);
         }
-        output::done(global.output, &sentence, &value(&pruned)?)
+        output::done(global.output, &sentence, &to_json(&pruned)?)
     }
 }
 
 /// The run, or where to look for others.
-async fn found(store: &Store, run: &str) -> Result<RunDetails, Error> {
+async fn find_run(store: &Store, run: &str) -> Result<RunDetails, Error> {
     store.run(run).await?.ok_or_else(|| {
         let hint = "elasticjob history list shows runs; old ones are forgotten after a while";
         Error::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
@@ -368,11 +371,11 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
         ("job", run.job_name.clone()),
         ("state", run.state.as_str().to_owned()),
         ("source", source),
-        ("due", instant(run.due_at)),
-        ("started", instant(run.started_at)),
-        ("ended", instant(run.ended_at)),
-        ("took", millis(run.duration_ms)),
-        ("late", millis(run.lateness_ms)),
+        ("due", format_instant(run.due_at)),
+        ("started", format_instant(run.started_at)),
+        ("ended", format_instant(run.ended_at)),
+        ("took", format_millis(run.duration_ms)),
+        ("late", format_millis(run.lateness_ms)),
     ];
     if let Some(trace) = &run.trace_id {
         facts.push(("trace", trace.clone()));
@@ -384,7 +387,7 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
 }
 
 /// Lines for people, or one object a line for programs that follow.
-fn lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
+fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
     let mut text = String::new();
     for line in lines {
         if format == Format::Table {
@@ -392,14 +395,14 @@ fn lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
             let OutputLine { sharding_item, stream, text: printed, .. } = line;
             let _ = writeln!(text, "{at} {sharding_item} {stream:<6} {}", harmless(printed));
         } else {
-            let _ = writeln!(text, "{}", value(line)?);
+            let _ = writeln!(text, "{}", to_json(line)?);
         }
     }
     Ok(text)
 }
 
 /// How an execution stands; the ancestor says only whether it succeeded.
-fn outcome(execution: &Execution) -> String {
+fn outcome_text(execution: &Execution) -> String {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     match (&execution.outcome, execution.success, has_ended) {
         (Some(outcome), ..) => outcome.clone(),
@@ -409,7 +412,7 @@ fn outcome(execution: &Execution) -> String {
     }
 }
 
-fn more(next: Option<&Cursor>) {
+fn print_next_cursor(next: Option<&Cursor>) {
     if let Some(next) = next {
         output::say(&format!("there is more: --after '{next}'"));
     }
@@ -420,7 +423,7 @@ fn first_line(text: Option<&str>) -> String {
 }
 
 /// Milliseconds for people.
-fn millis(millis: Option<i64>) -> String {
+fn format_millis(millis: Option<i64>) -> String {
     match millis {
         None => "-".to_owned(),
         Some(millis) if millis < 1000 => format!("{millis}ms"),
@@ -430,8 +433,8 @@ fn millis(millis: Option<i64>) -> String {
 }
 
 /// A moment: so long ago, or an instant.
-fn moment(text: &str) -> Result<Timestamp, Error> {
-    if let Ok(age) = age(text) {
+fn parse_moment(text: &str) -> Result<Timestamp, Error> {
+    if let Ok(age) = parse_age(text) {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         return Ok(SystemClock.now().checked_sub(age).unwrap_or(Timestamp::MIN));
     }
@@ -443,10 +446,11 @@ fn moment(text: &str) -> Result<Timestamp, Error> {
 }
 
 /// A span that may be days.
-pub(super) fn age(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     match days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
         Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
-        _ => span(text).map_err(|_| "a number and s, m, h or d, for example 12h or 30d".to_owned()),
+        _ => parse_duration(text)
+            .map_err(|_| "a number and s, m, h or d, for example 12h or 30d".to_owned()),
     }
 }

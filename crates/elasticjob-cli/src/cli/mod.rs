@@ -8,13 +8,13 @@ mod dev;
 mod doctor;
 mod history;
 mod job;
-mod kept;
+mod history_args;
 mod man;
 mod run;
 mod server;
 mod shard;
-mod site;
-mod usual;
+mod connection;
+mod default_history;
 
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
@@ -66,11 +66,11 @@ pub(crate) struct Global {
 impl Global {
     /// Which registry is meant: what was said, else what a file says, else the usual one.
     fn registry(&self, filed: Option<&str>) -> String {
-        self.said_registry().or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
+        self.explicit_registry().or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
     }
 
     /// Which registry was said, if one was.
-    fn said_registry(&self) -> Option<&str> {
+    fn explicit_registry(&self) -> Option<&str> {
         self.registry.as_deref().filter(|url| !url.is_empty())
     }
 }

@@ -10,13 +10,13 @@ use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedul
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Global, kept::Kept};
+use super::{Global, history_args::HistoryArgs};
 use crate::{
     error::{Code, Error},
     logs,
     observe::Observer,
     output::{self, Format, Table},
-    worker::{Files, Rights, Worker, runnable},
+    worker::{Permissions, WatchedFiles, Worker, runnable},
 };
 use elasticjob_jobfile::{Entry, Jobs};
 
@@ -57,7 +57,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
     /// How long the registry may be away at the start
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = parse_duration)]
     connect_timeout: Duration,
     /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
@@ -66,7 +66,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     dump_listen: Option<SocketAddr>,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl Run {
@@ -74,15 +74,15 @@ impl Run {
         let (files, jobs) = if self.files.is_empty() {
             (None, Jobs::default())
         } else {
-            let (files, jobs) = Files::read(&self.files, self.skip_java)?;
+            let (files, jobs) = WatchedFiles::read(&self.files, self.skip_java)?;
             (Some(files), jobs)
         };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
         let traced = jobs.history.as_ref().map(|(_, url)| url.as_str());
-        let history = self.kept.history(traced, Some(&registry))?;
-        let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
-        labels(self.labels.as_deref())?;
+        let history = self.history_args.history(traced, Some(&registry))?;
+        let permissions = Permissions::new(&self.scripts_from, &self.http_allow)?;
+        check_labels(self.labels.as_deref())?;
         if !self.check {
             logs::start(global.log_format, global.no_color, "info");
         }
@@ -90,8 +90,8 @@ impl Run {
             self.note(note);
         }
         if self.observe {
-            let (entries, patience) = (jobs.entries, self.connect_timeout);
-            return block_on(Observer { registry: url, entries, patience }.run());
+            let (entries, connect_timeout) = (jobs.entries, self.connect_timeout);
+            return block_on(Observer { registry: url, entries, connect_timeout }.run());
         }
         let entries = if files.is_some() {
             runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?
@@ -99,10 +99,10 @@ impl Run {
             Vec::new()
         };
         if self.check {
-            return check(global.output, &entries);
+            return print_check(global.output, &entries);
         }
-        let place = history.as_ref().map_or("nowhere", |history| &history.place);
-        tracing::info!(registry = %url, history = place, jobs = entries.len(), "the node starts");
+        let history_url = history.as_ref().map_or("none", |history| &history.display_url);
+        tracing::info!(registry = %url, history = history_url, jobs = entries.len(), "node starting");
         block_on(async {
             let health = match self.health_listen {
                 Some(address) => Some(listen(address, "--health-listen").await?),
@@ -117,11 +117,11 @@ impl Run {
                 entries,
                 files,
                 prune: self.prune,
-                rights,
+                permissions,
                 labels: self.labels,
                 supervisor,
                 history: history.map(|history| history.recorder),
-                patience: self.connect_timeout,
+                connect_timeout: self.connect_timeout,
                 health,
                 dump,
             };
@@ -134,7 +134,7 @@ impl Run {
         if self.check {
             output::say(&format!("note: {note}"));
         } else {
-            tracing::warn!(note, "not everything in the files has an effect here");
+            tracing::warn!(note, "job files partly ignored");
         }
     }
 }
@@ -151,28 +151,28 @@ pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<
 }
 
 /// Prints what would run.
-fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
+fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     let cron = |job: &Job| job.cron.as_ref().map(ToString::to_string);
     let mut table = Table::new(["JOB", "TYPE", "CRON", "SHARDS", "FROM"]);
     let mut values = Vec::new();
-    for Entry { job, kind, place } in entries {
+    for Entry { job, kind, location } in entries {
         for warning in job.cron.iter().flat_map(Cron::warnings) {
-            output::say(&format!("note: {place}: job {}: cron: {warning}", job.name));
+            output::say(&format!("note: {location}: job {}: cron: {warning}", job.name));
         }
         table.row([
             job.name.to_string(),
             kind.to_string(),
             cron(job).unwrap_or_else(|| "-".to_owned()),
             job.shards.to_string(),
-            place.to_string(),
+            location.to_string(),
         ]);
         values.push(json!({
             "jobName": job.name.as_str(),
             "elasticJobType": kind.to_string(),
             "cron": cron(job),
             "shardingTotalCount": job.shards.get(),
-            "file": &*place.file,
-            "line": place.line,
+            "file": &*location.file,
+            "line": location.line,
         }));
     }
     output::print(format, &table, &Value::Array(values))
@@ -186,7 +186,7 @@ async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     })
 }
 
-fn labels(text: Option<&str>) -> Result<(), Error> {
+fn check_labels(text: Option<&str>) -> Result<(), Error> {
     let Some(text) = text else { return Ok(()) };
     for pair in text.split(',') {
         if pair.split_once('=').is_none_or(|(key, _)| key.trim().is_empty()) {
@@ -199,9 +199,11 @@ fn labels(text: Option<&str>) -> Result<(), Error> {
 }
 
 /// A number and `ms`, `s`, `m` or `h`.
-pub(super) fn span(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| span.try_into().ok());
-    span.filter(|span: &Duration| !span.is_zero())
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration =
+        text.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
+    duration
+        .filter(|duration: &Duration| !duration.is_zero())
         .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())
 }
 

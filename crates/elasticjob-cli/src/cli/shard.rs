@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     Global,
-    cron::instant as parsed,
-    site::{Site, instant, or_dash, value, word},
+    connection::{Connection, format_instant, or_dash, status_text, to_json},
+    cron::parse_instant,
 };
 use crate::{
     error::Error,
@@ -23,9 +23,9 @@ pub(super) enum Shard {
     /// Lists a job's shards: whose they are, and how their newest run went
     List(List),
     /// Lets a shard run again
-    Enable(One),
+    Enable(ShardArgs),
     /// Lets a shard run no longer
-    Disable(One),
+    Disable(ShardArgs),
     /// Deals shards as the leader would, without asking anybody
     Plan(Plan),
 }
@@ -38,7 +38,7 @@ pub(super) struct List {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct One {
+pub(super) struct ShardArgs {
     /// Which job
     #[arg(value_name = "JOB")]
     job: JobName,
@@ -69,8 +69,8 @@ impl Shard {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         match self {
             Self::List(list) => list.run(global),
-            Self::Enable(one) => one.switch(global, true),
-            Self::Disable(one) => one.switch(global, false),
+            Self::Enable(args) => args.switch(global, true),
+            Self::Disable(args) => args.switch(global, false),
             Self::Plan(plan) => plan.run(global),
         }
     }
@@ -79,8 +79,8 @@ impl Shard {
 impl List {
     fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        Site::visit(global, None, async |site| {
-            let shards = site.about(job, site.admin.shards(job).await).await?;
+        Connection::with(global, None, async |connection| {
+            let shards = connection.or_suggest(job, connection.admin.shards(job).await).await?;
             let mut table =
                 Table::new(["SHARD", "STATUS", "INSTANCE", "LAST RUN", "SINCE", "PARAMETER"]);
             for shard in &shards {
@@ -92,28 +92,28 @@ impl List {
                 let last = shard.last_run.as_ref();
                 table.row([
                     shard.item.to_string(),
-                    word(&shard.status),
+                    status_text(&shard.status),
                     or_dash(shard.owner.as_deref()),
-                    last.map_or("-".to_owned(), |last| word(&last.state)),
-                    instant(last.and_then(|last| last.since)),
+                    last.map_or("-".to_owned(), |last| status_text(&last.state)),
+                    format_instant(last.and_then(|last| last.since)),
                     or_dash(shard.parameter.as_deref()),
                 ]);
             }
-            output::print(global.output, &table, &value(&shards)?)
+            output::print(global.output, &table, &to_json(&shards)?)
         })
     }
 }
 
-impl One {
+impl ShardArgs {
     fn switch(&self, global: &Global, enable: bool) -> Result<(), Error> {
         let Self { job, shard } = self;
-        Site::visit(global, None, async |site| {
+        Connection::with(global, None, async |connection| {
             let answer = if enable {
-                site.admin.enable_shard(job, *shard).await
+                connection.admin.enable_shard(job, *shard).await
             } else {
-                site.admin.disable_shard(job, *shard).await
+                connection.admin.disable_shard(job, *shard).await
             };
-            let is_changed = site.about(job, answer).await?;
+            let is_changed = connection.or_suggest(job, answer).await?;
             let word = if enable { "enabled" } else { "disabled" };
             let before = if is_changed { "" } else { ", as it was before" };
             output::done(
@@ -136,7 +136,7 @@ impl Plan {
     }
 
     fn plan(&self) -> Result<Vec<String>, Error> {
-        let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parsed)?;
+        let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parse_instant)?;
         Ok(assign(&self.job, self.total, &self.strategy, &self.instances, at)?)
     }
 }

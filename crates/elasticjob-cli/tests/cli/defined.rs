@@ -52,16 +52,16 @@ async fn a_job_that_is_applied_starts_one_that_is_removed_stops_and_a_restart_ch
     scene.put("java/config", "jobName: java\nshardingTotalCount: 1\n").await;
     scene.put("rust/config", "jobName: rust\nshardingTotalCount: 1\n").await;
     let mut process = worker(&scene, &["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let told: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = told["address"].as_str().unwrap().to_owned();
-    process.logged("the node runs");
+    process.logged("node started");
 
     let path = script(&scene, "hello");
     apply(&scene, &[("outside", command("echo outside-said")), ("hello", command(&path))]);
     process.logged("hello-said");
     settled(|| metrics(&address)["elasticjob_jobs_refused"] as u64 == 1);
     let log = process.log();
-    assert_eq!(log.matches("is not run here").count(), 1, "{log}");
+    assert_eq!(log.matches("registry job refused").count(), 1, "{log}");
     assert!(log.contains("--scripts-from DIR allows programs"), "{log}");
     assert!(!log.contains(r#""line":"outside-said""#), "{log}");
     assert_eq!(scene.get("outside/instances").await, None, "it is not joined");
@@ -75,7 +75,7 @@ async fn a_job_that_is_applied_starts_one_that_is_removed_stops_and_a_restart_ch
 
     let removed = scene.ask(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("the job has been left");
+    process.logged("job left");
     assert_eq!(scene.get("hello").await, None, "nobody brought it back");
     apply(&scene, &[("hello", command(&path))]);
     process.logged("hello-said");
@@ -87,7 +87,7 @@ async fn a_job_that_was_refused_runs_when_it_has_become_one_that_may() {
     let path = script(&scene, "hello");
     apply(&scene, &[("hello", command("echo outside"))]);
     let mut process = worker(&scene, &[]);
-    process.logged("is not run here");
+    process.logged("registry job refused");
 
     apply(&scene, &[("hello", command(&path))]);
 
@@ -110,9 +110,9 @@ async fn a_request_is_made_only_to_a_host_that_is_allowed() {
         "127.0.0.1",
     ]);
 
-    let refused = process.logged("is not run here");
+    let refused = process.logged("registry job refused");
     assert!(refused.contains("\"far\"") && refused.contains("--http-allow"), "{refused}");
-    let joined = process.logged("the job is joined");
+    let joined = process.logged("job joined");
     assert!(joined.contains("\"near\"") && joined.contains("HTTP"), "{joined}");
 }
 
@@ -128,7 +128,7 @@ async fn a_job_of_the_file_comes_first_and_one_that_was_shut_down_stays_so() {
     let mut process = scene.run(&["--scripts-from", folder.to_str().unwrap()]);
     process.logged("own-said");
     process.logged("hello-said");
-    assert!(!process.log().contains("is not run here"), "{}", process.log());
+    assert!(!process.log().contains("registry job refused"), "{}", process.log());
 
     assert_eq!(scene.ask(&["job", "shutdown", "hello"]).code, Some(0));
     scene.until(&["job", "show", "hello"], |job| job["instanceCount"] == 0);
@@ -151,12 +151,12 @@ async fn what_is_pruned_is_not_joined_again_by_those_who_may_run_everything() {
     let rights = ["--prune", "--scripts-from", folder.to_str().unwrap()];
     let mut workers = [scene.run(&rights), scene.run(&rights)];
     for worker in &mut workers {
-        worker.logged("the node runs");
+        worker.logged("node started");
     }
 
     scene.describe(&job("howdy"));
     for worker in &mut workers {
-        worker.logged("the job has been left");
+        worker.logged("job left");
     }
 
     settled(|| scene.ask(&["job", "show", "hello"]).code == Some(5));
@@ -169,21 +169,21 @@ async fn on_a_real_zookeeper_what_is_applied_runs_and_whoever_looks_on_sees_it()
     let scene = Scene::at(server.address());
     let path = script(&scene, "hello");
     let mut process = worker(&scene, &["--dump-listen", "0"]);
-    process.logged("the node runs");
+    process.logged("node started");
     let mut observer =
         Process::start(&["run", "--observe", "--registry", &scene.url, "--log-format", "json"]);
-    observer.logged("looking on");
+    observer.logged("observing without joining");
 
     apply(&scene, &[("hello", command(&path))]);
 
     process.logged("hello-said");
-    observer.logged("the shards are dealt");
-    observer.logged("the job is due");
-    observer.logged("the shard runs");
-    observer.logged("the shard has ended");
+    observer.logged("shards assigned");
+    observer.logged("job due");
+    observer.logged("shard started");
+    observer.logged("shard ended");
     let removed = scene.ask(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("the job has been left");
-    observer.logged("the job is removed");
+    process.logged("job left");
+    observer.logged("job removed");
     assert_eq!(scene.get("hello").await, None, "nobody brought it back");
 }

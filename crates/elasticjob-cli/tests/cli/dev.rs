@@ -26,14 +26,14 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
     let url = Process::word_after(&dev.logged("registry  zookeeper://127.0.0.1:"), "registry  ");
     dev.logged("endpoint  http://127.0.0.1:");
     let workers: Vec<(String, Pid)> =
-        (0..3).map(|_| dev.logged("is there")).map(|line| (name(&line), pid(&line))).collect();
+        (0..3).map(|_| dev.logged(" joined")).map(|line| (name(&line), pid(&line))).collect();
     let names: BTreeSet<&str> = workers.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["worker-1", "worker-2", "worker-3"]));
 
     // All three share the job, and one of them has begun.
     let shared = |line: &str| names.iter().all(|name| line.contains(name));
     while !shared(&dev.logged("settle: 0 → ")) {}
-    let begun = dev.logged(" begins with ");
+    let begun = dev.logged(" starts with ");
     let (victim, victims_pid) =
         workers.iter().find(|(name, _)| begun.contains(name)).expect("one of ours");
     kill_process(*victims_pid, Signal::KILL).unwrap();
@@ -52,7 +52,7 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
 
     // Started again as it was said, it is one of them again.
     let mut stranger = Process::start(&["demo-worker", "--name", victim, "--registry", &url]);
-    dev.logged(&format!("{victim} (pid {}) is there", stranger.id()));
+    dev.logged(&format!("{victim} (pid {}) joined", stranger.id()));
     stranger.terminate();
     assert_eq!(stranger.ended().0.code(), Some(0), "{}", stranger.log());
 
@@ -68,7 +68,7 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
 fn the_workers_of_the_demonstration_end_with_it_even_if_it_is_killed() {
     let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
     for _ in 0..3 {
-        dev.logged("is there");
+        dev.logged(" joined");
     }
 
     assert!(dev.killed_and_silent(), "somebody lives on: {}", dev.log());

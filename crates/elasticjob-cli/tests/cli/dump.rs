@@ -15,7 +15,7 @@ use crate::{
 const HELLO: &str = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo}}\n";
 
 fn listening(process: &mut Process) -> String {
-    let told: Value = serde_json::from_str(&process.logged("dumps are told")).unwrap();
+    let told: Value = serde_json::from_str(&process.logged("dump service listening")).unwrap();
     told["address"].as_str().unwrap().to_owned()
 }
 
@@ -56,7 +56,7 @@ async fn what_is_not_understood_gets_one_line() {
     for (asked, told) in [
         (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
         (b"dump\n", "error: 2 jobs run here, and nothing says which one is meant; hint: dump@JOB"),
-        (b"ruok\n", "error: \"ruok\" is no command; hint: dump@JOB"),
+        (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
         (b"dump@a/b\n", "error: "),
         (b"\xff\n", "error: a command is one line of at most 1024 bytes"),
         (&[b'x'; 1_300], "error: a command is one line of at most 1024 bytes"),

@@ -61,12 +61,12 @@ fn a_mistake_is_told_with_file_and_line() {
         (
             "elasticjob:",
             "other:",
-            "error: there is no job to run in jobs.yml\nhint: jobs stand below elasticjob.jobs, each with its name\n",
+            "error: no job found in jobs.yml\nhint: define jobs below elasticjob.jobs, each under its name\n",
         ),
         (
             "echo hello",
             "${NOBODY_SAYS}",
-            "error: jobs.yml:7: job hello: props.script.command.line: nothing is known for ${NOBODY_SAYS}",
+            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${NOBODY_SAYS} has no value",
         ),
     ] {
         let ended = check(&SCRIPT.replacen(from, to, 1));
@@ -93,7 +93,7 @@ fn a_java_class_is_said_plainly_and_the_rest_runs_if_asked() {
     );
     assert!(refused.stderr.contains("--skip-java"));
     assert_eq!(skipped.code, Some(0));
-    assert!(skipped.stderr.contains("it is left out"));
+    assert!(skipped.stderr.contains("it is skipped"));
     assert!(skipped.stdout.contains("hello") && !skipped.stdout.contains("settle"));
 }
 

@@ -19,9 +19,9 @@ const JOBS: &str = "    well: {cron: '* * * * * ?', props: {script.command.line:
 pub(crate) async fn worker() -> (Scene, Process, String) {
     let scene = Scene::with(JOBS).await;
     let mut process = scene.run(&["--health-listen", "0"]);
-    let line: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
-    process.logged("the node runs");
+    process.logged("node started");
     (scene, process, address)
 }
 

@@ -87,7 +87,7 @@ async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it()
     .await;
     scene.write("text.sh", "#!/bin/sh\n");
     let mut process = scene.run(&[]);
-    process.logged("the node runs");
+    process.logged("node started");
 
     for (job, told) in [
         ("missing", "missing.sh: No such file or directory"),
@@ -116,7 +116,7 @@ fn a_cron_that_never_fires_is_bad_input() {
     assert!(
         ended
             .stderr
-            .contains("never fires\nhint: a job without cron runs when somebody asks for it"),
+            .contains("never fires\nhint: a job without cron runs only when it is triggered"),
         "{}",
         ended.stderr
     );

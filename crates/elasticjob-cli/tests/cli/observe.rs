@@ -41,29 +41,29 @@ async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing()
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    let dealt = process.logged("the shards are dealt");
+    let dealt = process.logged("shards assigned");
     assert!(dealt.contains("0=10.0.0.7@-@") && dealt.contains("\"settle\""), "{dealt}");
     let log = process.log();
-    assert!(log.contains("the job is there") && log.contains("the job is led"), "{log}");
-    assert!(log.contains("an instance is there") && log.contains("\"Rust\""), "{log}");
+    assert!(log.contains("job found") && log.contains("leader elected"), "{log}");
+    assert!(log.contains("instance joined") && log.contains("\"Rust\""), "{log}");
     assert_eq!(tree(&*registry).await, before);
 
     assert_eq!(scene.ask(&["job", "trigger", "settle", "--wait"]).code, Some(0));
-    let runs = process.logged("the shard runs");
+    let runs = process.logged("shard started");
     assert!(runs.contains("\"instance\":\"10.0.0.7@-@"), "{runs}");
-    process.logged("the shard has ended");
+    process.logged("shard ended");
     scene.ask(&["shard", "disable", "settle", "1"]);
-    process.logged("the shard is disabled");
+    process.logged("shard disabled");
     scene
         .put("settle/config", "jobName: settle\nshardingTotalCount: 5\ncron: '* * * * * ?'\n")
         .await;
     let changed = process.logged("shardingTotalCount from");
-    assert!(changed.contains("the configuration has changed"), "{changed}");
-    process.logged("the job is due");
+    assert!(changed.contains("configuration changed"), "{changed}");
+    process.logged("job due");
     assert_eq!(owners(&tree(&*registry).await), owners(&before), "it has no node of its own");
 
     node.stop().await;
-    process.logged("an instance is gone");
+    process.logged("instance left");
     process.terminate();
     let (status, stdout) = process.ended();
     assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
@@ -86,7 +86,7 @@ async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is
     let otherwise = process.logged("shardingTotalCount");
     assert!(otherwise.contains("the files say otherwise"), "{otherwise}");
     process.logged("a job that is not in the registry");
-    process.logged("the job is there");
+    process.logged("job found");
     process.terminate();
     process.ended();
     assert!(!process.log().contains("\"other\""), "{}", process.log());
@@ -99,7 +99,7 @@ async fn a_namespace_that_is_not_there_is_not_made() {
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    process.logged("looking on");
+    process.logged("observing without joining");
 
     assert_eq!(tree(&*registry).await, before);
 }

@@ -20,8 +20,9 @@ async fn what_a_worker_runs_is_kept_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("deep/history.db").display());
     let mut process = scene.run(&["--health-listen", "0", "--history", &url]);
-    assert!(process.logged("the node starts").contains(&url));
-    let line: serde_json::Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    assert!(process.logged("node starting").contains(&url));
+    let line: serde_json::Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
     for _ in 0..3 {
         process.logged("shard ended");
@@ -45,7 +46,7 @@ async fn a_database_that_is_not_there_stops_no_job() {
     let away = "postgres://jane:hunter2@127.0.0.1:1/jobs";
     let mut process = scene.run(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
-    process.logged("the node runs");
+    process.logged("node started");
     let told = process.logged("history cannot be kept now");
     process.logged("shard ended");
     process.logged("shard ended");
@@ -129,7 +130,8 @@ async fn a_full_disk_stops_no_job() {
     let url = format!("sqlite:{}", folder.path().join("history.db").display());
 
     let mut process = scene.run_with_little_room(&["--health-listen", "0", "--history", &url], 600);
-    let line: serde_json::Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let line: serde_json::Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
 
     goes_on_without(&mut process, &url, "disk");

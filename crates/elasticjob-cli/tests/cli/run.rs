@@ -78,10 +78,11 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
     .unwrap();
 
     let mut process = scene.run(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
-    let address: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let address: Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = address["address"].as_str().unwrap().to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
-    process.logged("the node runs");
+    process.logged("node started");
     let asked = on_a_thread(move || answer(&listener)).await;
     process.logged("said");
 
@@ -112,7 +113,7 @@ async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
     let mut process = scene.run(&[]);
     process.logged("begun");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     fs::write(scene.folder.path().join("go"), "").unwrap();
 
     let (status, _) = process.ended();
@@ -131,12 +132,16 @@ async fn whoever_asks_twice_does_not_wait() {
     let mut process = scene.run(&[]);
     process.logged("begun");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     process.terminate();
 
     let (status, _) = process.ended();
     assert_eq!(status.code(), Some(1), "{}", process.log());
-    assert!(process.log().ends_with("error: asked twice to stop: what ran was not waited for"));
+    assert!(
+        process
+            .log()
+            .ends_with("error: stopped by a second signal without waiting for running shards")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,7 +181,7 @@ async fn a_registry_that_comes_late_is_waited_for() {
     config.listen = ([127, 0, 0, 1], port).into();
     let _late = Server::start(config).await.unwrap();
 
-    process.logged("the node runs");
+    process.logged("node started");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,18 +37,18 @@ fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
 async fn a_job_that_is_new_in_the_file_is_joined_and_one_that_vanishes_is_left() {
     let scene = Scene::with(&job("hello")).await;
     let mut process = scene.run(&["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let told: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = told["address"].as_str().unwrap();
     process.logged("hello-said");
 
     scene.describe(&format!("{}{}", job("hello"), job("howdy")));
-    assert_eq!(of_job(&mut process, "howdy", "the job is joined")["from"], "the files");
+    assert_eq!(of_job(&mut process, "howdy", "job joined")["from"], "the files");
     process.logged("howdy-said");
     let both = metrics(address);
     assert!(both.contains_key(r#"elasticjob_shards_running{job_name="howdy"}"#), "{both:?}");
 
     scene.describe(&job("howdy"));
-    of_job(&mut process, "hello", "the job has been left");
+    of_job(&mut process, "hello", "job left");
     assert_eq!((instances(&scene, "hello").await, instances(&scene, "howdy").await), (0, 1));
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
     settled(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
@@ -63,7 +63,7 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
     let scene = Scene::with(&both).await;
     let other = scene.write("other.yml", &format!("elasticjob:\n  jobs:\n{both}"));
     let mut first = scene.run(&["--prune"]);
-    first.logged("the node runs");
+    first.logged("node started");
     let mut second = Process::start(&[
         "run",
         "-f",
@@ -74,7 +74,7 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
         "json",
         "--prune",
     ]);
-    second.logged("the node runs");
+    second.logged("node started");
 
     scene.describe(&job("howdy"));
     let stays = of_job(&mut first, "hello", "others run it");
@@ -82,7 +82,7 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
     assert!(scene.get("hello/config").await.is_some());
 
     fs::write(&other, format!("elasticjob:\n  jobs:\n{}", job("howdy"))).unwrap();
-    of_job(&mut second, "hello", "the job is removed from the registry");
+    of_job(&mut second, "hello", "job removed from registry");
     assert_eq!(scene.get("hello").await, None);
     assert!(scene.get("howdy/config").await.is_some());
 }
@@ -92,13 +92,13 @@ async fn what_is_stored_counts_unless_the_file_overwrites_it_and_then_it_counts_
     let quiet = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo first}}\n";
     let scene = Scene::with(quiet).await;
     let mut process = scene.run(&[]);
-    process.logged("the node runs");
+    process.logged("node started");
     let before = scene.get("hello/instances").await;
 
     scene.describe(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
     let drift = process.logged("the stored configuration counts");
     assert!(drift.contains("cron"), "{drift}");
-    process.logged("the job is described otherwise");
+    process.logged("job updated");
     assert!(scene.get("hello/config").await.unwrap().contains("cron: 0 0 2 1 1 ?"));
 
     let loud = quiet.replace("0 0 2 1 1 ?", "* * * * * ?").replace("first", "second-said");
@@ -106,7 +106,7 @@ async fn what_is_stored_counts_unless_the_file_overwrites_it_and_then_it_counts_
     process.logged("second-said");
     assert!(scene.get("hello/config").await.unwrap().contains("second-said"));
     assert_eq!(scene.get("hello/instances").await, before);
-    assert!(!process.log().contains("the job is left"), "it was never left");
+    assert!(!process.log().contains("leaving job"), "it was never left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,23 +116,23 @@ async fn a_file_that_is_wrong_or_gone_is_said_once_and_what_ran_goes_on() {
     process.logged("hello-said");
 
     scene.describe("    hello: {crom: x}\n");
-    let wrong = process.logged("the files cannot be used");
+    let wrong = process.logged("job files invalid");
     assert!(wrong.contains("jobs.yml:3") && wrong.contains("did you mean cron?"), "{wrong}");
     process.logged("hello-said");
     scene.describe(&job("hello"));
-    process.logged("the files are good again");
+    process.logged("job files valid again");
 
     fs::remove_file(scene.file()).unwrap();
-    let gone = process.logged("the files cannot be used");
+    let gone = process.logged("job files invalid");
     assert!(gone.contains("cannot read"), "{gone}");
     process.logged("hello-said");
     process.logged("hello-said");
     scene.describe(&format!("{}{}", job("hello"), job("howdy")));
-    process.logged("the files are good again");
+    process.logged("job files valid again");
     process.logged("howdy-said");
     let log = process.log();
-    assert_eq!(log.matches("the files cannot be used").count(), 2, "{log}");
-    assert!(!log.contains("the job is left"), "{log}");
+    assert_eq!(log.matches("job files invalid").count(), 2, "{log}");
+    assert!(!log.contains("leaving job"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,9 +168,9 @@ async fn what_runs_of_a_job_that_is_being_left_may_finish_when_the_process_is_to
     process.logged("begun");
 
     scene.describe(&job("hello"));
-    of_job(&mut process, "slow", "the job is left");
+    of_job(&mut process, "slow", "leaving job");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     scene.write("go", "");
 
     let (status, _) = process.ended();

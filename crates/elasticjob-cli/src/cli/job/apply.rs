@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::{
         Global,
-        site::{Site, or_dash},
+        connection::{Connection, or_dash},
     },
     error::{Code, Error},
     output::{self, Format, Table},
@@ -61,11 +61,11 @@ impl Apply {
             ));
         }
         let filed = jobs.registry.as_ref().map(|(_, url)| url.as_str());
-        Site::visit(global, filed, async |site| {
+        Connection::with(global, filed, async |connection| {
             // All of them before anything is written: what is wrong with one keeps all as they are.
             let mut plans = Vec::new();
             for entry in &jobs.entries {
-                plans.push(site.admin.plan(edit(entry)).await?);
+                plans.push(connection.admin.plan(edit(entry)).await?);
             }
             let changing: Vec<&str> = plans
                 .iter()
@@ -87,7 +87,7 @@ impl Apply {
             }
             let mut applied = Vec::new();
             for plan in &plans {
-                let done = site.admin.apply(plan).await?;
+                let done = connection.admin.apply(plan).await?;
                 if done.is_changed {
                     let version = done.version.0;
                     output::say(&format!("job {} is stored, version {version}", plan.job.name));

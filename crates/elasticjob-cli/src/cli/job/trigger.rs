@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, env, time::Duration};
 use elasticjob::{admin::Ask, job::JobName};
 use serde_json::json;
 
-use super::wait::{Awaited, Vigil};
+use super::wait::{AwaitedShard, RunWaiter};
 use crate::{
     cli::{
         Global,
-        cron::instant,
-        run::span,
-        site::{Site, list, value},
+        connection::{Connection, join_names, to_json},
+        cron::parse_instant,
+        run::parse_duration,
     },
     error::Error,
     output::{self, Format, Table},
@@ -35,7 +35,7 @@ pub(crate) struct Trigger {
     #[arg(long)]
     wait: bool,
     /// How long to wait
-    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span, requires = "wait")]
+    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = parse_duration, requires = "wait")]
     timeout: Duration,
 }
 
@@ -54,42 +54,50 @@ impl Trigger {
         let job = &self.job;
         let ask = Ask {
             run: None,
-            at: self.at.as_deref().map(instant).transpose()?,
+            at: self.at.as_deref().map(parse_instant).transpose()?,
             shards: self.shards.iter().copied().collect(),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
             by: Some(user()),
         };
         let shards = ask.shards.clone();
-        Site::visit(global, None, async |site| {
+        Connection::with(global, None, async |connection| {
             // Before anybody is asked, so that nothing is missed.
-            let vigil =
-                if self.wait { Some(Vigil::begin(site, job, &shards).await?) } else { None };
-            let asked = site.about(job, site.admin.trigger(job, ask).await).await?;
+            let waiter = if self.wait {
+                Some(RunWaiter::begin(connection, job, &shards).await?)
+            } else {
+                None
+            };
+            let asked =
+                connection.or_suggest(job, connection.admin.trigger(job, ask).await).await?;
             for id in &asked.waiting {
                 output::say(&format!(
                     "note: {id} was asked before and has not taken note yet: it runs, but not as {}",
                     asked.run
                 ));
             }
-            let Some(vigil) = vigil else {
+            let Some(waiter) = waiter else {
                 let mut table = Table::new(["INSTANCE", "RUN"]);
                 for id in &asked.instances {
                     table.row([id.clone(), asked.run.to_string()]);
                 }
-                return output::print(global.output, &table, &value(&asked)?);
+                return output::print(global.output, &table, &to_json(&asked)?);
             };
             if global.output == Format::Table {
-                output::say(&format!("asked {} to run {}", list(&asked.instances), asked.run));
+                output::say(&format!(
+                    "asked {} to run {}",
+                    join_names(&asked.instances),
+                    asked.run
+                ));
             }
-            let ended = vigil.keep(site, &asked, self.timeout).await?;
+            let ended = waiter.keep(connection, &asked, self.timeout).await?;
             let mut table = Table::new(["SHARD", "STATE", "ATTEMPT", "INSTANCE"]);
             for shard in &ended {
                 table.row(shard.cells());
             }
-            let mut told = value(&asked)?;
-            told["shards"] = ended.iter().map(Awaited::value).collect();
+            let mut told = to_json(&asked)?;
+            told["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
             output::print(global.output, &table, &told)?;
-            Awaited::verdict(job, &ended, self.timeout)
+            AwaitedShard::verdict(job, &ended, self.timeout)
         })
     }
 }
@@ -105,8 +113,9 @@ impl Cancel {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
         let shards: BTreeSet<u32> = self.shards.iter().copied().collect();
-        Site::visit(global, None, async |site| {
-            let cancelled = site.about(job, site.admin.cancel(job, &shards).await).await?;
+        Connection::with(global, None, async |connection| {
+            let cancelled =
+                connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
             for (id, shards) in &cancelled.asked {
@@ -120,7 +129,7 @@ impl Cancel {
             for (shard, answer, id) in rows {
                 table.row([shard.to_string(), answer.to_owned(), id.to_owned()]);
             }
-            let mut told = value(&cancelled)?;
+            let mut told = to_json(&cancelled)?;
             told["jobName"] = json!(job.as_str());
             output::print(global.output, &table, &told)
         })

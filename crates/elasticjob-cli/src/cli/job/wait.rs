@@ -17,13 +17,13 @@ use elasticjob::{
 use serde_json::{Value, json};
 
 use crate::{
-    cli::site::{Site, or_dash, value, word},
+    cli::connection::{Connection, or_dash, status_text, to_json},
     error::{Code, Error},
     output,
 };
 
 /// Somebody waits for the end of a run.
-pub(super) struct Vigil<'s> {
+pub(super) struct RunWaiter<'s> {
     job: &'s JobName,
     /// All, if there are none.
     shards: &'s BTreeSet<u32>,
@@ -33,13 +33,13 @@ pub(super) struct Vigil<'s> {
 }
 
 /// A shard that was waited for.
-pub(super) struct Awaited {
+pub(super) struct AwaitedShard {
     item: u32,
-    end: End,
+    end: ShardState,
 }
 
 /// What was seen of it.
-enum End {
+enum ShardState {
     /// Nobody has started it.
     Pending,
     /// It was started.
@@ -50,44 +50,47 @@ enum End {
     Overwritten,
 }
 
-impl<'s> Vigil<'s> {
+impl<'s> RunWaiter<'s> {
     /// Begins to watch.
     pub(super) async fn begin(
-        site: &Site,
+        connection: &Connection,
         job: &'s JobName,
         shards: &'s BTreeSet<u32>,
     ) -> Result<Self, Error> {
-        let details = site.about(job, site.admin.job(job).await).await?;
+        let details = connection.or_suggest(job, connection.admin.job(job).await).await?;
         let goes_on =
             details.configuration.job.is_some_and(|job| matches!(job.failover, Failover::TakeOver));
-        let ledger = site.admin.ledger_changes(job).await?;
+        let ledger = connection.admin.ledger_changes(job).await?;
         Ok(Self { job, shards, goes_on, ledger })
     }
 
     /// Waits until every shard has ended, but not for ever.
     pub(super) async fn keep(
         mut self,
-        site: &Site,
+        connection: &Connection,
         asked: &Asked,
         patience: Duration,
-    ) -> Result<Vec<Awaited>, Error> {
+    ) -> Result<Vec<AwaitedShard>, Error> {
         let mut patience = pin!(SystemClock.sleep_until(SystemClock.monotonic() + patience));
         let run = asked.run.to_string();
-        let shards = site.admin.shards(self.job).await?;
+        let shards = connection.admin.shards(self.job).await?;
         let mut awaited = self.meant(&shards, asked)?;
         note(&mut awaited, &shards, &run, self.goes_on);
-        while awaited.values().any(|end| matches!(end, End::Pending | End::Started(_))) {
+        while awaited
+            .values()
+            .any(|end| matches!(end, ShardState::Pending | ShardState::Started(_)))
+        {
             tokio::select! {
                 () = &mut patience => break,
                 change = self.ledger.next() => change?,
             }
-            note(&mut awaited, &site.admin.shards(self.job).await?, &run, self.goes_on);
+            note(&mut awaited, &connection.admin.shards(self.job).await?, &run, self.goes_on);
         }
-        Ok(awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect())
+        Ok(awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect())
     }
 
     /// The shards that can be waited for; why not for the others is said.
-    fn meant(&self, shards: &[Shard], asked: &Asked) -> Result<BTreeMap<u32, End>, Error> {
+    fn meant(&self, shards: &[Shard], asked: &Asked) -> Result<BTreeMap<u32, ShardState>, Error> {
         let mut meant = BTreeMap::new();
         for shard in shards {
             let item = shard.item;
@@ -102,7 +105,7 @@ impl<'s> Vigil<'s> {
             } else if asked.waiting.iter().any(|id| id == owner) {
                 format!("{owner} runs it by another name")
             } else {
-                meant.insert(item, End::Pending);
+                meant.insert(item, ShardState::Pending);
                 continue;
             };
             output::say(&format!("note: shard {item} is not waited for: {why}"));
@@ -121,39 +124,43 @@ impl<'s> Vigil<'s> {
 }
 
 /// Takes note of what the pages say.
-fn note(awaited: &mut BTreeMap<u32, End>, shards: &[Shard], run: &str, goes_on: bool) {
+fn note(awaited: &mut BTreeMap<u32, ShardState>, shards: &[Shard], run: &str, goes_on: bool) {
     for (item, end) in awaited {
         let page = shards.iter().find(|shard| shard.item == *item);
         let page = page.and_then(|shard| shard.last_run.as_ref());
         let ours = page.filter(|page| page.run_id.as_deref() == Some(run));
         match (&end, ours) {
-            (End::Pending | End::Started(_), Some(page)) => {
+            (ShardState::Pending | ShardState::Started(_), Some(page)) => {
                 let is_over = match page.state {
                     RunState::Done | RunState::Failed => true,
                     RunState::Lost => !goes_on,
                     RunState::Fresh | RunState::Running => false,
                 };
-                *end = if is_over { End::Ended(page.clone()) } else { End::Started(page.clone()) };
+                *end = if is_over {
+                    ShardState::Ended(page.clone())
+                } else {
+                    ShardState::Started(page.clone())
+                };
             }
-            (End::Started(_), None) => *end = End::Overwritten,
+            (ShardState::Started(_), None) => *end = ShardState::Overwritten,
             _ => {}
         }
     }
 }
 
-impl Awaited {
+impl AwaitedShard {
     fn page(&self) -> Option<&LastRun> {
         match &self.end {
-            End::Started(page) | End::Ended(page) => Some(page),
-            End::Pending | End::Overwritten => None,
+            ShardState::Started(page) | ShardState::Ended(page) => Some(page),
+            ShardState::Pending | ShardState::Overwritten => None,
         }
     }
 
     fn state(&self) -> String {
         match &self.end {
-            End::Started(page) | End::Ended(page) => word(&page.state),
-            End::Pending => "PENDING".to_owned(),
-            End::Overwritten => "UNKNOWN".to_owned(),
+            ShardState::Started(page) | ShardState::Ended(page) => status_text(&page.state),
+            ShardState::Pending => "PENDING".to_owned(),
+            ShardState::Overwritten => "UNKNOWN".to_owned(),
         }
     }
 
@@ -169,8 +176,8 @@ impl Awaited {
     }
 
     /// The same for programs.
-    pub(super) fn value(&self) -> Value {
-        let mut told = self.page().and_then(|page| value(page).ok()).unwrap_or_else(|| json!({}));
+    pub(super) fn to_json(&self) -> Value {
+        let mut told = self.page().and_then(|page| to_json(page).ok()).unwrap_or_else(|| json!({}));
         told["item"] = self.item.into();
         told["state"] = self.state().into();
         told
@@ -181,17 +188,17 @@ impl Awaited {
         let mut texts = Vec::new();
         for Self { item, end } in ended {
             texts.push(match end {
-                End::Ended(page) if page.state == RunState::Done => continue,
-                End::Ended(page) if page.state == RunState::Lost => format!(
+                ShardState::Ended(page) if page.state == RunState::Done => continue,
+                ShardState::Ended(page) if page.state == RunState::Lost => format!(
                     "shard {item} of job {job} is lost: whoever ran it is gone; hint: with failover another instance takes it over"
                 ),
-                End::Ended(_) => format!(
+                ShardState::Ended(_) => format!(
                     "shard {item} of job {job} failed; hint: look at what the handler says"
                 ),
-                End::Overwritten => format!(
+                ShardState::Overwritten => format!(
                     "how shard {item} of job {job} ended is not known: the next run has begun already"
                 ),
-                End::Pending | End::Started(_) => format!(
+                ShardState::Pending | ShardState::Started(_) => format!(
                     "shard {item} of job {job} has not ended within {patience:?}; hint: elasticjob job explain {job} --shard {item}"
                 ),
             });
@@ -240,14 +247,14 @@ mod tests {
 
     /// What is known of a shard whose page said these things, one after the other.
     fn after(pages: &[(&str, RunState)], goes_on: bool) -> (String, bool) {
-        let mut awaited = BTreeMap::from([(0, End::Pending)]);
+        let mut awaited = BTreeMap::from([(0, ShardState::Pending)]);
         for (run, state) in pages {
             note(&mut awaited, &[shard(run, *state)], "ours", goes_on);
         }
-        let ended: Vec<Awaited> =
-            awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect();
+        let ended: Vec<AwaitedShard> =
+            awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect();
         let job = "settle".parse().unwrap();
-        (ended[0].state(), Awaited::verdict(&job, &ended, Duration::from_secs(1)).is_ok())
+        (ended[0].state(), AwaitedShard::verdict(&job, &ended, Duration::from_secs(1)).is_ok())
     }
 
     #[test]

@@ -16,30 +16,30 @@ use crate::error::{Code, Error};
 use elasticjob_jobfile as jobfile;
 
 /// A registry while a command works in it.
-pub(super) struct Site {
+pub(super) struct Connection {
     pub(super) admin: Admin,
     pub(super) registry: Arc<dyn Registry>,
 }
 
-impl Site {
+impl Connection {
     /// Works in the registry that is meant. A file may name it, if nobody else does.
-    pub(super) fn visit<T>(
+    pub(super) fn with<T>(
         global: &Global,
         filed: Option<&str>,
         work: impl AsyncFnOnce(&Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let url: RegistryUrl = global.registry(filed).parse()?;
-        asynchronously(async {
+        block_on_current_thread(async {
             let registry = registry::visit(&url).await?;
-            let site = Self { admin: Admin::on(Arc::clone(&registry)), registry };
-            let answer = work(&site).await;
-            site.registry.close().await;
+            let connection = Self { admin: Admin::on(Arc::clone(&registry)), registry };
+            let answer = work(&connection).await;
+            connection.registry.close().await;
             answer
         })
     }
 
     /// What was answered about a job. Where there is none of this name, the nearest one is named.
-    pub(super) async fn about<T>(
+    pub(super) async fn or_suggest<T>(
         &self,
         job: &JobName,
         answer: Result<T, AdminError>,
@@ -61,7 +61,9 @@ impl Site {
 }
 
 /// Runs to its end what has to wait for answers.
-pub(super) fn asynchronously<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub(super) fn block_on_current_thread<T>(
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
@@ -70,19 +72,19 @@ pub(super) fn asynchronously<T>(work: impl Future<Output = Result<T, Error>>) ->
 }
 
 /// What programs are told.
-pub(super) fn value(data: &impl Serialize) -> Result<Value, Error> {
+pub(super) fn to_json(data: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(data)
         .map_err(|error| Error::new(Code::Internal, format!("cannot be written as JSON: {error}")))
 }
 
 /// A status as the ancestor spells it.
-pub(super) fn word(status: &impl Serialize) -> String {
+pub(super) fn status_text(status: &impl Serialize) -> String {
     let value = serde_json::to_value(status).unwrap_or_default();
     value.as_str().unwrap_or("-").to_owned()
 }
 
 /// An instant for people, to the second.
-pub(super) fn instant(at: Option<Timestamp>) -> String {
+pub(super) fn format_instant(at: Option<Timestamp>) -> String {
     at.map_or("-".to_owned(), |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
@@ -92,7 +94,7 @@ pub(super) fn or_dash(text: Option<&str>) -> String {
 }
 
 /// Names one after the other, or that there are none.
-pub(super) fn list<T: AsRef<str>>(names: &[T]) -> String {
+pub(super) fn join_names<T: AsRef<str>>(names: &[T]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

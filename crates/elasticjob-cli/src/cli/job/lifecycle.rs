@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     cli::{
         Global,
-        site::{Site, list, value},
+        connection::{Connection, join_names, to_json},
     },
     error::Error,
     output,
@@ -26,26 +26,29 @@ pub(crate) struct Remove {
 }
 
 pub(super) fn enable(global: &Global, job: &JobName) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let switched = site.about(job, site.admin.enable(job).await).await?;
-        told(global, job, "enabled", &switched)
+    Connection::with(global, None, async |connection| {
+        let switched = connection.or_suggest(job, connection.admin.enable(job).await).await?;
+        print_switched(global, job, "enabled", &switched)
     })
 }
 
 pub(super) fn disable(global: &Global, job: &JobName) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let switched = site.about(job, site.admin.disable(job).await).await?;
-        told(global, job, "disabled", &switched)
+    Connection::with(global, None, async |connection| {
+        let switched = connection.or_suggest(job, connection.admin.disable(job).await).await?;
+        print_switched(global, job, "disabled", &switched)
     })
 }
 
 pub(super) fn shutdown(global: &Global, job: &JobName) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let instances = site.about(job, site.admin.shutdown(job).await).await?;
+    Connection::with(global, None, async |connection| {
+        let instances = connection.or_suggest(job, connection.admin.shutdown(job).await).await?;
         let sentence = if instances.is_empty() {
             format!("job {job} has no instance: there was nothing to shut down")
         } else {
-            format!("told to leave job {job}: {}; what runs comes to its end", list(&instances))
+            format!(
+                "told to leave job {job}: {}; what runs comes to its end",
+                join_names(&instances)
+            )
         };
         output::done(
             global.output,
@@ -58,20 +61,25 @@ pub(super) fn shutdown(global: &Global, job: &JobName) -> Result<(), Error> {
 impl Remove {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        Site::visit(global, None, async |site| {
-            let removed = site.admin.remove(job, self.force).await;
-            let removed = site.about(job, removed).await?;
+        Connection::with(global, None, async |connection| {
+            let removed = connection.admin.remove(job, self.force).await;
+            let removed = connection.or_suggest(job, removed).await?;
             let mut sentence = format!("removed job {job}: {} nodes", removed.nodes);
             if !removed.instances.is_empty() {
-                let instances = list(&removed.instances);
+                let instances = join_names(&removed.instances);
                 sentence = format!("{sentence}; these lost it: {instances}");
             }
-            output::done(global.output, &sentence, &value(&removed)?)
+            output::done(global.output, &sentence, &to_json(&removed)?)
         })
     }
 }
 
-fn told(global: &Global, job: &JobName, became: &str, switched: &Switched) -> Result<(), Error> {
+fn print_switched(
+    global: &Global,
+    job: &JobName,
+    became: &str,
+    switched: &Switched,
+) -> Result<(), Error> {
     let stored = match &switched.stored {
         Stored::Written => "its configuration says so for servers that come".to_owned(),
         Stored::Same => "its configuration said so before".to_owned(),
@@ -79,7 +87,7 @@ fn told(global: &Global, job: &JobName, became: &str, switched: &Switched) -> Re
             format!("its configuration was left as it is, for it cannot be read: {problem}")
         }
     };
-    let servers = list(&switched.servers);
+    let servers = join_names(&switched.servers);
     let sentence = format!("job {job} is {became}; servers that were not: {servers}; {stored}");
-    output::done(global.output, &sentence, &value(switched)?)
+    output::done(global.output, &sentence, &to_json(switched)?)
 }

@@ -1,0 +1,177 @@
+//! Where history is kept: the parse_args of `run` and `dev`.
+
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+
+use elasticjob::history::{HistoryUrl, Recorder, Retention, default_path};
+
+use super::{default_history, history::parse_age};
+use crate::error::Error;
+
+const HISTORY_HELP: &str = "Where history is kept: sqlite:FILE, postgres://…, mysql://…, or none [default: what the files say, else a file of this user's]";
+
+const AGE_VARIABLE: &str = "ELASTICJOB_HISTORY_AGE";
+const FAILURES_AGE_VARIABLE: &str = "ELASTICJOB_HISTORY_FAILURES_AGE";
+const RUNS_VARIABLE: &str = "ELASTICJOB_HISTORY_RUNS";
+
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct HistoryArgs {
+    // The URL may hold a password, so the help does not show what the variable says.
+    #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true, help = HISTORY_HELP)]
+    history: Option<String>,
+    /// Where history waits while its database is away; without, beside its file, or beside where this user's would be
+    #[arg(long, value_name = "DIR", env = "ELASTICJOB_HISTORY_SPILL")]
+    history_spill: Option<PathBuf>,
+    /// Forget runs that began longer ago
+    #[arg(long, value_name = "SPAN", env = AGE_VARIABLE, default_value = "30d", value_parser = parse_age)]
+    history_age: Duration,
+    /// Forget runs that failed, and began longer ago
+    #[arg(long, value_name = "SPAN", env = FAILURES_AGE_VARIABLE, default_value = "90d", value_parser = parse_age)]
+    history_failures_age: Duration,
+    /// Keep so many runs of each job, and as many that failed
+    #[arg(long, value_name = "COUNT", env = RUNS_VARIABLE, default_value = "1000")]
+    history_runs: NonZeroU32,
+}
+
+/// A history, and where it is kept, as it may be shown.
+pub(super) struct HistoryTarget {
+    pub(super) recorder: Recorder,
+    pub(super) display_url: String,
+}
+
+impl HistoryArgs {
+    /// What was said, else what a file says, else the usual display_url of this registry; nothing if nothing is wanted, or there is no such display_url.
+    pub(super) fn url(&self, file_url: Option<&str>, registry: Option<&str>) -> Option<String> {
+        let given = self.history.as_deref().filter(|url| !url.is_empty());
+        match given.or(file_url) {
+            Some("none") => None,
+            Some(url) => Some(url.to_owned()),
+            None => {
+                default_history::file(registry).map(|path| format!("sqlite:{}", path.display()))
+            }
+        }
+    }
+
+    /// How it is recorded.
+    pub(super) fn history(
+        &self,
+        file_url: Option<&str>,
+        registry: Option<&str>,
+    ) -> Result<Option<HistoryTarget>, Error> {
+        let Some(url) = self.url(file_url, registry) else { return Ok(None) };
+        let url: HistoryUrl =
+            url.parse().map_err(|error| Error::bad_input(format!("--history: {error}")))?;
+        let display_url = url.to_string();
+        let mut recorder = Recorder::new();
+        if let Some(folder) = self.history_spill.clone().or_else(|| default_spill_folder(&url)) {
+            recorder = recorder.spill(folder);
+        }
+        Ok(Some(HistoryTarget { recorder: recorder.database(url, self.retention()), display_url }))
+    }
+
+    fn retention(&self) -> Retention {
+        let mut retention = Retention::default();
+        retention.age = self.history_age;
+        retention.failures_age = self.history_failures_age;
+        retention.runs_per_job = self.history_runs;
+        retention
+    }
+
+    /// How much is kept, for the environment of a child.
+    pub(super) fn retention_env(&self) -> Vec<(&'static str, String)> {
+        let seconds = |age: Duration| format!("{}s", age.as_secs());
+        vec![
+            (AGE_VARIABLE, seconds(self.history_age)),
+            (FAILURES_AGE_VARIABLE, seconds(self.history_failures_age)),
+            (RUNS_VARIABLE, self.history_runs.to_string()),
+        ]
+    }
+}
+
+/// Where events wait while the database is away: beside its file, or where this user's would be.
+fn default_spill_folder(url: &HistoryUrl) -> Option<PathBuf> {
+    match url.file() {
+        Some(file) => {
+            let mut folder = file.as_os_str().to_owned();
+            folder.push(".waiting");
+            Some(folder.into())
+        }
+        None => Some(default_path()?.with_file_name("history.waiting")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct TestArgs {
+        #[command(flatten)]
+        kept: HistoryArgs,
+    }
+
+    fn parse_args(parse_args: &[&str]) -> HistoryArgs {
+        let parse_args = ["run"].iter().chain(parse_args);
+        TestArgs::try_parse_from(parse_args).unwrap().kept
+    }
+
+    fn with_history(history: Option<&str>) -> HistoryArgs {
+        HistoryArgs { history: history.map(ToOwned::to_owned), ..parse_args(&[]) }
+    }
+
+    #[test]
+    fn how_much_is_kept_can_be_said_and_reaches_a_child() {
+        let kept = parse_args(&[
+            "--history-age",
+            "12h",
+            "--history-failures-age",
+            "7d",
+            "--history-runs",
+            "50",
+        ]);
+
+        let retention = kept.retention();
+        assert_eq!(retention.age, Duration::from_hours(12));
+        assert_eq!(retention.failures_age, Duration::from_hours(7 * 24));
+        assert_eq!(retention.runs_per_job.get(), 50);
+        assert_eq!(parse_args(&[]).retention(), Retention::default());
+        for (name, value) in kept.retention_env() {
+            let flag = name.replace("ELASTICJOB_", "--").to_lowercase().replace('_', "-");
+            assert!(parse_args(&[&flag, &value]).retention_env().contains(&(name, value)));
+        }
+        assert!(TestArgs::try_parse_from(["run", "--history-runs", "0"]).is_err());
+        assert!(TestArgs::try_parse_from(["run", "--history-age", "soon"]).is_err());
+    }
+
+    #[test]
+    fn what_is_said_counts_before_what_a_file_says() {
+        let (said_so, file_url) = ("sqlite:/tmp/a.db", "mysql://db/jobs");
+
+        assert_eq!(with_history(Some(said_so)).url(Some(file_url), None).as_deref(), Some(said_so));
+        assert_eq!(with_history(None).url(Some(file_url), None).as_deref(), Some(file_url));
+        assert_eq!(with_history(Some("")).url(Some(file_url), None).as_deref(), Some(file_url));
+        assert_eq!(with_history(Some("none")).url(Some(file_url), None), None);
+        assert!(
+            with_history(None)
+                .url(None, None)
+                .is_none_or(|url| url.ends_with("/elasticjob/history.db"))
+        );
+    }
+
+    #[test]
+    fn a_wrong_url_is_told_without_its_password() {
+        let error =
+            with_history(Some("oracle://jane:hunter2@db/x")).history(None, None).err().unwrap();
+
+        let told = format!("{error:?}");
+        assert!(told.contains("--history") && !told.contains("hunter2"), "{told}");
+    }
+
+    #[test]
+    fn events_wait_beside_the_file() {
+        let url: HistoryUrl = "sqlite:/tmp/x/history.db".parse().unwrap();
+
+        assert_eq!(default_spill_folder(&url), Some(PathBuf::from("/tmp/x/history.db.waiting")));
+    }
+}
