@@ -1,4 +1,4 @@
-//! `elasticjob dev`, and the workers of its demonstration.
+//! `elasticjob dev`, and the workers of its demo.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -18,20 +18,20 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Dev {
-    /// Adds three workers, as processes of their own that may be killed, and jobs of every kind
+    /// Start three workers, as processes that you may kill, with jobs of every kind
     #[arg(long)]
     demo: bool,
-    /// Where to keep what must survive a restart; without it everything is in memory
+    /// Data folder of registry and console [default: everything in memory]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where the registry listens: an address, or a port of this machine alone; port 0 takes a free one
+    /// Address of the registry, or a port on 127.0.0.1; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181", value_parser = address)]
     registry_listen: SocketAddr,
     #[cfg(feature = "console")]
-    /// Where the console listens, on this machine alone [default: 127.0.0.1:8899, or a free port if that is taken]
+    /// Loopback address of the console [default: 127.0.0.1:8899, or a free port if that is taken]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// Jobs that this process runs, too, as `run` does
+    /// Job files that this process runs, as `run` does
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Dev {
     }
 }
 
-/// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
+/// The worker of `-f`. It uses the registry of this process, whichever one the files name.
 fn worker(
     files: &[PathBuf],
     supervisor: Supervisor,
@@ -73,7 +73,7 @@ fn worker(
         note(text);
     }
     if jobs.registry.is_some() {
-        note("the registry in the files is left alone: dev brings its own");
+        note("the registry of the files is ignored: dev starts its own");
     }
     let history = history_args.history(None, None)?.map(|history| history.recorder);
     Ok(Worker {
@@ -93,13 +93,13 @@ fn worker(
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoWorker {
-    /// What it is called in the commentary
+    /// Name in the commentary
     #[arg(long, default_value = "worker")]
     name: String,
-    /// What the HTTP job asks; without, this worker has none
+    /// URL of the job ping; without it this worker does not join that job
     #[arg(long)]
     endpoint: Option<String>,
-    /// Ends with the process that started it
+    /// Die with the parent process
     #[arg(long)]
     child: bool,
     #[command(flatten)]

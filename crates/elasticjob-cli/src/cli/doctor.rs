@@ -19,7 +19,7 @@ impl Doctor {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let RegistryUrl::ZooKeeper(settings) = global.registry(None).parse()? else {
             return Err(Error::bad_input(
-                "memory: is a tree of one process, which nobody else can look at; hint: name a ZooKeeper with --registry",
+                "a memory: registry is private to its process; hint: set --registry to a ZooKeeper",
             ));
         };
         let findings = block_on_current_thread(async { Ok(doctor::examine(&settings).await?) })?;
@@ -42,12 +42,12 @@ impl Doctor {
         output::print(global.output, &table, &to_json(&findings)?)?;
         if global.output == Format::Table {
             let count = match problems {
-                0 => "nothing to do".to_owned(),
-                1 => "one thing to do".to_owned(),
-                many => format!("{many} things to do"),
+                0 => "no problems found".to_owned(),
+                1 => "1 problem found".to_owned(),
+                many => format!("{many} problems found"),
             };
             output::say(&count);
         }
-        if problems == 0 { Ok(()) } else { Err(Error::only(Code::Found)) }
+        if problems == 0 { Ok(()) } else { Err(Error::silent(Code::Found)) }
     }
 }

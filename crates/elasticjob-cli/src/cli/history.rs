@@ -20,59 +20,61 @@ use super::{
 };
 use crate::{
     error::{Code, Error},
-    output::{self, Format, Table, harmless},
+    output::{self, Format, Table, replace_control_chars},
 };
 
-/// How long to wait for what is printed next.
-const PAUSE: Duration = Duration::from_millis(300);
+/// Poll interval of `logs --follow`.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum History {
     /// Lists runs, newest first
     List(List),
-    /// Shows a run: its shards, their attempts, what went wrong
+    /// Shows a run: its shards, their attempts and failures
     Show(Show),
-    /// Prints what a run printed
+    /// Prints the output of a run
     Logs(Logs),
-    /// Forgets what is old
+    /// Deletes old runs
     Prune(Prune),
 }
 
-/// Which database.
+/// The history store of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgs {
-    /// Where history is kept: sqlite:FILE, postgres://… or mysql://…; without, in the file that `run` and `dev` keep it in
-    // The URL may hold a password, so the help does not show what the variable says.
+    /// History store: sqlite:FILE, postgres://… or mysql://… [default: the default file of `run` and `dev`]
+    // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true)]
     history: Option<String>,
 }
 
 impl StoreArgs {
-    /// What was said, else the usual file of the registry.
+    /// The URL of flag or environment, else the default file of the registry.
     pub(crate) fn url(&self, global: &Global) -> Result<HistoryUrl, Error> {
         match self.history.as_deref().filter(|url| !url.is_empty()) {
             Some(url) => Ok(url.parse()?),
             None => default_history::file(global.explicit_registry())
                 .map(HistoryUrl::sqlite)
                 .ok_or_else(|| {
-                    Error::bad_input("there is no home to find history in; hint: say --history URL")
+                    Error::bad_input(
+                        "no home directory to find history in; hint: set --history URL",
+                    )
                 }),
         }
     }
 
-    /// What is there, if there is something: a store that was said has to be there, the usual file need not.
+    /// Opens the store; `None` with `--history none`, or if no URL is set and the default file does not exist.
     pub(super) async fn open_if_exists(&self, global: &Global) -> Result<Option<Store>, Error> {
         let is_wanted = self.history.as_deref() != Some("none");
-        let is_said = self.history.as_deref().is_some_and(|url| !url.is_empty());
-        let is_usual =
+        let is_set = self.history.as_deref().is_some_and(|url| !url.is_empty());
+        let has_default =
             || default_history::file(global.explicit_registry()).is_some_and(|file| file.exists());
-        if !is_wanted || !(is_said || is_usual()) {
+        if !is_wanted || !(is_set || has_default()) {
             return Ok(None);
         }
         Ok(Some(self.open(global).await?))
     }
 
-    /// Asks what is there. A file that is not there is not made.
+    /// Opens the store. A missing file is an error; it is not created.
     async fn open(&self, global: &Global) -> Result<Store, Error> {
         let url = self.url(global)?;
         if let Some(file) = url.file().filter(|file| !file.exists()) {
@@ -81,17 +83,17 @@ impl StoreArgs {
             if self.history.is_none() && !others.is_empty() {
                 let _ = write!(
                     hint,
-                    ", or with the --registry of the worker; beside it there are {}",
+                    ", and so does the --registry of the worker; files in the same folder: {}",
                     others.join(", ")
                 );
             }
-            return Err(Error::new(Code::NotFound, format!("there is no {url}; hint: {hint}")));
+            return Err(Error::new(Code::NotFound, format!("{url} does not exist; hint: {hint}")));
         }
         Ok(Store::open(&url).await?)
     }
 }
 
-/// Files of history beside this one.
+/// Names of history files in the same folder.
 fn other_history_files(file: &Path) -> Vec<String> {
     let entries = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -106,31 +108,31 @@ fn other_history_files(file: &Path) -> Vec<String> {
 pub(super) struct List {
     #[command(flatten)]
     store: StoreArgs,
-    /// Only of this job
+    /// Only runs of this job
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only what stands so: running, done, failed or cancelled
+    /// Only runs in this state: running, done, failed or cancelled
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Only what was wanted by: schedule or trigger
+    /// Only runs from this source: schedule or trigger
     #[arg(long, value_name = "SOURCE", value_parser = ["schedule", "trigger"])]
     source: Option<String>,
-    /// Only what this instance had a part in
+    /// Only runs with shards on this instance
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// Only what began since then: 2h, 7d, or an instant
+    /// Only runs that started since then: 2h ago, 7d ago, or an instant
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only what began before then: 2h, 7d, or an instant
+    /// Only runs that started before then: 2h ago, 7d ago, or an instant
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// From where the last page ended
-    #[arg(long, value_name = "PLACE")]
+    /// Continue after the previous page, with the cursor it printed
+    #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
-    /// Every execution of a shard for itself, as the ancestor's console lists them
+    /// List executions of shards instead of runs, as Java ElasticJob's console does
     #[arg(long, conflicts_with_all = ["source", "instance"])]
     executions: bool,
 }
@@ -139,7 +141,7 @@ pub(super) struct List {
 pub(super) struct Show {
     #[command(flatten)]
     store: StoreArgs,
-    /// Which run, for example settle/1774785600000
+    /// Run id, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
 }
@@ -148,13 +150,13 @@ pub(super) struct Show {
 pub(super) struct Logs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Which run, for example settle/1774785600000
+    /// Run id, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
-    /// Only of this shard
+    /// Only output of this shard
     #[arg(long, value_name = "N")]
     shard: Option<u32>,
-    /// Go on until the run has ended
+    /// Print new output until the run has ended
     #[arg(long)]
     follow: bool,
 }
@@ -163,16 +165,16 @@ pub(super) struct Logs {
 pub(super) struct Prune {
     #[command(flatten)]
     store: StoreArgs,
-    /// Forget runs that began longer ago
+    /// Delete runs that started longer ago
     #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = parse_age)]
     age: Duration,
-    /// Forget runs that failed, and began longer ago
+    /// Delete failed runs that started longer ago
     #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = parse_age)]
     failures_age: Duration,
-    /// Keep so many runs of each job, and as many that failed
+    /// Number of runs to keep for each job, and number of failed ones
     #[arg(long, value_name = "COUNT", default_value = "1000")]
     runs: NonZeroU32,
-    /// Forget what others wrote into ElasticJob's tables, too
+    /// Also delete rows that other programs wrote to ElasticJob's tables
     #[arg(long)]
     foreign: bool,
 }
@@ -204,7 +206,7 @@ impl List {
         };
         let page = self.store.open(global).await?.runs(&filter).await?;
         let mut table = Table::new([
-            "RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "ATTEMPTS", "FAILURE",
+            "RUN", "JOB", "STATE", "STARTED", "DURATION", "DELAY", "SHARDS", "ATTEMPTS", "FAILURE",
         ]);
         for run in &page.rows {
             let total = run.sharding_total_count.unwrap_or(run.shards);
@@ -246,7 +248,7 @@ impl List {
         };
         let page = self.store.open(global).await?.executions(&filter).await?;
         let mut table = Table::new([
-            "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+            "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "DURATION", "FAILURE",
         ]);
         for execution in &page.rows {
             table.row([
@@ -279,12 +281,12 @@ impl Show {
     async fn run(&self, global: &Global) -> Result<(), Error> {
         let store = self.store.open(global).await?;
         let details = find_run(&store, &self.run).await?;
-        let mut about = Table::new(["FACT", "VALUE"]);
+        let mut about = Table::new(["FIELD", "VALUE"]);
         for (what, text) in facts(&details) {
             about.row([what.to_owned(), text]);
         }
         let mut shards = Table::new([
-            "SHARD", "ATTEMPT", "REASON", "INSTANCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+            "SHARD", "ATTEMPT", "REASON", "INSTANCE", "OUTCOME", "STARTED", "DURATION", "FAILURE",
         ]);
         for execution in &details.executions {
             shards.row([
@@ -308,7 +310,7 @@ impl Logs {
         let mut position = OutputPosition::default();
         let mut all = Vec::new();
         loop {
-            // Asked before the output is read: what is printed to the end is read then.
+            // The state is read before the output, so that the output of a finished run is complete.
             let is_running = find_run(&store, &self.run).await?.run.state == RunState::Running;
             loop {
                 let output = store.output(&self.run, self.shard, &position).await?;
@@ -325,7 +327,7 @@ impl Logs {
             if !self.follow || !is_running {
                 break;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         if self.follow || global.output == Format::Table {
             return Ok(());
@@ -343,23 +345,22 @@ impl Prune {
         retention.foreign = self.foreign;
         let pruned = self.store.open(global).await?.prune(&retention, SystemClock.now()).await?;
         let mut sentence =
-            format!("{} runs and {} missed fires are forgotten", pruned.runs, pruned.missed);
+            format!("deleted {} runs and {} missed fires", pruned.runs, pruned.missed);
         if self.foreign {
-            let _ = write!(sentence, ", and {} rows of others", pruned.foreign);
+            let _ = write!(sentence, ", and {} rows of other programs", pruned.foreign);
         }
         output::done(global.output, &sentence, &to_json(&pruned)?)
     }
 }
 
-/// The run, or where to look for others.
 async fn find_run(store: &Store, run: &str) -> Result<RunDetails, Error> {
     store.run(run).await?.ok_or_else(|| {
-        let hint = "elasticjob history list shows runs; old ones are forgotten after a while";
+        let hint = "elasticjob history list shows runs; old ones are deleted after a while";
         Error::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
     })
 }
 
-/// What there is to say about a run, one thing a line.
+/// The fields of a run for a table.
 fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
     let run = &details.run;
     let source = match (&run.source, &run.triggered_by) {
@@ -374,8 +375,8 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
         ("due", format_instant(run.due_at)),
         ("started", format_instant(run.started_at)),
         ("ended", format_instant(run.ended_at)),
-        ("took", format_millis(run.duration_ms)),
-        ("late", format_millis(run.lateness_ms)),
+        ("duration", format_millis(run.duration_ms)),
+        ("start delay", format_millis(run.lateness_ms)),
     ];
     if let Some(trace) = &run.trace_id {
         facts.push(("trace", trace.clone()));
@@ -386,14 +387,18 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Lines for people, or one object a line for programs that follow.
+/// Output lines as text, or as one JSON object per line.
 fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
     let mut text = String::new();
     for line in lines {
         if format == Format::Table {
             let at = line.at.map_or("-".to_owned(), |at| at.strftime("%H:%M:%S%.3f").to_string());
             let OutputLine { sharding_item, stream, text: printed, .. } = line;
-            let _ = writeln!(text, "{at} {sharding_item} {stream:<6} {}", harmless(printed));
+            let _ = writeln!(
+                text,
+                "{at} {sharding_item} {stream:<6} {}",
+                replace_control_chars(printed)
+            );
         } else {
             let _ = writeln!(text, "{}", to_json(line)?);
         }
@@ -401,7 +406,7 @@ fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
     Ok(text)
 }
 
-/// How an execution stands; the ancestor says only whether it succeeded.
+/// The outcome of an execution; derived from its other columns for executions of Java, which records only success.
 fn outcome_text(execution: &Execution) -> String {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     match (&execution.outcome, execution.success, has_ended) {
@@ -414,7 +419,7 @@ fn outcome_text(execution: &Execution) -> String {
 
 fn print_next_cursor(next: Option<&Cursor>) {
     if let Some(next) = next {
-        output::say(&format!("there is more: --after '{next}'"));
+        output::say(&format!("more rows: --after '{next}'"));
     }
 }
 
@@ -422,7 +427,6 @@ fn first_line(text: Option<&str>) -> String {
     or_dash(text.and_then(|text| text.lines().find(|line| !line.trim().is_empty())))
 }
 
-/// Milliseconds for people.
 fn format_millis(millis: Option<i64>) -> String {
     match millis {
         None => "-".to_owned(),
@@ -432,7 +436,7 @@ fn format_millis(millis: Option<i64>) -> String {
     }
 }
 
-/// A moment: so long ago, or an instant.
+/// Parses a point in time: an age such as `2h`, or an instant.
 fn parse_moment(text: &str) -> Result<Timestamp, Error> {
     if let Ok(age) = parse_age(text) {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
@@ -440,12 +444,12 @@ fn parse_moment(text: &str) -> Result<Timestamp, Error> {
     }
     text.parse().map_err(|_| {
         Error::bad_input(format!(
-            "{text:?} is no moment; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
+            "{text:?} is not a point in time; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
         ))
     })
 }
 
-/// A span that may be days.
+/// Parses a duration that may be in days.
 pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     match days.and_then(|days| days.checked_mul(24 * 60 * 60)) {

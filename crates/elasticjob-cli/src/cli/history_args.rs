@@ -1,4 +1,4 @@
-//! Where history is kept: the parse_args of `run` and `dev`.
+//! The history options of `run` and `dev`.
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use elasticjob::history::{HistoryUrl, Recorder, Retention, default_path};
 use super::{default_history, history::parse_age};
 use crate::error::Error;
 
-const HISTORY_HELP: &str = "Where history is kept: sqlite:FILE, postgres://…, mysql://…, or none [default: what the files say, else a file of this user's]";
+const HISTORY_HELP: &str = "History store: sqlite:FILE, postgres://…, mysql://…, or none [default: the one of the files, else a file in the user's state folder]";
 
 const AGE_VARIABLE: &str = "ELASTICJOB_HISTORY_AGE";
 const FAILURES_AGE_VARIABLE: &str = "ELASTICJOB_HISTORY_FAILURES_AGE";
@@ -15,31 +15,33 @@ const RUNS_VARIABLE: &str = "ELASTICJOB_HISTORY_RUNS";
 
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct HistoryArgs {
-    // The URL may hold a password, so the help does not show what the variable says.
+    // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true, help = HISTORY_HELP)]
     history: Option<String>,
-    /// Where history waits while its database is away; without, beside its file, or beside where this user's would be
+    /// Folder for history while its database is unreachable [default: beside the SQLite file, or beside the default one]
     #[arg(long, value_name = "DIR", env = "ELASTICJOB_HISTORY_SPILL")]
     history_spill: Option<PathBuf>,
-    /// Forget runs that began longer ago
+    /// Delete runs that started longer ago
     #[arg(long, value_name = "SPAN", env = AGE_VARIABLE, default_value = "30d", value_parser = parse_age)]
     history_age: Duration,
-    /// Forget runs that failed, and began longer ago
+    /// Delete failed runs that started longer ago
     #[arg(long, value_name = "SPAN", env = FAILURES_AGE_VARIABLE, default_value = "90d", value_parser = parse_age)]
     history_failures_age: Duration,
-    /// Keep so many runs of each job, and as many that failed
+    /// Number of runs to keep for each job, and number of failed ones
     #[arg(long, value_name = "COUNT", env = RUNS_VARIABLE, default_value = "1000")]
     history_runs: NonZeroU32,
 }
 
-/// A history, and where it is kept, as it may be shown.
+/// A recorder and the URL of its store.
 pub(super) struct HistoryTarget {
     pub(super) recorder: Recorder,
+    /// Without password.
     pub(super) display_url: String,
 }
 
 impl HistoryArgs {
-    /// What was said, else what a file says, else the usual display_url of this registry; nothing if nothing is wanted, or there is no such display_url.
+    /// The history URL of flag or environment, else of a file, else the default file of this registry. `None` if the URL is `none`, or if there is no
+    /// home directory for a default file.
     pub(super) fn url(&self, file_url: Option<&str>, registry: Option<&str>) -> Option<String> {
         let given = self.history.as_deref().filter(|url| !url.is_empty());
         match given.or(file_url) {
@@ -51,7 +53,7 @@ impl HistoryArgs {
         }
     }
 
-    /// How it is recorded.
+    /// The recorder for this history; `None` if there is none.
     pub(super) fn history(
         &self,
         file_url: Option<&str>,
@@ -76,7 +78,7 @@ impl HistoryArgs {
         retention
     }
 
-    /// How much is kept, for the environment of a child.
+    /// The retention as environment variables for a child process.
     pub(super) fn retention_env(&self) -> Vec<(&'static str, String)> {
         let seconds = |age: Duration| format!("{}s", age.as_secs());
         vec![
@@ -87,7 +89,7 @@ impl HistoryArgs {
     }
 }
 
-/// Where events wait while the database is away: beside its file, or where this user's would be.
+/// Where events are spilled while the database is unreachable: beside the SQLite file, or beside the user's default one.
 fn default_spill_folder(url: &HistoryUrl) -> Option<PathBuf> {
     match url.file() {
         Some(file) => {
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn how_much_is_kept_can_be_said_and_reaches_a_child() {
+    fn retention_flags_are_parsed_and_passed_to_a_child() {
         let kept = parse_args(&[
             "--history-age",
             "12h",
@@ -145,10 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_counts_before_what_a_file_says() {
-        let (said_so, file_url) = ("sqlite:/tmp/a.db", "mysql://db/jobs");
+    fn flag_precedes_the_file_and_none_disables_history() {
+        let (flag_url, file_url) = ("sqlite:/tmp/a.db", "mysql://db/jobs");
 
-        assert_eq!(with_history(Some(said_so)).url(Some(file_url), None).as_deref(), Some(said_so));
+        assert_eq!(
+            with_history(Some(flag_url)).url(Some(file_url), None).as_deref(),
+            Some(flag_url)
+        );
         assert_eq!(with_history(None).url(Some(file_url), None).as_deref(), Some(file_url));
         assert_eq!(with_history(Some("")).url(Some(file_url), None).as_deref(), Some(file_url));
         assert_eq!(with_history(Some("none")).url(Some(file_url), None), None);
@@ -160,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_url_is_told_without_its_password() {
+    fn invalid_url_is_reported_without_its_password() {
         let error =
             with_history(Some("oracle://jane:hunter2@db/x")).history(None, None).err().unwrap();
 
-        let told = format!("{error:?}");
-        assert!(told.contains("--history") && !told.contains("hunter2"), "{told}");
+        let text = format!("{error:?}");
+        assert!(text.contains("--history") && !text.contains("hunter2"), "{text}");
     }
 
     #[test]
-    fn events_wait_beside_the_file() {
+    fn default_spill_folder_is_beside_the_file() {
         let url: HistoryUrl = "sqlite:/tmp/x/history.db".parse().unwrap();
 
         assert_eq!(default_spill_folder(&url), Some(PathBuf::from("/tmp/x/history.db.waiting")));

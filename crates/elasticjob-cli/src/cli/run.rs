@@ -23,7 +23,7 @@ use elasticjob_jobfile::{Entry, Jobs};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    /// Job files: Spring Boot's application.yml, or .json, .toml, .properties, .xml
     #[arg(
         short,
         long = "file",
@@ -32,37 +32,37 @@ pub(super) struct Run {
         required_unless_present_any = ["scripts_from", "http_allow", "observe"]
     )]
     files: Vec<PathBuf>,
-    /// Only say what would run, and what is wrong with the files
+    /// Check the files and print the jobs that would run, then exit
     #[arg(long)]
     check: bool,
-    /// Remove jobs that vanish from the files from the registry, too, unless others run them
+    /// When a job is removed from the files, also remove it from the registry, unless other instances run it
     #[arg(long, requires = "files")]
     prune: bool,
-    /// Join nothing and write nothing: say what happens to the jobs of the namespace, or to those of the files
+    /// Join nothing and write nothing: log what happens to the jobs of the namespace, or of the files
     #[arg(
         long,
         conflicts_with_all = ["check", "prune", "skip_java", "labels", "scripts_from", "http_allow", "health_listen", "dump_listen"]
     )]
     observe: bool,
-    /// Leave out jobs that are Java classes, and run the others
+    /// Skip jobs that are Java classes and run the others
     #[arg(long)]
     skip_java: bool,
-    /// What this instance is known by, for example weight=3,zone=a
+    /// Labels of this instance, for example weight=3,zone=a
     #[arg(long, value_name = "K=V,…")]
     labels: Option<String>,
-    /// Folders whose programs jobs of the registry may run, and jobs of the files whose command line is another one there
+    /// Folders with programs that jobs may run if their command line is set in the registry and not in the files
     #[arg(long, value_name = "DIR", num_args = 1..)]
     scripts_from: Vec<PathBuf>,
-    /// Hosts that jobs of the registry may ask, and jobs of the files whose address is another one there
+    /// Hosts that jobs may call if their URL is set in the registry and not in the files
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
-    /// How long the registry may be away at the start
+    /// How long to retry at the start while the registry is unreachable
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = parse_duration)]
     connect_timeout: Duration,
-    /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
+    /// Serve /healthz, /readyz and /metrics: an address, or a port on 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
-    /// Where to answer dump@JOB as the ancestor's dump service does: an address, or a port of this machine alone
+    /// Serve dump@JOB as Java ElasticJob's dump service does: an address, or a port on 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     dump_listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -79,8 +79,8 @@ impl Run {
         };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
-        let traced = jobs.history.as_ref().map(|(_, url)| url.as_str());
-        let history = self.history_args.history(traced, Some(&registry))?;
+        let file_history = jobs.history.as_ref().map(|(_, url)| url.as_str());
+        let history = self.history_args.history(file_history, Some(&registry))?;
         let permissions = Permissions::new(&self.scripts_from, &self.http_allow)?;
         check_labels(self.labels.as_deref())?;
         if !self.check {
@@ -129,7 +129,7 @@ impl Run {
         })
     }
 
-    /// Says what is left out, where the rest is said, too.
+    /// Reports an ignored setting or job: printed with `--check`, else logged.
     fn note(&self, note: &str) {
         if self.check {
             output::say(&format!("note: {note}"));
@@ -139,18 +139,18 @@ impl Run {
     }
 }
 
-/// Runs something to its end on threads of its own.
+/// Runs a future to completion on a multi-threaded runtime.
 pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
     })?;
     let ended = runtime.block_on(work);
-    // Whoever asked twice to stop does not want to wait for what blocks.
+    // After a second signal, blocking tasks are not waited for.
     runtime.shutdown_background();
     ended
 }
 
-/// Prints what would run.
+/// Prints the jobs that would run.
 fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     let cron = |job: &Job| job.cron.as_ref().map(ToString::to_string);
     let mut table = Table::new(["JOB", "TYPE", "CRON", "SHARDS", "FROM"]);
@@ -181,7 +181,7 @@ fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
 async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::bad_input(format!(
-            "cannot listen on {address}: {error}; hint: {flag} takes another address, or port 0 for a free one"
+            "cannot listen on {address}: {error}; hint: give {flag} another address, or port 0 for a free one"
         ))
     })
 }
@@ -198,7 +198,7 @@ fn check_labels(text: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A number and `ms`, `s`, `m` or `h`.
+/// A duration: a number and `ms`, `s`, `m` or `h`.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration =
         text.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
@@ -207,7 +207,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())
 }
 
-/// An address and a port; a port alone is one of this machine alone.
+/// An address and a port; a port alone means 127.0.0.1.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());

@@ -15,30 +15,30 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Server {
-    /// Lists the machines that jobs run on
+    /// Lists the servers that run jobs
     List,
-    /// Shows a machine, job by job
+    /// Shows the jobs of a server
     Show(AddressArg),
-    /// Lets a machine take part again
+    /// Enables a server
     Enable(ServerArgs),
-    /// Lets a machine take part no longer
+    /// Disables a server
     Disable(ServerArgs),
-    /// Ends the membership of the instances on a machine
+    /// Makes the instances on a server leave their jobs
     Shutdown(ServerArgs),
-    /// Forgets a machine that has no instance
+    /// Removes a server that has no instance
     Remove(ServerArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AddressArg {
-    /// Which machine, for example 10.0.0.7
+    /// Address of the server, for example 10.0.0.7
     #[arg(value_name = "ADDRESS")]
     address: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ServerArgs {
-    /// Which machine, for example 10.0.0.7
+    /// Address of the server, for example 10.0.0.7
     #[arg(value_name = "ADDRESS")]
     address: String,
     /// Only in this job
@@ -61,7 +61,7 @@ impl Server {
             }
             Self::Remove(ServerArgs { address, job }) => {
                 let jobs = connection.admin.remove_server(address, job.as_ref()).await?;
-                print_change(global, address, "forgotten", &jobs)
+                print_change(global, address, "removed", &jobs)
             }
             Self::Shutdown(args) => args.shutdown(global, connection).await,
         })
@@ -95,13 +95,13 @@ impl ServerArgs {
     async fn shutdown(&self, global: &Global, connection: &Connection) -> Result<(), Error> {
         let Self { address, job } = self;
         let ended = connection.admin.shutdown_server(address, job.as_ref()).await?;
-        let told: Vec<String> =
+        let jobs: Vec<String> =
             ended.iter().map(|(job, ids)| format!("job {job}: {}", join_names(ids))).collect();
-        let sentence = if told.is_empty() {
-            format!("server {address} has no instance: there was nothing to shut down")
+        let sentence = if jobs.is_empty() {
+            format!("server {address} has no instance: nothing to shut down")
         } else {
-            let told = told.join("; ");
-            format!("told to leave on server {address}: {told}; what runs comes to its end")
+            let jobs = jobs.join("; ");
+            format!("shutdown requested on server {address}: {jobs}; running shards may finish")
         };
         output::done(global.output, &sentence, &json!({ "serverIp": address, "instances": ended }))
     }
@@ -114,7 +114,7 @@ fn print_change(
     jobs: &[String],
 ) -> Result<(), Error> {
     let sentence = if jobs.is_empty() {
-        format!("server {address} was {became} before: nothing changed")
+        format!("server {address} was already {became}: nothing changed")
     } else {
         format!("server {address} is {became} in {}", join_names(jobs))
     };

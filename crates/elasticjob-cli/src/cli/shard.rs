@@ -20,47 +20,47 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Shard {
-    /// Lists a job's shards: whose they are, and how their newest run went
+    /// Lists the shards of a job with their owner and last run
     List(List),
-    /// Lets a shard run again
+    /// Enables a shard
     Enable(ShardArgs),
-    /// Lets a shard run no longer
+    /// Disables a shard
     Disable(ShardArgs),
-    /// Deals shards as the leader would, without asking anybody
+    /// Computes a shard assignment as the leader would, without a registry
     Plan(Plan),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShardArgs {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Which shard
+    /// Number of the shard
     #[arg(value_name = "N")]
     shard: u32,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Plan {
-    /// The job's name: three strategies go by it
+    /// Name of the job; three strategies depend on it
     #[arg(long, value_name = "NAME")]
     job: String,
-    /// How many shards
+    /// Number of shards
     #[arg(long, value_name = "N")]
     total: u32,
     #[arg(long, value_name = "STRATEGY", default_value = "AVG_ALLOCATION", help = STRATEGIES)]
     strategy: String,
-    /// The instances, for example 10.0.0.7@-@4711
+    /// Ids of the instances, for example 10.0.0.7@-@4711
     #[arg(long = "instance", value_name = "ID", required = true, num_args = 1..)]
     instances: Vec<String>,
-    /// When, for `SINGLE_SHARDING_BALANCE`; without, now
+    /// Time of the assignment, for `SINGLE_SHARDING_BALANCE` [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
 }
@@ -115,10 +115,10 @@ impl ShardArgs {
             };
             let is_changed = connection.or_suggest(job, answer).await?;
             let word = if enable { "enabled" } else { "disabled" };
-            let before = if is_changed { "" } else { ", as it was before" };
+            let before = if is_changed { "" } else { " already" };
             output::done(
                 global.output,
-                &format!("shard {shard} of job {job} is {word}{before}"),
+                &format!("shard {shard} of job {job} is{before} {word}"),
                 &json!({ "jobName": job.as_str(), "item": shard, "disabled": !enable, "isChanged": is_changed }),
             )
         })

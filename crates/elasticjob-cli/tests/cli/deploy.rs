@@ -32,7 +32,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_documented() {
+async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
     let (_scene, _process, address) = worker().await;
     let series = metrics(&address);
     let exported: BTreeSet<&str> =
@@ -55,7 +55,7 @@ async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_docume
 }
 
 #[test]
-fn everything_in_yaml_and_json_can_be_read() {
+fn yaml_and_json_files_are_valid() {
     let mut read = 0;
     for file in files(&deploy()) {
         let text = fs::read_to_string(&file).unwrap();
@@ -74,7 +74,7 @@ fn everything_in_yaml_and_json_can_be_read() {
 }
 
 #[test]
-fn the_jobs_of_the_manifests_are_ones_that_run() {
+fn jobs_of_the_kubernetes_manifests_are_valid() {
     let file = deploy().join("kubernetes/jobs.yml");
 
     let ended = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
@@ -84,7 +84,7 @@ fn the_jobs_of_the_manifests_are_ones_that_run() {
 }
 
 #[test]
-fn the_flags_that_are_used_are_flags_of_run() {
+fn flags_used_in_deploy_are_flags_of_run() {
     let help = elasticjob(&["run", "--help"]).stdout;
     let mut used = BTreeSet::new();
     for file in ["systemd/elasticjob.service", "container/Dockerfile", "kubernetes/worker.yaml"] {

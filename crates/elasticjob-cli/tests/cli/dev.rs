@@ -21,7 +21,7 @@ fn name(line: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_behind() {
+async fn demo_shows_failover_of_a_killed_worker_and_stops_all_workers() {
     let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
     let url = Process::word_after(&dev.logged("registry  zookeeper://127.0.0.1:"), "registry  ");
     dev.logged("endpoint  http://127.0.0.1:");
@@ -65,17 +65,17 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
 }
 
 #[test]
-fn the_workers_of_the_demonstration_end_with_it_even_if_it_is_killed() {
+fn demo_workers_end_when_dev_is_killed() {
     let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
     for _ in 0..3 {
         dev.logged(" joined");
     }
 
-    assert!(dev.killed_and_silent(), "somebody lives on: {}", dev.log());
+    assert!(dev.kill_and_wait_for_silence(), "somebody lives on: {}", dev.log());
 }
 
 #[test]
-fn jobs_of_a_file_run_in_the_process_and_the_registry_keeps_what_it_is_told() {
+fn dev_runs_jobs_of_a_file_and_keeps_its_data() {
     let folder = TempDir::new().unwrap();
     let (file, data) = (folder.path().join("jobs.yml"), folder.path().join("data"));
     let job = "hello: {cron: '* * * * * ?', props: {script.command.line: 'false'}}";
@@ -103,7 +103,7 @@ fn jobs_of_a_file_run_in_the_process_and_the_registry_keeps_what_it_is_told() {
 }
 
 #[test]
-fn a_registry_port_that_is_taken_is_one_line_with_the_flag_that_changes_it() {
+fn registry_port_in_use_is_reported_with_the_flag_to_change() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 

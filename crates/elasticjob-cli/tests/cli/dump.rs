@@ -30,9 +30,9 @@ fn ask(address: &str, what: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_dumped_as_the_ancestor_does_it() {
+async fn dump_has_the_format_of_java() {
     let scene = Scene::with(HELLO).await;
-    let mut process = scene.run(&["--dump-listen", "0"]);
+    let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
     assert!(address.starts_with("127.0.0.1:"), "{address}");
     process.logged("shards dealt");
@@ -43,19 +43,19 @@ async fn a_job_is_dumped_as_the_ancestor_does_it() {
     assert!(named.contains("/hello/config | "), "{named}");
     assert!(named.contains("/hello/servers/ip1 | ENABLED\n") && named.ends_with('\n'), "{named}");
     assert!(!named.contains("127.0.0.1"), "{named}");
-    assert_eq!(named, scene.ask(&["job", "dump", "hello"]).stdout);
+    assert_eq!(named, scene.run(&["job", "dump", "hello"]).stdout);
     assert_eq!(only, named);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_understood_gets_one_line() {
+async fn invalid_commands_get_one_error_line() {
     let scene = Scene::with(&format!("{HELLO}{}", HELLO.replace("hello", "howdy"))).await;
-    let mut process = scene.run(&["--dump-listen", "0"]);
+    let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
 
     for (asked, told) in [
         (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
-        (b"dump\n", "error: 2 jobs run here, and nothing says which one is meant; hint: dump@JOB"),
+        (b"dump\n", "error: 2 jobs run here, and the command names none; hint: dump@JOB"),
         (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
         (b"dump@a/b\n", "error: "),
         (b"\xff\n", "error: a command is one line of at most 1024 bytes"),
@@ -68,7 +68,7 @@ async fn what_is_not_understood_gets_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_that_is_taken_is_said_before_anything_runs() {
+async fn dump_port_in_use_is_reported_before_jobs_are_joined() {
     let scene = Scene::with(HELLO).await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -89,6 +89,6 @@ async fn a_port_that_is_taken_is_said_before_anything_runs() {
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("hint: --dump-listen takes another address"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: give --dump-listen another address"), "{}", ended.stderr);
     assert_eq!(scene.get("hello").await, None);
 }

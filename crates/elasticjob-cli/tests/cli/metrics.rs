@@ -18,7 +18,7 @@ const JOBS: &str = "    well: {cron: '* * * * * ?', props: {script.command.line:
 /// A worker that runs both, and where it tells how it goes.
 pub(crate) async fn worker() -> (Scene, Process, String) {
     let scene = Scene::with(JOBS).await;
-    let mut process = scene.run(&["--health-listen", "0"]);
+    let mut process = scene.start_worker(&["--health-listen", "0"]);
     let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
     process.logged("node started");
@@ -62,7 +62,7 @@ pub(crate) fn metrics(address: &str) -> BTreeMap<String, f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jobs_do_moves_the_numbers() {
+async fn metrics_change_with_runs_and_with_the_registry() {
     let (scene, mut process, address) = worker().await;
     let jobs: BTreeSet<&str> = BTreeSet::from(["well", "badly"]);
     let mut ended: Vec<String> = Vec::new();

@@ -34,7 +34,7 @@ fn observe(scene: &Scene, more: &[&str]) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing() {
+async fn observer_logs_assignment_and_runs_and_writes_nothing() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
     let registry = scene.line().await;
@@ -48,11 +48,11 @@ async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing()
     assert!(log.contains("instance joined") && log.contains("\"Rust\""), "{log}");
     assert_eq!(tree(&*registry).await, before);
 
-    assert_eq!(scene.ask(&["job", "trigger", "settle", "--wait"]).code, Some(0));
+    assert_eq!(scene.run(&["job", "trigger", "settle", "--wait"]).code, Some(0));
     let runs = process.logged("shard started");
     assert!(runs.contains("\"instance\":\"10.0.0.7@-@"), "{runs}");
     process.logged("shard ended");
-    scene.ask(&["shard", "disable", "settle", "1"]);
+    scene.run(&["shard", "disable", "settle", "1"]);
     process.logged("shard disabled");
     scene
         .put("settle/config", "jobName: settle\nshardingTotalCount: 5\ncron: '* * * * * ?'\n")
@@ -70,7 +70,7 @@ async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is_said() {
+async fn observer_with_files_logs_only_their_jobs_and_differences() {
     let scene = Scene::with(
         "    settle: {elasticJobClass: com.acme.Settle, shardingTotalCount: 4}\n    \
          absent: {elasticJobClass: com.acme.Absent}\n",
@@ -84,8 +84,8 @@ async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is
     let mut process = observe(&scene, &["-f", &scene.file()]);
 
     let otherwise = process.logged("shardingTotalCount");
-    assert!(otherwise.contains("the files say otherwise"), "{otherwise}");
-    process.logged("a job that is not in the registry");
+    assert!(otherwise.contains("overrides the files"), "{otherwise}");
+    process.logged("in the files but not in the registry");
     process.logged("job found");
     process.terminate();
     process.ended();
@@ -93,7 +93,7 @@ async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_is_not_there_is_not_made() {
+async fn observer_does_not_create_the_namespace() {
     let scene = Scene::with("").await;
     let registry = elasticjob::registry::visit(&scene.url.parse().unwrap()).await.unwrap();
     let before = tree(&*registry).await;

@@ -15,7 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -35,9 +35,9 @@ pub(crate) fn binary() -> Command {
 }
 
 /// Runs a command to its end.
-pub(crate) fn elasticjob(arguments: &[&str]) -> Ended {
+pub(crate) fn elasticjob(arguments: &[&str]) -> CommandOutput {
     let output = binary().args(arguments).stdin(Stdio::null()).output().unwrap();
-    Ended {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -57,7 +57,7 @@ impl Process {
     }
 
     /// As [`Self::start`], on a disk where no file may be longer than this.
-    pub(crate) fn start_with_little_room(arguments: &[&str], kilobytes: u32) -> Self {
+    pub(crate) fn start_with_file_limit(arguments: &[&str], kilobytes: u32) -> Self {
         // What the shell ignores, its successor ignores: it gets an error instead of a signal, as on a full disk.
         let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);
         let usual = binary();
@@ -112,7 +112,7 @@ impl Process {
     }
 
     /// Kills it; says whether everybody who wrote to its log has ended then, too.
-    pub(crate) fn killed_and_silent(&mut self) -> bool {
+    pub(crate) fn kill_and_wait_for_silence(&mut self) -> bool {
         self.child.kill().unwrap();
         // Whoever lives on goes on writing: not for ever.
         (0..200).any(|_| match self.lines.recv_timeout(PATIENCE) {

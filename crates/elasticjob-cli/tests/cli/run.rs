@@ -59,7 +59,7 @@ pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
+async fn script_and_http_jobs_run_until_sigterm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let jobs = format!(
         "    hello:\n      elasticJobType: SCRIPT\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/hello.sh\n    \
@@ -77,7 +77,7 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
     )
     .unwrap();
 
-    let mut process = scene.run(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
+    let mut process = scene.start_worker(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
     let address: Value =
         serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = address["address"].as_str().unwrap().to_owned();
@@ -100,7 +100,7 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
+async fn running_shard_may_finish_after_sigterm() {
     let scene = Scene::with(
         "    slow:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/slow.sh\n",
     )
@@ -110,7 +110,7 @@ async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\necho finished\ntouch FOLDER/done\n";
     fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &place)).unwrap();
 
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
     process.terminate();
     process.logged("node stopping");
@@ -122,14 +122,14 @@ async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_twice_does_not_wait() {
+async fn second_signal_stops_at_once() {
     let scene = Scene::with(
         "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n",
     )
     .await;
     fs::write(scene.folder.path().join("slow.sh"), "echo begun\nsleep 600\n").unwrap();
 
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
     process.terminate();
     process.logged("node stopping");
@@ -145,19 +145,19 @@ async fn whoever_asks_twice_does_not_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_line_that_only_the_registry_knows_does_not_run() {
+async fn command_line_changed_in_the_registry_does_not_run() {
     let scene = Scene::with(
         "    hello:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: echo from-the-file\n",
     )
     .await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("from-the-file");
 
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     change_command_line(&*registry, "echo from-the-registry").await;
 
     let line = process.logged("--scripts-from");
-    assert!(line.contains("the registry says"), "{line}");
+    assert!(line.contains("the registry sets"), "{line}");
     assert!(!process.log().contains("\"from-the-registry\""), "{}", process.log());
 }
 
@@ -170,12 +170,12 @@ async fn change_command_line(registry: &dyn Registry, line: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_comes_late_is_waited_for() {
+async fn worker_waits_for_the_registry_at_the_start() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let port = free_port();
     let url = format!("zookeeper://127.0.0.1:{port}/shop?maxRetries=0&connectionTimeout=1s");
     let mut process = Process::start(&["run", "-f", &scene.file(), "--registry", &url]);
-    process.logged("trying again");
+    process.logged("registry unreachable, retrying");
 
     let mut config = Config::ephemeral();
     config.listen = ([127, 0, 0, 1], port).into();
@@ -185,7 +185,7 @@ async fn a_registry_that_comes_late_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_does_not_come_is_unreachable() {
+async fn worker_gives_up_after_the_connect_timeout() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let url = format!("zookeeper://jane:hunter2@127.0.0.1:{}/shop", free_port());
 
@@ -199,7 +199,7 @@ async fn a_registry_that_does_not_come_is_unreachable() {
 }
 
 #[test]
-fn the_flag_comes_before_the_environment_and_that_before_the_file() {
+fn registry_flag_precedes_environment_and_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("jobs.yml");
     let (flag, variable, filed) = (free_port(), free_port(), free_port());
@@ -225,7 +225,7 @@ fn the_flag_comes_before_the_environment_and_that_before_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_health_port_that_is_taken_is_said_before_anything_runs() {
+async fn health_port_in_use_is_reported_before_jobs_are_joined() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -252,7 +252,7 @@ async fn a_health_port_that_is_taken_is_said_before_anything_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_somebody_elses_is_a_conflict() {
+async fn job_of_another_handler_is_a_conflict() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let root = registry.namespace().path().join("hello").unwrap();
@@ -269,7 +269,7 @@ async fn a_job_that_is_somebody_elses_is_a_conflict() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_configuration_that_cannot_be_read_is_refused_and_left_as_it_is() {
+async fn worker_refuses_unreadable_configuration_and_keeps_it() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let root = registry.namespace().path().join("hello").unwrap();

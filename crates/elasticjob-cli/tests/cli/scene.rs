@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tinykeeper::server::{Config, Server};
 
-use crate::process::{Ended, PATIENCE, Process, elasticjob};
+use crate::process::{CommandOutput, PATIENCE, Process, elasticjob};
 
 /// The address of the nodes that run in this process.
 pub(crate) const ADDRESS: &str = "10.0.0.7";
@@ -38,7 +38,7 @@ impl Scene {
         let registry = Server::start(config).await.unwrap();
         let scene = Self::at(registry.address());
         let scene = Self { registry: Some(registry), ..scene };
-        scene.describe(jobs);
+        scene.write_jobs(jobs);
         scene
     }
 
@@ -49,7 +49,7 @@ impl Scene {
     }
 
     /// The jobs file says something else now.
-    pub(crate) fn describe(&self, jobs: &str) {
+    pub(crate) fn write_jobs(&self, jobs: &str) {
         let jobs = jobs.replace("FOLDER", self.folder.path().to_str().unwrap());
         self.write("jobs.yml", &format!("elasticjob:\n  jobs:\n{jobs}"));
     }
@@ -65,27 +65,27 @@ impl Scene {
     }
 
     /// `elasticjob run` with the jobs file.
-    pub(crate) fn run(&self, more: &[&str]) -> Process {
+    pub(crate) fn start_worker(&self, more: &[&str]) -> Process {
         let file = self.file();
         let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
         Process::start(&[&what[..], more].concat())
     }
 
     /// The same, on a disk with little room.
-    pub(crate) fn run_with_little_room(&self, more: &[&str], kilobytes: u32) -> Process {
+    pub(crate) fn start_worker_with_file_limit(&self, more: &[&str], kilobytes: u32) -> Process {
         let file = self.file();
         let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
-        Process::start_with_little_room(&[&what[..], more].concat(), kilobytes)
+        Process::start_with_file_limit(&[&what[..], more].concat(), kilobytes)
     }
 
     /// A command to its end, in this registry.
-    pub(crate) fn ask(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         elasticjob(&[arguments, &["--registry", &self.url]].concat())
     }
 
     /// A command that succeeds, and the data it prints.
     pub(crate) fn data(&self, arguments: &[&str]) -> Value {
-        let ended = self.ask(&[arguments, &["-o", "json"]].concat());
+        let ended = self.run(&[arguments, &["-o", "json"]].concat());
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
         serde_json::from_str(&ended.stdout).unwrap()
     }
@@ -115,7 +115,7 @@ impl Scene {
         let name = job.name.to_string();
         let node = Node::join(&self.url).address(ADDRESS.parse::<Ipv4Addr>().unwrap());
         let running = node.job(job, handle).start().await.unwrap();
-        self.until(&["shard", "list", &name], |shards| {
+        self.wait_until(&["shard", "list", &name], |shards| {
             shards
                 .as_array()
                 .is_some_and(|shards| shards.iter().all(|shard| shard["status"] != "SHARDING_FLAG"))
@@ -124,7 +124,7 @@ impl Scene {
     }
 
     /// Asks until the answer is so.
-    pub(crate) fn until(&self, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait_until(&self, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
         let deadline = SystemClock.monotonic() + PATIENCE;
         loop {
             let data = self.data(arguments);
@@ -154,7 +154,7 @@ pub(crate) fn settle() -> Job {
 }
 
 /// Waits until it is so.
-pub(crate) fn settled(is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
     let deadline = SystemClock.monotonic() + PATIENCE;
     while !is_so() {
         assert!(SystemClock.monotonic() < deadline, "it never became so");

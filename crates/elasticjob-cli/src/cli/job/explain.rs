@@ -15,13 +15,13 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Which shard; without, all of them
+    /// Number of the shard [default: all shards]
     #[arg(long, value_name = "N")]
     shard: Option<u32>,
-    /// At what time, for example 2026-11-15T06:36:07Z; without, now
+    /// Instant to explain, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Steering a job as a whole: `enable`, `disable`, `shutdown`, `remove`.
+//! `job enable`, `disable`, `shutdown` and `remove`.
 
 use elasticjob::{
     admin::{Stored, Switched},
@@ -17,10 +17,10 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Remove {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Also while instances are members; they lose it
+    /// Remove the job even if it has instances; they lose it
     #[arg(long)]
     force: bool,
 }
@@ -43,10 +43,10 @@ pub(super) fn shutdown(global: &Global, job: &JobName) -> Result<(), Error> {
     Connection::with(global, None, async |connection| {
         let instances = connection.or_suggest(job, connection.admin.shutdown(job).await).await?;
         let sentence = if instances.is_empty() {
-            format!("job {job} has no instance: there was nothing to shut down")
+            format!("job {job} has no instance: nothing to shut down")
         } else {
             format!(
-                "told to leave job {job}: {}; what runs comes to its end",
+                "shutdown of job {job} requested: {}; running shards may finish",
                 join_names(&instances)
             )
         };
@@ -67,7 +67,7 @@ impl Remove {
             let mut sentence = format!("removed job {job}: {} nodes", removed.nodes);
             if !removed.instances.is_empty() {
                 let instances = join_names(&removed.instances);
-                sentence = format!("{sentence}; these lost it: {instances}");
+                sentence = format!("{sentence}; instances that lost it: {instances}");
             }
             output::done(global.output, &sentence, &to_json(&removed)?)
         })
@@ -81,13 +81,13 @@ fn print_switched(
     switched: &Switched,
 ) -> Result<(), Error> {
     let stored = match &switched.stored {
-        Stored::Written => "its configuration says so for servers that come".to_owned(),
-        Stored::Same => "its configuration said so before".to_owned(),
+        Stored::Written => "configuration updated, so that new servers follow it".to_owned(),
+        Stored::Same => "configuration unchanged".to_owned(),
         Stored::Unreadable { problem } => {
-            format!("its configuration was left as it is, for it cannot be read: {problem}")
+            format!("configuration unchanged, since it cannot be read: {problem}")
         }
     };
     let servers = join_names(&switched.servers);
-    let sentence = format!("job {job} is {became}; servers that were not: {servers}; {stored}");
+    let sentence = format!("job {job} is {became}; servers changed: {servers}; {stored}");
     output::done(global.output, &sentence, &to_json(switched)?)
 }

@@ -15,35 +15,35 @@ use crate::error::Error;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Job {
-    /// Lists the jobs: how they stand, and when they are due next
+    /// Lists the jobs with their status and next run
     List,
-    /// Shows a job: its configuration, its servers, its instances
+    /// Shows a job: its configuration, servers and instances
     Show(JobArg),
-    /// Stores the configurations that files describe, after saying what that changes
+    /// Stores the jobs of files, after showing what changes
     Apply(apply::Apply),
-    /// Stores what 2.1.5 kept: its JSON, or the XML of Spring's namespaces
+    /// Stores jobs of Java ElasticJob 2.1.5: its JSON, or the XML of Spring's namespaces
     Import(apply::Apply),
-    /// Lets a job run now
+    /// Runs a job now
     Trigger(trigger::Trigger),
-    /// Stops what runs
+    /// Cancels the current run of a job
     Cancel(trigger::Cancel),
-    /// Lets a job run again, on every server
+    /// Enables a job on every server
     Enable(JobArg),
-    /// Lets a job run nowhere, not even on servers that come later
+    /// Disables a job on every server, including servers that join later
     Disable(JobArg),
-    /// Ends every instance's membership in a job
+    /// Makes every instance leave a job
     Shutdown(JobArg),
-    /// Removes a job with everything that was kept of it
+    /// Removes a job and everything stored about it
     Remove(lifecycle::Remove),
-    /// Says why a job, or a shard of it, ran or did not run
+    /// Explains why a job, or one of its shards, ran or did not run
     Explain(explain::Explain),
-    /// Prints everything that is stored of a job, with addresses masked
+    /// Prints everything that the registry stores about a job, with addresses masked
     Dump(JobArg),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct JobArg {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
 }

@@ -1,4 +1,4 @@
-//! Looking at jobs: `list`, `show`, `dump`.
+//! `job list`, `show` and `dump`.
 
 use elasticjob::{
     admin::{Instance, JobDetails, JobSummary, RunsWith},
@@ -18,7 +18,7 @@ use crate::{
 pub(super) fn list(global: &Global) -> Result<(), Error> {
     Connection::with(global, None, async |connection| {
         let jobs = connection.admin.jobs().await?;
-        let mut table = Table::new(["JOB", "STATUS", "SHARDS", "INSTANCES", "CRON", "NEXT FIRE"]);
+        let mut table = Table::new(["JOB", "STATUS", "SHARDS", "INSTANCES", "CRON", "NEXT RUN"]);
         for job in &jobs {
             if global.output == Format::Table
                 && let Some(problem) = &job.problem
@@ -35,7 +35,7 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             ]);
         }
         if jobs.is_empty() && global.output == Format::Table {
-            output::say(&format!("there is no job in {}", connection.registry.namespace()));
+            output::say(&format!("no jobs in {}", connection.registry.namespace()));
         }
         output::print(global.output, &table, &to_json(&jobs)?)
     })
@@ -78,30 +78,30 @@ pub(super) fn dump(global: &Global, job: &JobName) -> Result<(), Error> {
 
 fn facts(details: &JobDetails) -> Table {
     let summary = &details.summary;
-    let mut table = Table::new(["FACT", "VALUE"]);
+    let mut table = Table::new(["FIELD", "VALUE"]);
     let mut fact = |name: &str, value: String| table.row([name.to_owned(), value]);
     fact("name", summary.name.clone());
     fact("status", status_text(&summary.status));
-    fact("run by", runs_with(&summary.runs_with));
-    fact("next fire", format_instant(summary.next_fire));
+    fact("type", runs_with(&summary.runs_with));
+    fact("next run", format_instant(summary.next_fire));
     fact("leader", or_dash(details.leader.as_deref()));
     if let Some(problem) = &summary.problem {
         fact("problem", problem.clone());
     }
     if let Some(since) = details.resharding_since {
-        fact("dealt anew since", format_instant(Some(since)));
+        fact("resharding since", format_instant(Some(since)));
     }
     if !details.failover_items.is_empty() {
         let items: Vec<String> = details.failover_items.iter().map(ToString::to_string).collect();
-        fact("waiting for failover", join_names(&items));
+        fact("awaiting failover", join_names(&items));
     }
     if !details.triggers.is_empty() {
-        fact("asked to run", join_names(&details.triggers));
+        fact("pending triggers", join_names(&details.triggers));
     }
     table
 }
 
-/// What is set: a key that says nothing is left out.
+/// The configuration without unset and empty keys.
 fn configuration(details: &JobDetails) -> Result<Table, Error> {
     let mut table = Table::new(["KEY", "VALUE"]);
     let properties = to_json(&details.configuration)?;
@@ -109,7 +109,7 @@ fn configuration(details: &JobDetails) -> Result<Table, Error> {
     for (key, value) in properties {
         match value {
             Value::Null => {}
-            // That is above.
+            // Already shown above.
             _ if key == "jobName" => {}
             Value::String(text) if text.is_empty() => {}
             Value::Array(items) if items.is_empty() => {}

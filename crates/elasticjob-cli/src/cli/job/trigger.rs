@@ -1,4 +1,4 @@
-//! "Run now", and "stop that": `trigger`, `cancel`.
+//! `job trigger` and `cancel`.
 
 use std::{collections::BTreeSet, env, time::Duration};
 
@@ -19,29 +19,29 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trigger {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
     /// Only these shards, for example 0,2
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     shards: Vec<u32>,
-    /// What the job is given instead of its own parameter; several are joined with commas
+    /// Job parameter for this run, instead of the configured one; several are joined with commas
     #[arg(long = "param", value_name = "K=V")]
     parameters: Vec<String>,
-    /// The time it is to work for, for example 2026-11-15T06:36:07Z; without, now
+    /// Logical time of the run, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
-    /// Wait until the run has ended, and end with 20 if a shard failed
+    /// Wait until the run has ended; the exit code is 20 if a shard failed
     #[arg(long)]
     wait: bool,
-    /// How long to wait
+    /// Maximum time to wait
     #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = parse_duration, requires = "wait")]
     timeout: Duration,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cancel {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
     /// Only these shards, for example 0,2
@@ -61,9 +61,9 @@ impl Trigger {
         };
         let shards = ask.shards.clone();
         Connection::with(global, None, async |connection| {
-            // Before anybody is asked, so that nothing is missed.
+            // Watch before the trigger, so that no change is missed.
             let waiter = if self.wait {
-                Some(RunWaiter::begin(connection, job, &shards).await?)
+                Some(RunWaiter::start(connection, job, &shards).await?)
             } else {
                 None
             };
@@ -71,7 +71,7 @@ impl Trigger {
                 connection.or_suggest(job, connection.admin.trigger(job, ask).await).await?;
             for id in &asked.waiting {
                 output::say(&format!(
-                    "note: {id} was asked before and has not taken note yet: it runs, but not as {}",
+                    "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
                     asked.run
                 ));
             }
@@ -84,29 +84,32 @@ impl Trigger {
             };
             if global.output == Format::Table {
                 output::say(&format!(
-                    "asked {} to run {}",
+                    "triggered {} to run {}",
                     join_names(&asked.instances),
                     asked.run
                 ));
             }
-            let ended = waiter.keep(connection, &asked, self.timeout).await?;
+            let ended = waiter.wait(connection, &asked, self.timeout).await?;
             let mut table = Table::new(["SHARD", "STATE", "ATTEMPT", "INSTANCE"]);
             for shard in &ended {
                 table.row(shard.cells());
             }
-            let mut told = to_json(&asked)?;
-            told["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
-            output::print(global.output, &table, &told)?;
-            AwaitedShard::verdict(job, &ended, self.timeout)
+            let mut output_json = to_json(&asked)?;
+            output_json["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
+            output::print(global.output, &table, &output_json)?;
+            AwaitedShard::check_all(job, &ended, self.timeout)
         })
     }
 }
 
-/// Who is at the keyboard, by the name the system knows, else by number.
+/// The user who triggers: the name from the environment, else the user id.
 fn user() -> String {
-    let said = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
+    let variable = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
     let number = || rustix::process::getuid().as_raw().to_string();
-    said("SUDO_USER").or_else(|| said("USER")).or_else(|| said("LOGNAME")).unwrap_or_else(number)
+    variable("SUDO_USER")
+        .or_else(|| variable("USER"))
+        .or_else(|| variable("LOGNAME"))
+        .unwrap_or_else(number)
 }
 
 impl Cancel {
@@ -119,19 +122,19 @@ impl Cancel {
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
             for (id, shards) in &cancelled.asked {
-                rows.extend(shards.iter().map(|shard| (*shard, "told to stop", id.as_str())));
+                rows.extend(shards.iter().map(|shard| (*shard, "cancel requested", id.as_str())));
             }
             for (shard, id) in &cancelled.not_cancellable {
-                rows.push((*shard, "cannot be told to stop", id.as_str()));
+                rows.push((*shard, "cannot be cancelled", id.as_str()));
             }
-            rows.extend(cancelled.idle.iter().map(|shard| (*shard, "did not run", "-")));
+            rows.extend(cancelled.idle.iter().map(|shard| (*shard, "not running", "-")));
             rows.sort_unstable();
             for (shard, answer, id) in rows {
                 table.row([shard.to_string(), answer.to_owned(), id.to_owned()]);
             }
-            let mut told = to_json(&cancelled)?;
-            told["jobName"] = json!(job.as_str());
-            output::print(global.output, &table, &told)
+            let mut output_json = to_json(&cancelled)?;
+            output_json["jobName"] = json!(job.as_str());
+            output::print(global.output, &table, &output_json)
         })
     }
 }

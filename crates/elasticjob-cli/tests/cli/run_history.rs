@@ -15,11 +15,11 @@ use crate::{
 const JOBS: &str = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'echo hello'}}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_runs_is_kept_and_counted() {
+async fn runs_of_a_worker_are_recorded_and_counted() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("deep/history.db").display());
-    let mut process = scene.run(&["--health-listen", "0", "--history", &url]);
+    let mut process = scene.start_worker(&["--health-listen", "0", "--history", &url]);
     assert!(process.logged("node starting").contains(&url));
     let line: serde_json::Value =
         serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
@@ -39,12 +39,13 @@ async fn what_a_worker_runs_is_kept_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_not_there_stops_no_job() {
+async fn jobs_run_while_the_database_is_unreachable() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let spill = folder.path().join("spill");
     let away = "postgres://jane:hunter2@127.0.0.1:1/jobs";
-    let mut process = scene.run(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
+    let mut process =
+        scene.start_worker(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
     process.logged("node started");
     let told = process.logged("history cannot be kept now");
@@ -78,14 +79,14 @@ fn goes_on_without(process: &mut Process, database: &str, problem: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_of_somebody_elses_stops_no_job() {
+async fn jobs_run_although_a_foreign_table_is_in_the_way() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("history.db").display());
     let mut file = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
     file.execute("CREATE TABLE JOB_EXECUTION_LOG (id INTEGER, note TEXT)").await.unwrap();
 
-    let mut process = scene.run(&["--history", &url]);
+    let mut process = scene.start_worker(&["--history", &url]);
 
     goes_on_without(&mut process, &url, "JOB_EXECUTION_LOG without the column job_name");
     let waits = folder_of(&folder.path().join("history.db.waiting")).join("0/00000001.events");
@@ -94,7 +95,7 @@ async fn a_table_of_somebody_elses_stops_no_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real PostgreSQL: make test"]
-async fn a_user_who_may_do_nothing_stops_no_job() {
+async fn jobs_run_although_the_database_user_has_no_rights() {
     let scene = Scene::with(JOBS).await;
     let postgres = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
     let mut database = PgConnection::connect(&postgres.url()).await.unwrap();
@@ -104,14 +105,14 @@ async fn a_user_who_may_do_nothing_stops_no_job() {
     let (address, spill) = (postgres.address(), spill.to_str().unwrap());
 
     let url = format!("postgres://guest:hunter2@{address}/postgres");
-    let mut process = scene.run(&["--history", &url, "--history-spill", spill]);
+    let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
     goes_on_without(&mut process, &format!("@{address}/postgres"), "USAGE and CREATE");
     process.terminate();
     assert!(process.ended().0.success());
 
     // What happened meanwhile is kept by the next one, once it may be.
     database.execute("GRANT ALL ON SCHEMA public TO guest").await.unwrap();
-    let mut process = scene.run(&["--history", &url, "--history-spill", spill]);
+    let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
     process.logged("history of an earlier process waits to be kept");
     process.logged("shard ended");
     process.terminate();
@@ -122,14 +123,15 @@ async fn a_user_who_may_do_nothing_stops_no_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_stops_no_job() {
+async fn jobs_run_although_the_disk_is_full() {
     // About 20 kB each second.
     let jobs = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'yes hello | head -c 20000', elasticjob.script.shell: 'true'}}\n";
     let scene = Scene::with(jobs).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("history.db").display());
 
-    let mut process = scene.run_with_little_room(&["--health-listen", "0", "--history", &url], 600);
+    let mut process =
+        scene.start_worker_with_file_limit(&["--health-listen", "0", "--history", &url], 600);
     let line: serde_json::Value =
         serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
@@ -144,7 +146,7 @@ async fn a_full_disk_stops_no_job() {
 }
 
 #[test]
-fn a_wrong_url_is_told_before_anything_runs() {
+fn invalid_history_url_is_reported_before_jobs_are_joined() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jobs.yml");
     std::fs::write(&file, format!("elasticjob:\n  jobs:\n{JOBS}")).unwrap();

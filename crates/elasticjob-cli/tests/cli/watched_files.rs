@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     metrics::metrics,
     process::Process,
-    scene::{Scene, settled},
+    scene::{Scene, wait_until},
 };
 
 /// Says its name every second.
@@ -34,35 +34,35 @@ fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_new_in_the_file_is_joined_and_one_that_vanishes_is_left() {
+async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
     let scene = Scene::with(&job("hello")).await;
-    let mut process = scene.run(&["--health-listen", "0"]);
+    let mut process = scene.start_worker(&["--health-listen", "0"]);
     let told: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = told["address"].as_str().unwrap();
     process.logged("hello-said");
 
-    scene.describe(&format!("{}{}", job("hello"), job("howdy")));
+    scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
     assert_eq!(of_job(&mut process, "howdy", "job joined")["from"], "the files");
     process.logged("howdy-said");
     let both = metrics(address);
     assert!(both.contains_key(r#"elasticjob_shards_running{job_name="howdy"}"#), "{both:?}");
 
-    scene.describe(&job("howdy"));
+    scene.write_jobs(&job("howdy"));
     of_job(&mut process, "hello", "job left");
     assert_eq!((instances(&scene, "hello").await, instances(&scene, "howdy").await), (0, 1));
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
-    settled(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
+    wait_until(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
     process.terminate();
     let (status, _) = process.ended();
     assert_eq!(status.code(), Some(0), "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
+async fn prune_removes_a_job_when_the_last_instance_leaves() {
     let both = format!("{}{}", job("hello"), job("howdy"));
     let scene = Scene::with(&both).await;
     let other = scene.write("other.yml", &format!("elasticjob:\n  jobs:\n{both}"));
-    let mut first = scene.run(&["--prune"]);
+    let mut first = scene.start_worker(&["--prune"]);
     first.logged("node started");
     let mut second = Process::start(&[
         "run",
@@ -76,8 +76,8 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
     ]);
     second.logged("node started");
 
-    scene.describe(&job("howdy"));
-    let stays = of_job(&mut first, "hello", "others run it");
+    scene.write_jobs(&job("howdy"));
+    let stays = of_job(&mut first, "hello", "other instances run it");
     assert!(stays["problem"].as_str().unwrap().contains("has instances"), "{stays}");
     assert!(scene.get("hello/config").await.is_some());
 
@@ -88,21 +88,21 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_stored_counts_unless_the_file_overwrites_it_and_then_it_counts_at_once() {
+async fn changed_file_applies_only_with_overwrite() {
     let quiet = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo first}}\n";
     let scene = Scene::with(quiet).await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("node started");
     let before = scene.get("hello/instances").await;
 
-    scene.describe(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
+    scene.write_jobs(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
     let drift = process.logged("the stored configuration counts");
     assert!(drift.contains("cron"), "{drift}");
     process.logged("job updated");
     assert!(scene.get("hello/config").await.unwrap().contains("cron: 0 0 2 1 1 ?"));
 
     let loud = quiet.replace("0 0 2 1 1 ?", "* * * * * ?").replace("first", "second-said");
-    scene.describe(&loud.replace("{cron", "{overwrite: true, cron"));
+    scene.write_jobs(&loud.replace("{cron", "{overwrite: true, cron"));
     process.logged("second-said");
     assert!(scene.get("hello/config").await.unwrap().contains("second-said"));
     assert_eq!(scene.get("hello/instances").await, before);
@@ -110,16 +110,16 @@ async fn what_is_stored_counts_unless_the_file_overwrites_it_and_then_it_counts_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_wrong_or_gone_is_said_once_and_what_ran_goes_on() {
+async fn invalid_file_is_logged_once_and_jobs_keep_running() {
     let scene = Scene::with(&job("hello")).await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("hello-said");
 
-    scene.describe("    hello: {crom: x}\n");
+    scene.write_jobs("    hello: {crom: x}\n");
     let wrong = process.logged("job files invalid");
     assert!(wrong.contains("jobs.yml:3") && wrong.contains("did you mean cron?"), "{wrong}");
     process.logged("hello-said");
-    scene.describe(&job("hello"));
+    scene.write_jobs(&job("hello"));
     process.logged("job files valid again");
 
     fs::remove_file(scene.file()).unwrap();
@@ -127,7 +127,7 @@ async fn a_file_that_is_wrong_or_gone_is_said_once_and_what_ran_goes_on() {
     assert!(gone.contains("cannot read"), "{gone}");
     process.logged("hello-said");
     process.logged("hello-said");
-    scene.describe(&format!("{}{}", job("hello"), job("howdy")));
+    scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
     process.logged("job files valid again");
     process.logged("howdy-said");
     let log = process.log();
@@ -136,14 +136,14 @@ async fn a_file_that_is_wrong_or_gone_is_said_once_and_what_ran_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_job_that_is_somebody_elses_is_said_once_and_the_others_go_on() {
+async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
     let scene = Scene::with(&job("hello")).await;
     scene.put("settle", "com.acme.Settle").await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("hello-said");
 
-    scene.describe(&format!("{}{}{}", job("hello"), job("settle"), job("howdy")));
-    let refused = process.logged("what is wanted of the job does not work");
+    scene.write_jobs(&format!("{}{}{}", job("hello"), job("settle"), job("howdy")));
+    let refused = process.logged("job not applied");
     assert!(refused.contains("belongs to the Java class com.acme.Settle"), "{refused}");
     process.logged("howdy-said");
     process.logged("hello-said");
@@ -154,20 +154,20 @@ async fn a_new_job_that_is_somebody_elses_is_said_once_and_the_others_go_on() {
     registry.delete(&root, elasticjob::registry::Expected::Any).await.unwrap();
     process.logged("settle-said");
     let log = process.log();
-    assert_eq!(log.matches("what is wanted of the job does not work").count(), 1, "{log}");
+    assert_eq!(log.matches("job not applied").count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_of_a_job_that_is_being_left_may_finish_when_the_process_is_told_to_stop() {
+async fn shard_of_a_job_being_left_may_finish_after_sigterm() {
     let slow = "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n";
     let scene = Scene::with(&format!("{slow}{}", job("hello"))).await;
     let place = scene.folder.path().display().to_string();
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\ntouch FOLDER/done\n";
     scene.write("slow.sh", &script.replace("FOLDER", &place));
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
 
-    scene.describe(&job("hello"));
+    scene.write_jobs(&job("hello"));
     of_job(&mut process, "slow", "leaving job");
     process.terminate();
     process.logged("node stopping");

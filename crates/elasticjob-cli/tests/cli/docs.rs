@@ -60,7 +60,7 @@ fn in_general(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_on_the_pages_prints_what_they_say() {
+async fn commands_in_the_docs_print_the_documented_output() {
     let folder = TempDir::new().unwrap();
     let described = blocks(JOB_FILES, "yaml").next().unwrap();
     fs::write(folder.path().join("application.yml"), described).unwrap();

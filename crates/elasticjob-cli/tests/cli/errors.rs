@@ -63,7 +63,7 @@ fn frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
+async fn zookeeper_older_than_3_6_is_refused() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let old = older(scene.registry.as_ref().unwrap().address());
     let url = format!("zookeeper://{old}/shop");
@@ -79,22 +79,22 @@ async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it() {
+async fn missing_or_non_executable_script_fails_with_a_hint() {
     let scene = Scene::with(
         "    missing: {props: {script.command.line: FOLDER/missing.sh}}\n    \
          text: {props: {script.command.line: FOLDER/text.sh}}\n",
     )
     .await;
     scene.write("text.sh", "#!/bin/sh\n");
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("node started");
 
     for (job, told) in [
         ("missing", "missing.sh: No such file or directory"),
         ("text", "text.sh: Permission denied"),
     ] {
-        scene.until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
-        let ended = scene.ask(&["job", "trigger", job, "--wait"]);
+        scene.wait_until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
+        let ended = scene.run(&["job", "trigger", job, "--wait"]);
         let line = process.logged(told);
 
         assert_eq!(ended.code, Some(20), "{}", ended.stderr);
@@ -103,7 +103,7 @@ async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it()
 }
 
 #[test]
-fn a_cron_that_never_fires_is_bad_input() {
+fn cron_that_never_fires_is_bad_input() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jobs.yml");
     let job = "hello: {cron: '0 0 0 30 2 ?', props: {script.command.line: echo}}";
@@ -123,7 +123,7 @@ fn a_cron_that_never_fires_is_bad_input() {
 }
 
 #[test]
-fn a_worker_that_has_nothing_to_run_says_what_it_could_be_given() {
+fn worker_without_jobs_is_bad_input() {
     let nothing = elasticjob(&["run"]);
     let alone = elasticjob(&["run", "--prune", "--http-allow", "shop"]);
     let both = elasticjob(&["run", "--observe", "--http-allow", "shop"]);
