@@ -7,14 +7,14 @@ pub(super) fn normalize(name: &str) -> String {
 
 /// The entry of `names` that matches `name` by relaxed binding.
 pub(super) fn find_name<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    let wanted = normalize(name);
-    names.iter().copied().find(|known| normalize(known) == wanted)
+    let normalized = normalize(name);
+    names.iter().copied().find(|known| normalize(known) == normalized)
 }
 
 /// A hint for an unknown name: the closest known name, or else all of them.
 pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
-    let wanted = normalize(name);
-    match nearest(&wanted, names.iter().map(|known| (normalize(known), *known))) {
+    let normalized = normalize(name);
+    match nearest(&normalized, names.iter().map(|known| (normalize(known), *known))) {
         Some(known) => format!("did you mean {known}?"),
         None => format!("known names: {}", names.join(", ")),
     }

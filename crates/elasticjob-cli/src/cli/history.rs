@@ -78,7 +78,7 @@ impl StoreArgs {
     async fn open(&self, global: &Global) -> Result<Store, Error> {
         let url = self.url(global)?;
         if let Some(file) = url.file().filter(|file| !file.exists()) {
-            let mut hint = "`elasticjob run` and `elasticjob dev` write it; another store is said with --history URL".to_owned();
+            let mut hint = "`elasticjob run` and `elasticjob dev` write it; --history URL selects another store".to_owned();
             let others = other_history_files(file);
             if self.history.is_none() && !others.is_empty() {
                 let _ = write!(

@@ -110,12 +110,12 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct TestArgs {
         #[command(flatten)]
-        kept: HistoryArgs,
+        args: HistoryArgs,
     }
 
-    fn parse_args(parse_args: &[&str]) -> HistoryArgs {
-        let parse_args = ["run"].iter().chain(parse_args);
-        TestArgs::try_parse_from(parse_args).unwrap().kept
+    fn parse_args(arguments: &[&str]) -> HistoryArgs {
+        let arguments = ["run"].iter().chain(arguments);
+        TestArgs::try_parse_from(arguments).unwrap().args
     }
 
     fn with_history(history: Option<&str>) -> HistoryArgs {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn retention_flags_are_parsed_and_passed_to_a_child() {
-        let kept = parse_args(&[
+        let args = parse_args(&[
             "--history-age",
             "12h",
             "--history-failures-age",
@@ -133,12 +133,12 @@ mod tests {
             "50",
         ]);
 
-        let retention = kept.retention();
+        let retention = args.retention();
         assert_eq!(retention.age, Duration::from_hours(12));
         assert_eq!(retention.failures_age, Duration::from_hours(7 * 24));
         assert_eq!(retention.runs_per_job.get(), 50);
         assert_eq!(parse_args(&[]).retention(), Retention::default());
-        for (name, value) in kept.retention_env() {
+        for (name, value) in args.retention_env() {
             let flag = name.replace("ELASTICJOB_", "--").to_lowercase().replace('_', "-");
             assert!(parse_args(&[&flag, &value]).retention_env().contains(&(name, value)));
         }

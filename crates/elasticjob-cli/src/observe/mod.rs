@@ -59,13 +59,13 @@ impl Observer {
         self.log_differences(&admin).await;
         let filter = self.entries.iter().map(|entry| entry.job.name.clone()).collect();
         let mut observer = NamespaceObserver { admin, filter, jobs: BTreeMap::new() };
-        let looked = tokio::select! {
-            looked = observer.run(&*registry) => looked,
+        let outcome = tokio::select! {
+            outcome = observer.run(&*registry) => outcome,
             () = stop.asked() => Ok(()),
         };
         tracing::info!("observer stopped");
         registry.close().await;
-        looked
+        outcome
     }
 
     /// Logs how the files differ from the registry, as a worker with these files would have to resolve.
@@ -134,7 +134,7 @@ impl NamespaceObserver {
 
     /// Logs an event that is about a mark. Returns the job that must be read again because of any other event.
     fn handle_event(&mut self, event: &Event, namespace: &Path) -> Option<JobName> {
-        let (path, is_there, is_news) = match event {
+        let (path, is_present, is_news) = match event {
             Event::InitApply { path, .. } => (path, true, false),
             Event::Apply { path } => (path, true, true),
             Event::Delete { path } => (path, false, true),
@@ -156,7 +156,7 @@ impl NamespaceObserver {
         match ShardMark::at(rest) {
             Some(mark) => {
                 let observed = self.jobs.entry(name.clone()).or_default();
-                if let Some(observation) = observed.mark(mark, is_there, is_news) {
+                if let Some(observation) = observed.mark(mark, is_present, is_news) {
                     log(&name, &observation);
                 }
                 None

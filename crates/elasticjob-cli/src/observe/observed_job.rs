@@ -65,8 +65,8 @@ impl ShardMark {
     }
 
     /// The message when the mark appears or disappears.
-    fn message(self, is_there: bool) -> Option<&'static str> {
-        match (self.kind, is_there) {
+    fn message(self, is_present: bool) -> Option<&'static str> {
+        match (self.kind, is_present) {
             (MarkKind::Running, true) => Some("shard started"),
             (MarkKind::Running, false) => Some("shard ended"),
             (MarkKind::Misfire, true) => Some("shard misfired"),
@@ -124,15 +124,15 @@ impl ObservedJob {
     pub(super) fn mark(
         &mut self,
         mark: ShardMark,
-        is_there: bool,
+        is_present: bool,
         is_news: bool,
     ) -> Option<Observation> {
-        let is_new = if is_there { self.marks.insert(mark) } else { self.marks.remove(&mark) };
+        let is_new = if is_present { self.marks.insert(mark) } else { self.marks.remove(&mark) };
         if !is_new || !is_news {
             return None;
         }
         let observation =
-            Observation { shard: Some(mark.shard), ..Observation::new(mark.message(is_there)?) };
+            Observation { shard: Some(mark.shard), ..Observation::new(mark.message(is_present)?) };
         let owner = self.owners.get(mark.shard as usize).cloned().flatten();
         // The owner of a shard is not the instance that took it over.
         let is_run_by_owner = mark.kind == MarkKind::Running

@@ -440,42 +440,44 @@ mod tests {
         let late = execution(Reason::Misfire, Duration::from_secs(7), 3);
         let metrics = Metrics::new(Arc::new(SystemClock));
         metrics.add(&late.shards[0].job);
-        let says = |line: &str| {
+        let assert_line = |line: &str| {
             let text = metrics.text(true, None);
             let line = line.replace("JOB", r#"job_name="settle \"all\"""#);
-            assert!(text.lines().any(|said| said == line), "no {line} in\n{text}");
+            assert!(text.lines().any(|other| other == line), "no {line} in\n{text}");
         };
 
-        says("elasticjob_fires_total{JOB,reason=\"misfire\"} 0");
+        assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 0");
         metrics.before(&late).await.unwrap();
-        says("elasticjob_shards_running{JOB} 3");
+        assert_line("elasticjob_shards_running{JOB} 3");
         let reason = CancelReason::ShuttingDown;
         let outcomes = [Outcome::Done, Outcome::Fenced, Outcome::Cancelled { reason }];
         metrics.after(&late, &ran(&late, &outcomes)).await.unwrap();
         let taken = execution(Reason::Failover, Duration::from_hours(2), 1);
         metrics.before(&taken).await.unwrap();
 
-        says("elasticjob_fires_total{JOB,reason=\"misfire\"} 1");
-        says("elasticjob_fires_total{JOB,reason=\"failover\"} 1");
-        says("elasticjob_shards_running{JOB} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"done\"} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"fenced\"} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"cancelled\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"5\"} 0");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"15\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"3600\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"+Inf\"} 2");
-        says("elasticjob_lateness_seconds_count{JOB} 2");
-        says("elasticjob_ready 1");
-        says("elasticjob_registry_connected 0");
+        assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 1");
+        assert_line("elasticjob_fires_total{JOB,reason=\"failover\"} 1");
+        assert_line("elasticjob_shards_running{JOB} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"done\"} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"fenced\"} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"cancelled\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"5\"} 0");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"15\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"3600\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"+Inf\"} 2");
+        assert_line("elasticjob_lateness_seconds_count{JOB} 2");
+        assert_line("elasticjob_ready 1");
+        assert_line("elasticjob_registry_connected 0");
         metrics.missed(&late.shards[0].job, 3);
-        says("elasticjob_missed_fires_total{JOB} 3");
+        assert_line("elasticjob_missed_fires_total{JOB} 3");
         metrics.record_request(Request::Write, true, Duration::from_millis(3));
         metrics.record_request(Request::Write, false, Duration::from_secs(9));
-        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.0025\"} 0");
-        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.005\"} 1");
-        says("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
-        says("elasticjob_registry_unanswered_total{request=\"write\"} 1");
+        assert_line(
+            "elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.0025\"} 0",
+        );
+        assert_line("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.005\"} 1");
+        assert_line("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
+        assert_line("elasticjob_registry_unanswered_total{request=\"write\"} 1");
         metrics.remove(&late.shards[0].job);
         assert!(!metrics.text(true, None).contains("job_name"), "series of a removed job are gone");
     }

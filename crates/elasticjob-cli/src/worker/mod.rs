@@ -164,13 +164,13 @@ pub(crate) async fn retry_connect<T>(
     connect_timeout: Duration,
     attempt: impl AsyncFn() -> Result<T, NodeError>,
 ) -> Result<T, Error> {
-    let (tell, last) = watch::channel(None);
+    let (last_error_sender, last_error) = watch::channel(None);
     let attempts = async {
         loop {
             match attempt().await {
                 Err(NodeError::Registry(error)) if error.is_outage() => {
                     tracing::warn!(registry = %url, %error, "registry unreachable, retrying");
-                    tell.send_replace(Some(Error::from(error)));
+                    last_error_sender.send_replace(Some(Error::from(error)));
                     tokio::time::sleep(RETRY_DELAY).await;
                 }
                 started => return started.map_err(Error::from),
@@ -180,7 +180,7 @@ pub(crate) async fn retry_connect<T>(
     if let Ok(started) = tokio::time::timeout(connect_timeout, attempts).await {
         return started;
     }
-    Err(last.borrow().clone().unwrap_or_else(|| {
+    Err(last_error.borrow().clone().unwrap_or_else(|| {
         let text = format!("cannot reach the registry at {url} within {connect_timeout:?}; hint: is ZooKeeper listening there?");
         Error::new(Code::Unreachable, text)
     }))

@@ -135,9 +135,9 @@ enum TaskResult {
         desired: DesiredJob,
         failed: Option<NodeError>,
     },
-    /// The job was left. `kept` is set if it should have been removed from the registry and was not; it tells which job of that name.
+    /// The job was left. `still_stored` is set if it should have been removed from the registry and was not; it tells which job of that name.
     Left {
-        kept: Option<Zxid>,
+        still_stored: Option<Zxid>,
     },
 }
 
@@ -147,7 +147,7 @@ pub(super) struct Reconciler {
     context: WorkerContext,
     files: Option<WatchedFiles>,
     /// Set while the files cannot be used; this was logged.
-    are_files_invalid: bool,
+    has_invalid_files: bool,
     file_jobs: BTreeMap<JobName, Arc<Entry>>,
     registry_jobs: RegistryJobs,
     /// Jobs that this worker pruned but other instances still run, by creation zxid of their configuration; it does not join them again.
@@ -179,7 +179,7 @@ impl Reconciler {
             running,
             context,
             files,
-            are_files_invalid: false,
+            has_invalid_files: false,
             file_jobs,
             registry_jobs: RegistryJobs::default(),
             pruned: BTreeMap::new(),
@@ -206,16 +206,22 @@ impl Reconciler {
                 // Safe to drop half way: the next tick reads everything again.
                 () = async {
                     ticks.tick().await;
-                    reload_files(&mut self.files, &mut self.are_files_invalid, &mut self.file_jobs, &self.context.permissions).await;
+                    reload_files(
+                        &mut self.files,
+                        &mut self.has_invalid_files,
+                        &mut self.file_jobs,
+                        &self.context.permissions,
+                    )
+                    .await;
                     let (running, file_jobs) = (&self.running, &self.file_jobs);
-                    let looked = self.registry_jobs.refresh(
+                    let refreshed = self.registry_jobs.refresh(
                         running.registry(),
                         &self.context.permissions,
                         |name| file_jobs.contains_key(name),
                         |name| running.has_ended(name),
                     );
                     // Only at debug level: the node itself reports outages.
-                    if let Err(error) = looked.await {
+                    if let Err(error) = refreshed.await {
                         tracing::debug!(%error, "cannot list registry jobs");
                     }
                 } => {}
@@ -313,8 +319,8 @@ impl Reconciler {
         tracing::info!(job = %name, "leaving job, waiting for running shards");
         self.tasks.spawn(async move {
             running.remove(&name).await;
-            let kept = if prune { remove_unless_used(&running, &name).await } else { None };
-            (name, TaskResult::Left { kept })
+            let still_stored = if prune { remove_unless_used(&running, &name).await } else { None };
+            (name, TaskResult::Left { still_stored })
         });
     }
 
@@ -356,13 +362,13 @@ impl Reconciler {
                 }
                 self.states.insert(name, JobState::Running { desired, retry_at });
             }
-            TaskResult::Left { kept } => {
+            TaskResult::Left { still_stored } => {
                 tracing::info!(job = %name, "job left");
                 self.context.metrics.remove(&name);
                 self.reported.remove(&name);
                 self.states.remove(&name);
-                if let Some(kept) = kept {
-                    self.pruned.insert(name, kept);
+                if let Some(still_stored) = still_stored {
+                    self.pruned.insert(name, still_stored);
                 }
             }
         }
@@ -381,7 +387,7 @@ impl Reconciler {
 /// Polls the files; logs when they become invalid and when they are valid again.
 async fn reload_files(
     files: &mut Option<WatchedFiles>,
-    are_files_invalid: &mut bool,
+    has_invalid_files: &mut bool,
     file_jobs: &mut BTreeMap<JobName, Arc<Entry>>,
     permissions: &Permissions,
 ) {
@@ -389,10 +395,10 @@ async fn reload_files(
     match files.poll().await {
         None => {}
         Some(Ok(entries)) => {
-            if *are_files_invalid {
+            if *has_invalid_files {
                 tracing::info!("job files valid again");
             }
-            *are_files_invalid = false;
+            *has_invalid_files = false;
             tracing::info!(jobs = entries.len(), "job files changed");
             permissions.set_file_jobs(&entries);
             *file_jobs = entries
@@ -401,7 +407,7 @@ async fn reload_files(
                 .collect();
         }
         Some(Err(error)) => {
-            *are_files_invalid = true;
+            *has_invalid_files = true;
             tracing::error!(error = error.line(), "job files invalid, keeping the previous jobs");
         }
     }

@@ -141,7 +141,10 @@ impl RegistryJobs {
             Ok(job) => return Candidate::Runnable(Arc::new(RegistryJob { job, kind, created })),
             Err(reason) => reason,
         };
-        let is_logged = matches!(self.candidates.get(name), Some(Candidate::Refused { reason: logged, .. }) if *logged == reason);
+        let is_logged = matches!(
+            self.candidates.get(name),
+            Some(Candidate::Refused { reason: logged, .. }) if *logged == reason
+        );
         if !is_logged {
             tracing::warn!(job = %name, reason, "registry job refused");
         }

@@ -19,7 +19,7 @@ async fn changes_are_shown_and_stored_only_after_confirmation() {
     let file = scene.file();
 
     let new = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);
-    let unasked = scene.run(&["job", "apply", "-f", &file]);
+    let unconfirmed = scene.run(&["job", "apply", "-f", &file]);
     assert_eq!(scene.get("hello/config").await, None);
     let stored = scene.run(&["job", "apply", "-f", &file, "--yes"]);
     let same = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);
@@ -27,16 +27,18 @@ async fn changes_are_shown_and_stored_only_after_confirmation() {
 
     assert_eq!((new.code, &*new.stderr), (Some(10), ""));
     assert_eq!(new.stdout, "JOB    CHANGE  KEY  STORED  FILE\nhello  new     -    -       -\n");
-    assert_eq!(unasked.code, Some(7));
+    assert_eq!(unconfirmed.code, Some(7));
     assert!(
-        unasked.stderr.ends_with("hint: --yes stores it, --dry-run only looks\n"),
+        unconfirmed
+            .stderr
+            .ends_with("hint: --yes stores without asking, --dry-run only prints the changes\n"),
         "{}",
-        unasked.stderr
+        unconfirmed.stderr
     );
-    assert_eq!((stored.code, &*stored.stderr), (Some(0), "job hello is stored, version 0\n"));
+    assert_eq!((stored.code, &*stored.stderr), (Some(0), "job hello stored, version 0\n"));
     assert_eq!(scene.get("hello").await.unwrap(), "SCRIPT");
-    assert_eq!((same.code, &*same.stderr), (Some(0), "nothing changes\n"));
-    assert_eq!((unneeded.code, &*unneeded.stderr), (Some(0), "nothing changes\n"));
+    assert_eq!((same.code, &*same.stderr), (Some(0), "no changes\n"));
+    assert_eq!((unneeded.code, &*unneeded.stderr), (Some(0), "no changes\n"));
 
     scene.write_jobs(&HELLO.replace("Count: 2", "Count: 5").replace("echo", "date"));
     let changed = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);

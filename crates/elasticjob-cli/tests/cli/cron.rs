@@ -11,7 +11,7 @@ fn vectors() -> impl Iterator<Item = Value> {
 
 #[test]
 fn fires_are_the_same_as_in_quartz() {
-    // Every one of them is checked in the library; here it is about the way from the command line and back.
+    // The library checks every vector; a sample is enough for the command line.
     for case in vectors().step_by(97) {
         let text = |key: &str| case[key].as_str().unwrap();
         let count = case["next"].as_array().unwrap().len().to_string();

@@ -1,4 +1,4 @@
-//! What `deploy/` says is true of the binary.
+//! The files in `deploy/` match the binary.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,6 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,8 +24,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The words in a text that could be names of metrics.
-fn named(text: &str) -> BTreeSet<String> {
+/// The names of metrics in a text.
+fn metric_names(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     words.filter(|word| word.starts_with("elasticjob_")).map(ToOwned::to_owned).collect()
 }
@@ -40,7 +39,7 @@ async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
 
     for folder in ["prometheus", "grafana"] {
         for file in files(&deploy().join(folder)) {
-            let names = named(&fs::read_to_string(&file).unwrap());
+            let names = metric_names(&fs::read_to_string(&file).unwrap());
             assert!(names.len() >= 5, "{}: {names:?}", file.display());
             for name in &names {
                 assert!(exported.contains(&**name), "{}: nobody exports {name}", file.display());
@@ -50,7 +49,7 @@ async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
     let page = include_str!("../../../../docs/command-line.md");
     for name in exported {
         let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-        assert!(named(page).contains(family.unwrap_or(name)), "{name} is not documented");
+        assert!(metric_names(page).contains(family.unwrap_or(name)), "{name} is not documented");
     }
 }
 

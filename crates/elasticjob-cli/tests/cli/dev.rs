@@ -1,4 +1,4 @@
-//! `elasticjob dev`: a registry, workers that may be killed, and what is said of them.
+//! `elasticjob dev`: the registry, the demo workers and the commentary.
 
 use std::{collections::BTreeSet, fs, net::TcpListener};
 
@@ -30,7 +30,7 @@ async fn demo_shows_failover_of_a_killed_worker_and_stops_all_workers() {
     let names: BTreeSet<&str> = workers.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["worker-1", "worker-2", "worker-3"]));
 
-    // All three share the job, and one of them has begun.
+    // Wait until all three workers own shards of the job and one of them has started.
     let shared = |line: &str| names.iter().all(|name| line.contains(name));
     while !shared(&dev.logged("settle: 0 → ")) {}
     let begun = dev.logged(" starts with ");
@@ -50,7 +50,7 @@ async fn demo_shows_failover_of_a_killed_worker_and_stops_all_workers() {
     assert_eq!(all, ["flaky", "greet", "load", "overrun", "ping", "settle"]);
     assert!(jobs.iter().all(|job| job.instances == 2 && job.status != JobStatus::Crashed));
 
-    // Started again as it was said, it is one of them again.
+    // A worker restarted with the printed command line joins again.
     let mut stranger = Process::start(&["demo-worker", "--name", victim, "--registry", &url]);
     dev.logged(&format!("{victim} (pid {}) joined", stranger.id()));
     stranger.terminate();

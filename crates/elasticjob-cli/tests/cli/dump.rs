@@ -1,4 +1,4 @@
-//! `--dump-listen`: the ancestor's dump service.
+//! `--dump-listen`: Java ElasticJob's dump service.
 
 use std::{
     io::{Read, Write},
@@ -15,12 +15,12 @@ use crate::{
 const HELLO: &str = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo}}\n";
 
 fn listening(process: &mut Process) -> String {
-    let told: Value = serde_json::from_str(&process.logged("dump service listening")).unwrap();
-    told["address"].as_str().unwrap().to_owned()
+    let line: Value = serde_json::from_str(&process.logged("dump service listening")).unwrap();
+    line["address"].as_str().unwrap().to_owned()
 }
 
-/// What is answered to these bytes, until the connection is closed.
-fn ask(address: &str, what: &[u8]) -> String {
+/// Sends a command and returns the answer.
+fn send(address: &str, what: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(what).unwrap();
@@ -37,8 +37,8 @@ async fn dump_has_the_format_of_java() {
     assert!(address.starts_with("127.0.0.1:"), "{address}");
     process.logged("shards dealt");
 
-    let named = ask(&address, b"dump@hello\n");
-    let only = ask(&address, b"dump\r\n");
+    let named = send(&address, b"dump@hello\n");
+    let only = send(&address, b"dump\r\n");
 
     assert!(named.contains("/hello/config | "), "{named}");
     assert!(named.contains("/hello/servers/ip1 | ENABLED\n") && named.ends_with('\n'), "{named}");
@@ -53,7 +53,7 @@ async fn invalid_commands_get_one_error_line() {
     let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
 
-    for (asked, told) in [
+    for (command, expected) in [
         (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
         (b"dump\n", "error: 2 jobs run here, and the command names none; hint: dump@JOB"),
         (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
@@ -61,9 +61,9 @@ async fn invalid_commands_get_one_error_line() {
         (b"\xff\n", "error: a command is one line of at most 1024 bytes"),
         (&[b'x'; 1_300], "error: a command is one line of at most 1024 bytes"),
     ] {
-        let answer = ask(&address, asked);
+        let answer = send(&address, command);
 
-        assert!(answer.starts_with(told) && answer.lines().count() == 1, "{answer:?}");
+        assert!(answer.starts_with(expected) && answer.lines().count() == 1, "{answer:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Job files, as `elasticjob run --check` sees them.
+//! Job files, checked with `elasticjob run --check`.
 
 use std::{fs, path::Path};
 
@@ -41,7 +41,7 @@ fn check_prints_jobs_without_a_registry() {
 
 #[test]
 fn problems_are_reported_with_file_and_line() {
-    for (from, to, told) in [
+    for (from, to, expected) in [
         (
             "cron: 0/5",
             "crom: 0/5",
@@ -72,7 +72,7 @@ fn problems_are_reported_with_file_and_line() {
         let ended = check(&SCRIPT.replacen(from, to, 1));
 
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{to}");
-        assert!(ended.stderr.starts_with(told), "{to}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with(expected), "{to}: {}", ended.stderr);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What ran: `history list`, `history show`, `history logs`, `history prune`.
+//! `history list`, `show`, `logs` and `prune`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -20,7 +20,7 @@ use testbed::free_port;
 
 use crate::process::{CommandOutput, binary, elasticjob};
 
-/// A file with history in it, and words about it.
+/// A SQLite history store in a temporary folder.
 struct TestHistory {
     store: Store,
     url: String,
@@ -43,9 +43,9 @@ impl TestHistory {
     }
 
     fn data(&self, arguments: &[&str]) -> Value {
-        let asked = self.run(&[arguments, &["-o", "json"]].concat());
-        assert_eq!((asked.code, &*asked.stderr), (Some(0), ""), "{arguments:?}");
-        serde_json::from_str(&asked.stdout).unwrap()
+        let output = self.run(&[arguments, &["-o", "json"]].concat());
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""), "{arguments:?}");
+        serde_json::from_str(&output.stdout).unwrap()
     }
 }
 
@@ -123,8 +123,8 @@ async fn runs_are_listed_and_shown_as_table_json_and_yaml() {
     assert_eq!(history.data(&["list", "--executions"]).as_array().unwrap().len(), 4);
 
     let page = history.run(&["list", "--limit", "1"]);
-    let place = page.stderr.split('\'').nth(1).unwrap().to_owned();
-    assert_eq!(history.data(&["list", "--after", &place])[0]["runId"], "settle/1774785600000");
+    let cursor = page.stderr.split('\'').nth(1).unwrap().to_owned();
+    assert_eq!(history.data(&["list", "--after", &cursor])[0]["runId"], "settle/1774785600000");
 
     let shown = history.run(&["show", bad]).stdout;
     for part in
@@ -182,11 +182,11 @@ async fn logs_follow_a_run_until_it_ends() {
 async fn prune_deletes_old_runs() {
     let history = history_with_success_and_failure().await;
 
-    let told = history.run(&["prune", "--age", "1d", "--failures-age", "36500d"]);
+    let pruned = history.run(&["prune", "--age", "1d", "--failures-age", "36500d"]);
     let again = history.data(&["prune", "--age", "1d", "--failures-age", "36500d"]);
 
-    assert_eq!((told.code, &*told.stdout), (Some(0), ""));
-    assert_eq!(told.stderr, "deleted 1 runs and 0 missed fires\n");
+    assert_eq!((pruned.code, &*pruned.stdout), (Some(0), ""));
+    assert_eq!(pruned.stderr, "deleted 1 runs and 0 missed fires\n");
     assert_eq!(again, json!({ "runs": 0, "foreign": 0, "missed": 0, "orphans": 0 }));
     assert_eq!(history.data(&["list"]).as_array().unwrap().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Enabling, disabling, shutting down and removing: jobs, shards, servers.
+//! `enable`, `disable`, `shutdown` and `remove` for jobs, shards and servers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The binary as people and scripts use it: what it prints where, and how it ends.
+//! The binary as a black box: output, exit codes and logs.
 
 mod program;
 mod cron;

@@ -1,4 +1,4 @@
-//! `elasticjob run --observe`: looks on, and leaves everything as it is.
+//! `elasticjob run --observe`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{
     scene::{Scene, settle},
 };
 
-/// Everything there is, with what is known about each node.
+/// All nodes of the registry with their stat.
 async fn tree(registry: &dyn Registry) -> BTreeMap<Path, Stat> {
     let mut found = BTreeMap::new();
     let mut waiting: Vec<Path> = vec!["/".parse().unwrap()];

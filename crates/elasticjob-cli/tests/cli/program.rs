@@ -1,4 +1,4 @@
-//! The words all commands share.
+//! Help, completions, manual pages and other behaviour that all commands share.
 
 use std::{io::Read, process::Stdio};
 

@@ -1,4 +1,4 @@
-//! Jobs that stand in the registry and in no file.
+//! Jobs that are defined in the registry and in no file.
 
 use std::{fmt::Write, fs, os::unix::fs::PermissionsExt};
 
@@ -11,7 +11,7 @@ use crate::{
     scene::{Scene, wait_until},
 };
 
-/// A script in the folder of the scene that says its name.
+/// Writes a script that prints its name.
 fn script(scene: &Scene, name: &str) -> String {
     let path = scene.folder.path().join("bin");
     fs::create_dir_all(&path).unwrap();
@@ -21,7 +21,7 @@ fn script(scene: &Scene, name: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Stores jobs that are due every second.
+/// Stores jobs that fire every second.
 fn apply(scene: &Scene, jobs: &[(&str, String)]) {
     let mut text = "elasticjob:\n  jobs:\n".to_owned();
     for (name, props) in jobs {
@@ -36,7 +36,7 @@ fn command(line: &str) -> String {
     format!("script.command.line: '{line}'")
 }
 
-/// A worker without a file, which may run what is in the folder.
+/// A worker without a file that may run the programs in the folder.
 fn worker(scene: &Scene, more: &[&str]) -> Process {
     let folder = scene.folder.path().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -52,8 +52,8 @@ async fn worker_joins_applied_jobs_and_leaves_removed_ones() {
     scene.put("java/config", "jobName: java\nshardingTotalCount: 1\n").await;
     scene.put("rust/config", "jobName: rust\nshardingTotalCount: 1\n").await;
     let mut process = worker(&scene, &["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
-    let address = told["address"].as_str().unwrap().to_owned();
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap().to_owned();
     process.logged("node started");
 
     let path = script(&scene, "hello");
@@ -132,7 +132,7 @@ async fn file_job_takes_precedence_and_shut_down_job_is_not_rejoined() {
 
     assert_eq!(scene.run(&["job", "shutdown", "hello"]).code, Some(0));
     scene.wait_until(&["job", "show", "hello"], |job| job["instanceCount"] == 0);
-    // What the registry offers is looked at while the other job runs on.
+    // The registry is polled while the other job keeps running.
     for _ in 0..4 {
         process.logged("own-said");
     }

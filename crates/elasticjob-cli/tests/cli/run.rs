@@ -24,8 +24,8 @@ async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// One request, answered by hand: what was asked, and 200 as the answer.
-fn answer(listener: &TcpListener) -> String {
+/// Accepts one request, answers 200 and returns the request.
+fn answer_request(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut request = Vec::new();
@@ -37,7 +37,7 @@ fn answer(listener: &TcpListener) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// What the one instance of a job says about itself.
+/// The content of the node of a job's only instance.
 async fn instance_of(url: &str, job: &str) -> String {
     let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
     let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
@@ -47,7 +47,7 @@ async fn instance_of(url: &str, job: &str) -> String {
     String::from_utf8(node.data.to_vec()).unwrap()
 }
 
-/// The status and the body of what an address says.
+/// Status and body of a GET request.
 pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -67,12 +67,12 @@ async fn script_and_http_jobs_run_until_sigterm() {
         listener.local_addr().unwrap()
     );
     let scene = Scene::with(&jobs).await;
-    let told = scene.folder.path().join("told");
+    let output_file = scene.folder.path().join("output");
     fs::write(
         scene.folder.path().join("hello.sh"),
         format!(
             "echo \"$ELASTICJOB_JOB_NAME under $(tr '\\0' ' ' < /proc/$PPID/cmdline)\" >> {}\necho said\n",
-            told.display()
+            output_file.display()
         ),
     )
     .unwrap();
@@ -83,12 +83,16 @@ async fn script_and_http_jobs_run_until_sigterm() {
     let address = address["address"].as_str().unwrap().to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
     process.logged("node started");
-    let asked = on_a_thread(move || answer(&listener)).await;
+    let request = on_a_thread(move || answer_request(&listener)).await;
     process.logged("said");
 
     assert!(instance_of(&scene.url, "hello").await.contains("labels: weight=3,zone=a"));
-    assert!(asked.starts_with("GET /ping ") && asked.to_lowercase().contains("shardingcontext"));
-    assert!(fs::read_to_string(&told).unwrap().starts_with("hello under elasticjob-supervisor"));
+    assert!(
+        request.starts_with("GET /ping ") && request.to_lowercase().contains("shardingcontext")
+    );
+    assert!(
+        fs::read_to_string(&output_file).unwrap().starts_with("hello under elasticjob-supervisor")
+    );
     assert_eq!(get(&address, "/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(get(&address, "/readyz"), (200, "ready\n".to_owned()));
     process.terminate();
@@ -105,10 +109,10 @@ async fn running_shard_may_finish_after_sigterm() {
         "    slow:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/slow.sh\n",
     )
     .await;
-    let place = scene.folder.path().display().to_string();
-    // It goes on until the test says so, which is after the process was told to stop.
+    let folder = scene.folder.path().display().to_string();
+    // It runs until the test creates the file, which is after SIGTERM.
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\necho finished\ntouch FOLDER/done\n";
-    fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &place)).unwrap();
+    fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &folder)).unwrap();
 
     let mut process = scene.start_worker(&[]);
     process.logged("begun");
@@ -202,8 +206,8 @@ async fn worker_gives_up_after_the_connect_timeout() {
 fn registry_flag_precedes_environment_and_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("jobs.yml");
-    let (flag, variable, filed) = (free_port(), free_port(), free_port());
-    let center = format!("regCenter: {{serverLists: '127.0.0.1:{filed}', namespace: shop}}");
+    let (flag, variable, file_port) = (free_port(), free_port(), free_port());
+    let center = format!("regCenter: {{serverLists: '127.0.0.1:{file_port}', namespace: shop}}");
     let job = "jobs: {hello: {props: {script.command.line: echo}}}";
     fs::write(&file, format!("elasticjob:\n  {center}\n  {job}\n")).unwrap();
     let tried = |flagged: bool, environment: bool| {
@@ -221,7 +225,7 @@ fn registry_flag_precedes_environment_and_file() {
 
     assert!(tried(true, true).contains(&format!("127.0.0.1:{flag}/shop")));
     assert!(tried(false, true).contains(&format!("127.0.0.1:{variable}/shop")));
-    assert!(tried(false, false).contains(&format!("127.0.0.1:{filed}/shop")));
+    assert!(tried(false, false).contains(&format!("127.0.0.1:{file_port}/shop")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use crate::process::elasticjob;
 #[test]
 fn plan_is_the_same_as_in_java() {
     let lines = include_str!("../../../elasticjob/tests/vectors/sharding.jsonl").lines();
-    // Every one of them is checked in the library; here it is about the way from the command line and back.
+    // The library checks every vector; a sample is enough for the command line.
     for line in lines.step_by(9) {
         let case: Value = serde_json::from_str(line).unwrap();
         for strategy in ["AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN"] {
@@ -45,7 +45,7 @@ fn single_sharding_balance_depends_on_the_time() {
 
 #[test]
 fn invalid_plan_is_bad_input() {
-    for (changed, told) in [
+    for (changed, expected) in [
         (["--total", "0"], "a job has at least one shard"),
         (["--total", "1000001"], "too many to print"),
         (["--strategy", "FAIR"], "hint: AVG_ALLOCATION, ODEVITY"),
@@ -65,7 +65,7 @@ fn invalid_plan_is_bad_input() {
 
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
         assert!(
-            ended.stderr.starts_with("error: ") && ended.stderr.contains(told),
+            ended.stderr.starts_with("error: ") && ended.stderr.contains(expected),
             "{}",
             ended.stderr
         );

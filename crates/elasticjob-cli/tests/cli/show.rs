@@ -1,4 +1,4 @@
-//! Looking at what there is: `job list`, `job show`, `job dump`, `job explain`, `shard list`, `server list`, `server show`.
+//! Read-only commands: `job list`, `job show`, `job dump`, `job explain`, `shard list`, `server list`, `server show`.
 
 use elasticjob::registry;
 use serde_json::{Value, json};
@@ -243,13 +243,13 @@ async fn explain_names_what_blocks_a_job() {
     let yaml = settle().cron("0 0 2 * * ?").unwrap().zone("GMT").unwrap().to_yaml();
     scene.put("settle/config", &yaml).await;
 
-    let told = scene.data(&["job", "explain", "settle", "--at", "2026-11-15T02:00:00Z"]);
+    let explanation = scene.data(&["job", "explain", "settle", "--at", "2026-11-15T02:00:00Z"]);
     let table = scene.run(&["job", "explain", "settle", "--shard", "1"]);
 
-    assert_eq!(told["dueAt"], "2026-11-15T02:00:00Z");
+    assert_eq!(explanation["dueAt"], "2026-11-15T02:00:00Z");
     let topics: Vec<&Value> =
-        told["findings"].as_array().unwrap().iter().map(|f| &f["topic"]).collect();
-    assert!(topics.contains(&&json!("noInstance")), "{told:#}");
+        explanation["findings"].as_array().unwrap().iter().map(|f| &f["topic"]).collect();
+    assert!(topics.contains(&&json!("noInstance")), "{explanation:#}");
     assert_eq!(table.code, Some(0));
     assert!(
         table.stdout.contains("-      blocks   nobody is a member: there is no instance\n"),

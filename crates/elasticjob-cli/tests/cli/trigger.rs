@@ -9,15 +9,15 @@ async fn trigger_with_wait_returns_when_the_run_has_ended() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let asked = scene.data(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
+    let triggered = scene.data(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
 
-    let shards = asked["shards"].as_array().unwrap();
-    assert_eq!(shards.len(), 3, "{asked:#}");
+    let shards = triggered["shards"].as_array().unwrap();
+    assert_eq!(shards.len(), 3, "{triggered:#}");
     for shard in shards {
         assert_eq!(
             (&shard["state"], &shard["runId"]),
-            (&json!("DONE"), &asked["runId"]),
-            "{asked:#}"
+            (&json!("DONE"), &triggered["runId"]),
+            "{triggered:#}"
         );
     }
     let table = scene.run(&["job", "trigger", "settle", "--wait", "--shards", "2,0"]);
@@ -76,11 +76,11 @@ async fn trigger_without_wait_prints_the_triggered_instances() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let asked = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
+    let triggered = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
 
-    assert!(asked["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{asked:#}");
-    assert_eq!(asked["waiting"], json!([]));
-    let run = &asked["runId"];
+    assert!(triggered["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{triggered:#}");
+    assert_eq!(triggered["waiting"], json!([]));
+    let run = &triggered["runId"];
     scene.wait_until(&["shard", "list", "settle"], |shards| shards[0]["lastRun"]["runId"] == *run);
     let beyond = scene.run(&["job", "trigger", "settle", "--shards", "3"]);
     assert_eq!(beyond.code, Some(2));

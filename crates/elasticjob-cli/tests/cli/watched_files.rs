@@ -10,7 +10,7 @@ use crate::{
     scene::{Scene, wait_until},
 };
 
-/// Says its name every second.
+/// A job that prints its name every second.
 fn job(name: &str) -> String {
     format!(
         "    {name}: {{cron: '* * * * * ?', props: {{script.command.line: echo {name}-said}}}}\n"
@@ -23,8 +23,8 @@ async fn instances(scene: &Scene, job: &str) -> usize {
     registry.children(&path).await.unwrap().map_or(0, |children| children.len())
 }
 
-/// The next line of its log that has this in it and is about this job.
-fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
+/// Waits for the next log line of this job that contains `part`.
+fn logged_of_job(process: &mut Process, job: &str, part: &str) -> Value {
     loop {
         let line: Value = serde_json::from_str(&process.logged(part)).unwrap();
         if line["job"] == job {
@@ -37,18 +37,18 @@ fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
 async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
     let scene = Scene::with(&job("hello")).await;
     let mut process = scene.start_worker(&["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
-    let address = told["address"].as_str().unwrap();
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap();
     process.logged("hello-said");
 
     scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
-    assert_eq!(of_job(&mut process, "howdy", "job joined")["from"], "the files");
+    assert_eq!(logged_of_job(&mut process, "howdy", "job joined")["from"], "the files");
     process.logged("howdy-said");
     let both = metrics(address);
     assert!(both.contains_key(r#"elasticjob_shards_running{job_name="howdy"}"#), "{both:?}");
 
     scene.write_jobs(&job("howdy"));
-    of_job(&mut process, "hello", "job left");
+    logged_of_job(&mut process, "hello", "job left");
     assert_eq!((instances(&scene, "hello").await, instances(&scene, "howdy").await), (0, 1));
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
     wait_until(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
@@ -77,12 +77,12 @@ async fn prune_removes_a_job_when_the_last_instance_leaves() {
     second.logged("node started");
 
     scene.write_jobs(&job("howdy"));
-    let stays = of_job(&mut first, "hello", "other instances run it");
+    let stays = logged_of_job(&mut first, "hello", "other instances run it");
     assert!(stays["problem"].as_str().unwrap().contains("has instances"), "{stays}");
     assert!(scene.get("hello/config").await.is_some());
 
     fs::write(&other, format!("elasticjob:\n  jobs:\n{}", job("howdy"))).unwrap();
-    of_job(&mut second, "hello", "job removed from registry");
+    logged_of_job(&mut second, "hello", "job removed from registry");
     assert_eq!(scene.get("hello").await, None);
     assert!(scene.get("howdy/config").await.is_some());
 }
@@ -148,7 +148,7 @@ async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
     process.logged("howdy-said");
     process.logged("hello-said");
 
-    // When the class is gone it is joined, without anybody's doing.
+    // Once the class is gone the job is joined without further action.
     let registry = scene.line().await;
     let root = registry.namespace().path().join("settle").unwrap();
     registry.delete(&root, elasticjob::registry::Expected::Any).await.unwrap();
@@ -161,14 +161,14 @@ async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
 async fn shard_of_a_job_being_left_may_finish_after_sigterm() {
     let slow = "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n";
     let scene = Scene::with(&format!("{slow}{}", job("hello"))).await;
-    let place = scene.folder.path().display().to_string();
+    let folder = scene.folder.path().display().to_string();
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\ntouch FOLDER/done\n";
-    scene.write("slow.sh", &script.replace("FOLDER", &place));
+    scene.write("slow.sh", &script.replace("FOLDER", &folder));
     let mut process = scene.start_worker(&[]);
     process.logged("begun");
 
     scene.write_jobs(&job("hello"));
-    of_job(&mut process, "slow", "leaving job");
+    logged_of_job(&mut process, "slow", "leaving job");
     process.terminate();
     process.logged("node stopping");
     scene.write("go", "");

@@ -138,7 +138,7 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
     for (index, plan) in plans.iter().enumerate() {
         let name = plan.job.name.to_string();
         let mut differences = Vec::new();
-        let word = match &plan.change {
+        let change_kind = match &plan.change {
             Change::New => "new",
             Change::Changed(_) => "changed",
             Change::Same => "same",
@@ -148,7 +148,13 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
                 for change in changes {
                     let [stored, local] =
                         [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
-                    table.row([name.clone(), word.to_owned(), change.key.clone(), stored, local]);
+                    table.row([
+                        name.clone(),
+                        change_kind.to_owned(),
+                        change.key.clone(),
+                        stored,
+                        local,
+                    ]);
                     differences.push(json!({
                         "key": change.key, "stored": change.stored, "file": change.local,
                     }));
@@ -156,11 +162,11 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
             }
             Change::New | Change::Same | Change::Changed(_) => {
                 let dash = || "-".to_owned();
-                table.row([name.clone(), word.to_owned(), dash(), dash(), dash()]);
+                table.row([name.clone(), change_kind.to_owned(), dash(), dash(), dash()]);
             }
         }
         let mut value = json!({
-            "jobName": name, "change": word, "differences": differences, "config": plan.job.to_json(),
+            "jobName": name, "change": change_kind, "differences": differences, "config": plan.job.to_json(),
         });
         if let Some(applied) = applied.get(index) {
             value["version"] = applied.version.0.into();

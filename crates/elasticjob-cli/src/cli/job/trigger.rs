@@ -52,14 +52,14 @@ pub(crate) struct Cancel {
 impl Trigger {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        let ask = Ask {
+        let request = Ask {
             run: None,
             at: self.at.as_deref().map(parse_instant).transpose()?,
             shards: self.shards.iter().copied().collect(),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
             by: Some(user()),
         };
-        let shards = ask.shards.clone();
+        let shards = request.shards.clone();
         Connection::with(global, None, async |connection| {
             // Watch before the trigger, so that no change is missed.
             let waiter = if self.wait {
@@ -67,36 +67,36 @@ impl Trigger {
             } else {
                 None
             };
-            let asked =
-                connection.or_suggest(job, connection.admin.trigger(job, ask).await).await?;
-            for id in &asked.waiting {
+            let triggered =
+                connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
+            for id in &triggered.waiting {
                 output::say(&format!(
                     "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
-                    asked.run
+                    triggered.run
                 ));
             }
             let Some(waiter) = waiter else {
                 let mut table = Table::new(["INSTANCE", "RUN"]);
-                for id in &asked.instances {
-                    table.row([id.clone(), asked.run.to_string()]);
+                for id in &triggered.instances {
+                    table.row([id.clone(), triggered.run.to_string()]);
                 }
-                return output::print(global.output, &table, &to_json(&asked)?);
+                return output::print(global.output, &table, &to_json(&triggered)?);
             };
             if global.output == Format::Table {
                 output::say(&format!(
                     "triggered {} to run {}",
-                    join_names(&asked.instances),
-                    asked.run
+                    join_names(&triggered.instances),
+                    triggered.run
                 ));
             }
-            let ended = waiter.wait(connection, &asked, self.timeout).await?;
+            let ended = waiter.wait(connection, &triggered, self.timeout).await?;
             let mut table = Table::new(["SHARD", "STATE", "ATTEMPT", "INSTANCE"]);
             for shard in &ended {
                 table.row(shard.cells());
             }
-            let mut output_json = to_json(&asked)?;
-            output_json["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
-            output::print(global.output, &table, &output_json)?;
+            let mut value = to_json(&triggered)?;
+            value["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
+            output::print(global.output, &table, &value)?;
             AwaitedShard::check_all(job, &ended, self.timeout)
         })
     }
@@ -132,9 +132,9 @@ impl Cancel {
             for (shard, answer, id) in rows {
                 table.row([shard.to_string(), answer.to_owned(), id.to_owned()]);
             }
-            let mut output_json = to_json(&cancelled)?;
-            output_json["jobName"] = json!(job.as_str());
-            output::print(global.output, &table, &output_json)
+            let mut value = to_json(&cancelled)?;
+            value["jobName"] = json!(job.as_str());
+            output::print(global.output, &table, &value)
         })
     }
 }

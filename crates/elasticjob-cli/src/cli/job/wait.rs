@@ -64,13 +64,13 @@ impl<'s> RunWaiter<'s> {
     pub(super) async fn wait(
         mut self,
         connection: &Connection,
-        asked: &Asked,
+        triggered: &Asked,
         timeout: Duration,
     ) -> Result<Vec<AwaitedShard>, Error> {
         let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
-        let run = asked.run.to_string();
+        let run = triggered.run.to_string();
         let shards = connection.admin.shards(self.job).await?;
-        let mut awaited = self.waitable_shards(&shards, asked)?;
+        let mut awaited = self.waitable_shards(&shards, triggered)?;
         update(&mut awaited, &shards, &run, self.has_failover);
         while awaited
             .values()
@@ -94,7 +94,7 @@ impl<'s> RunWaiter<'s> {
     fn waitable_shards(
         &self,
         shards: &[Shard],
-        asked: &Asked,
+        triggered: &Asked,
     ) -> Result<BTreeMap<u32, ShardState>, Error> {
         let mut waitable = BTreeMap::new();
         for shard in shards {
@@ -107,7 +107,7 @@ impl<'s> RunWaiter<'s> {
                 "it is disabled".to_owned()
             } else if shard.language == Some(Language::Java) {
                 format!("{owner} is a Java instance, which has no ledger")
-            } else if asked.waiting.iter().any(|id| id == owner) {
+            } else if triggered.waiting.iter().any(|id| id == owner) {
                 format!("{owner} runs it under an earlier trigger")
             } else {
                 waitable.insert(item, ShardState::Pending);
