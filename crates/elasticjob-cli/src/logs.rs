@@ -9,7 +9,7 @@ use tracing_subscriber::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Text
+    /// Human-readable lines
     Text,
     /// One JSON object per line
     Json,

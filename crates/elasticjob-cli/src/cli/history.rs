@@ -120,10 +120,10 @@ pub(super) struct List {
     /// Only runs with shards on this instance
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// Only runs that started since then: 2h ago, 7d ago, or an instant
+    /// Only runs that started since then: an age such as 2h or 7d, or an instant
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only runs that started before then: 2h ago, 7d ago, or an instant
+    /// Only runs that started before then: an age such as 2h or 7d, or an instant
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
     /// Maximum number of rows
@@ -166,10 +166,10 @@ pub(super) struct Prune {
     #[command(flatten)]
     store: StoreArgs,
     /// Delete runs that started longer ago
-    #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = parse_age)]
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = parse_age)]
     age: Duration,
     /// Delete failed runs that started longer ago
-    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = parse_age)]
+    #[arg(long, value_name = "DURATION", default_value = "90d", value_parser = parse_age)]
     failures_age: Duration,
     /// Number of runs to keep for each job, and number of failed ones
     #[arg(long, value_name = "COUNT", default_value = "1000")]

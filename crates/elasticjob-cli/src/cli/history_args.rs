@@ -22,10 +22,10 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "DIR", env = "ELASTICJOB_HISTORY_SPILL")]
     history_spill: Option<PathBuf>,
     /// Delete runs that started longer ago
-    #[arg(long, value_name = "SPAN", env = AGE_VARIABLE, default_value = "30d", value_parser = parse_age)]
+    #[arg(long, value_name = "DURATION", env = AGE_VARIABLE, default_value = "30d", value_parser = parse_age)]
     history_age: Duration,
     /// Delete failed runs that started longer ago
-    #[arg(long, value_name = "SPAN", env = FAILURES_AGE_VARIABLE, default_value = "90d", value_parser = parse_age)]
+    #[arg(long, value_name = "DURATION", env = FAILURES_AGE_VARIABLE, default_value = "90d", value_parser = parse_age)]
     history_failures_age: Duration,
     /// Number of runs to keep for each job, and number of failed ones
     #[arg(long, value_name = "COUNT", env = RUNS_VARIABLE, default_value = "1000")]

@@ -57,7 +57,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
     /// How long to retry at the start while the registry is unreachable
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     connect_timeout: Duration,
     /// Serve /healthz, /readyz and /metrics: an address, or a port on 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = address)]

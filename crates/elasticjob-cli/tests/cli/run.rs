@@ -289,7 +289,7 @@ async fn worker_refuses_unreadable_configuration_and_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_somebody_elses_is_not_opened() {
+async fn registry_with_other_credentials_is_not_opened() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     registry::connect(&theirs.parse().unwrap()).await.unwrap();

@@ -85,7 +85,7 @@ async fn empty_registry_is_an_empty_list() {
     let table = scene.run(&["job", "list"]);
 
     assert_eq!((table.code, &*table.stdout), (Some(0), ""));
-    assert_eq!(table.stderr, "there is no job in /shop\n");
+    assert_eq!(table.stderr, "no jobs in /shop\n");
     assert_eq!(scene.data(&["job", "list"]), json!([]));
     assert_eq!(scene.data(&["server", "list"]), json!([]));
 }
@@ -187,7 +187,7 @@ fn unreachable_registry_has_its_own_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_somebody_elses_is_not_opened() {
+async fn registry_with_other_credentials_is_not_opened() {
     let scene = Scene::with("").await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();

@@ -35,7 +35,7 @@ pub(crate) struct Trigger {
     #[arg(long)]
     wait: bool,
     /// Maximum time to wait
-    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = parse_duration, requires = "wait")]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration, requires = "wait")]
     timeout: Duration,
 }
 
