@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and the exit code that says so to a script.
+//! The error of a command and its exit code.
 
 use std::{
     error::Error as StdError,
@@ -19,30 +19,29 @@ use elasticjob::{
 use elasticjob_console::{ConsoleError, Kind};
 use elasticjob_jobfile::JobFileError;
 
-/// What a script does differently about it.
+/// Exit code: one for each way in which a script may react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// A bug, or a machine that is out of something.
+    /// A bug, or a machine that is out of a resource.
     Internal = 1,
-    /// What was given is wrong: correct it.
+    /// Invalid input: correct it.
     BadInput = 2,
-    /// The registry cannot be reached: try again later.
+    /// The registry is unreachable: try again later.
     Unreachable = 3,
-    /// The credentials do not open it.
+    /// The credentials are not accepted.
     NotAuthorised = 4,
-    /// What was asked for is not there.
+    /// The requested object does not exist.
     NotFound = 5,
-    /// It is somebody else's, or was changed meanwhile.
+    /// The object belongs to another handler, or was changed meanwhile.
     Conflict = 6,
-    /// It could be done and is not, to be safe.
+    /// Possible, but refused to be safe.
     Refused = 7,
-    /// Nothing went wrong: something was looked for, and found.
+    /// No error: the command looked for differences or problems, and found some.
     Found = 10,
-    /// The run that was waited for did not end well.
+    /// The awaited run did not succeed.
     RunFailed = 20,
 }
 
-/// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {
     pub(crate) code: Code,
@@ -55,13 +54,12 @@ impl Error {
         Self { code, problems: vec![Problem::new(text)] }
     }
 
-    /// What was given is wrong.
     pub(crate) fn bad_input(text: impl AsRef<str>) -> Self {
         Self::new(Code::BadInput, text)
     }
 
-    /// Only the exit code: what there is to say was printed already.
-    pub(crate) fn only(code: Code) -> Self {
+    /// Only an exit code; everything else has been printed.
+    pub(crate) fn silent(code: Code) -> Self {
         Self { code, problems: Vec::new() }
     }
 
@@ -69,7 +67,7 @@ impl Error {
         Self { code, problems: vec![Problem::of(error)] }
     }
 
-    /// All of it in one line, for a log.
+    /// All problems in one line, for a log.
     pub(crate) fn line(&self) -> String {
         let problems = self.problems.iter().map(|Problem { message, hint }| {
             let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
@@ -78,11 +76,11 @@ impl Error {
         problems.collect::<Vec<_>>().join("; ")
     }
 
-    /// Says it on standard error, one line for each problem and each way out, and becomes the exit code.
-    pub(crate) fn tell(&self) -> ExitCode {
+    /// Prints every problem and hint to standard error, one line each, and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
         let mut stderr = io::stderr().lock();
         for Problem { message, hint } in &self.problems {
-            // Nobody is left to be told that this did not work.
+            // If standard error is closed there is no one left to report to.
             let _ = writeln!(stderr, "error: {}", one_line(message));
             if let Some(hint) = hint {
                 let _ = writeln!(stderr, "hint: {}", one_line(hint));
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_says_what_to_do_about_it() {
+    fn errors_map_to_exit_codes() {
         let unreachable = || registry::Error::Unreachable {
             endpoint: "zk:2181".to_owned(),
             source: "refused".into(),
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_door_and_the_command_line_agree_on_exit_codes() {
+    fn admin_errors_have_the_same_exit_code_here() {
         for error in [
             AdminError::from(registry::Error::SessionExpired),
             registry::Error::NotAuthorised { path: path() }.into(),
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_stands_by_itself_and_the_cause_with_the_message() {
+    fn message_includes_the_cause_and_hint_is_separate() {
         let error = registry::Error::Unreachable {
             endpoint: "zk:2181".to_owned(),
             source: "connection refused".into(),

@@ -1,4 +1,4 @@
-//! Logs: on standard error, for people or for programs.
+//! Logs on standard error, as text or JSON.
 
 use std::io::{self, IsTerminal};
 
@@ -7,16 +7,15 @@ use tracing_subscriber::{
     EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-/// In which form logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Human-readable lines
     Text,
-    /// One JSON object in each line
+    /// One JSON object per line
     Json,
 }
 
-/// Logs from here on; what is logged is `RUST_LOG`'s word, else everything from `level`. What a job's own code logs is part of its history, too.
+/// Starts logging, filtered by `RUST_LOG` or else from `level` up. Logs of job code also go to the history.
 pub(crate) fn start(format: LogFormat, no_color: bool, level: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
     let logs = fmt::layer().with_writer(io::stderr);

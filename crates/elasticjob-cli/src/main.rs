@@ -1,12 +1,12 @@
-//! `elasticjob`: everything a person does with jobs from a terminal.
+//! `elasticjob`: the command-line program.
 //!
-//! * [`cli`] — the words of the command line, one file for each noun.
-//! * [`dev`] — `elasticjob dev`: a registry and, for a demonstration, workers in one place, with a running commentary.
-//! * [`worker`] — `elasticjob run`: a node made from files, its rights, its health.
-//! * [`observe`] — `elasticjob run --observe`: what others do, without taking part.
-//! * [`output`] — what is printed: data on standard output as a table, JSON or YAML; [`error`] — talk on standard error, and exit codes.
+//! * [`cli`] — commands and options, one file for each command.
+//! * [`dev`] — `elasticjob dev`: a local registry with a commentary and, for a demo, workers.
+//! * [`worker`] — `elasticjob run`: a node made from job files, its permissions, health and metrics.
+//! * [`observe`] — `elasticjob run --observe`: logs what other instances do, without joining.
+//! * [`output`] — data on standard output as tables, JSON or YAML; [`error`] — errors on standard error, and exit codes.
 //!
-//! Job files are read by `elasticjob_jobfile`; the console is `elasticjob_console`; what is asked of a registry goes through `elasticjob::admin`.
+//! Job files are read by `elasticjob_jobfile`, the console is `elasticjob_console`, and commands use the registry through `elasticjob::admin`.
 
 mod cli;
 mod dev;
@@ -19,10 +19,10 @@ mod worker;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // First of all: started again as the supervisor of a script, this process is nothing else.
+    // Must come first: the program starts itself again as the supervisor of a script.
     let supervisor = elasticjob::execution::supervise_if_asked();
     match cli::run(supervisor) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.tell(),
+        Err(error) => error.report(),
     }
 }

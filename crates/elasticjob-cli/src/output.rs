@@ -1,4 +1,4 @@
-//! What is printed on standard output: data, as a table for people, as JSON or YAML for programs.
+//! Prints data to standard output, as tables, JSON or YAML, and messages to standard error.
 
 use std::{
     fmt::Write as _,
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use crate::error::{Code, Error};
 
-/// In which form data is printed.
+/// Output format of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Columns, for people
+    /// Aligned columns
     Table,
-    /// For programs
+    /// JSON
     Json,
-    /// For programs, and easier to read
+    /// YAML
     Yaml,
 }
 
-/// How wide a terminal is taken to be where sentences are broken into lines.
+/// Assumed width of the terminal, at which sentences are wrapped.
 const WIDTH: usize = 100;
-/// A last column that begins further right than this is not broken: it would be a ribbon.
-const RIBBON: usize = 70;
+/// A last column that begins further right than this is not wrapped: its lines would be too narrow.
+const MAX_WRAP_COLUMN: usize = 70;
 
-/// Rows under a head, in columns. What stands in the last one may be sentences: they are broken into lines.
+/// A table with aligned columns. The last column may hold sentences, which are wrapped.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     head: Vec<&'static str>,
@@ -34,14 +34,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// No rows yet.
     pub(crate) fn new(head: impl Into<Vec<&'static str>>) -> Self {
         Self { head: head.into(), rows: Vec::new() }
     }
 
-    /// One more row.
     pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>) {
-        self.rows.push(cells.into().iter().map(|cell| harmless(cell)).collect());
+        self.rows.push(cells.into().iter().map(|cell| replace_control_chars(cell)).collect());
     }
 
     fn text(&self) -> String {
@@ -63,7 +61,7 @@ impl Table {
                 let _ = write!(line, "{cell:width$}  ");
             }
             let start = line.chars().count();
-            for (number, part) in broken(row.last().map_or("", |last| last), start).enumerate() {
+            for (number, part) in wrap(row.last().map_or("", |last| last), start).enumerate() {
                 if number > 0 {
                     line = " ".repeat(start);
                 }
@@ -76,14 +74,14 @@ impl Table {
     }
 }
 
-/// What others stored may hold anything, also what moves a terminal's cursor or breaks a row.
-pub(crate) fn harmless(text: &str) -> String {
+/// Stored text may contain anything, including control characters that move the terminal's cursor or break a row.
+pub(crate) fn replace_control_chars(text: &str) -> String {
     text.chars().map(|each| if each.is_control() { ' ' } else { each }).collect()
 }
 
-/// A text that begins in this column, in lines that end in time; a word is never broken.
-fn broken(text: &str, start: usize) -> impl Iterator<Item = String> {
-    let room = if start > RIBBON { usize::MAX } else { WIDTH - start };
+/// Wraps a text that begins in column `start`; words are never split.
+fn wrap(text: &str, start: usize) -> impl Iterator<Item = String> {
+    let room = if start > MAX_WRAP_COLUMN { usize::MAX } else { WIDTH - start };
     let mut lines = vec![String::new()];
     if text.chars().count() <= room {
         lines = vec![text.to_owned()];
@@ -102,12 +100,12 @@ fn broken(text: &str, start: usize) -> impl Iterator<Item = String> {
     lines.into_iter()
 }
 
-/// Prints the same data in the form that was asked for.
+/// Prints data in the chosen format.
 pub(crate) fn print(format: Format, table: &Table, value: &Value) -> Result<(), Error> {
     print_all(format, std::slice::from_ref(table), value)
 }
 
-/// The same where one table does not do: they stand below each other, those without rows left out.
+/// The same with several tables, one below the other; empty ones are omitted.
 pub(crate) fn print_all(format: Format, tables: &[Table], value: &Value) -> Result<(), Error> {
     let text = match format {
         Format::Table => {
@@ -120,7 +118,7 @@ pub(crate) fn print_all(format: Format, tables: &[Table], value: &Value) -> Resu
     write(text.as_bytes())
 }
 
-/// Tells what was done: a person in a sentence, a program as data.
+/// Prints the result of a change: a sentence, or data for JSON and YAML.
 pub(crate) fn done(format: Format, sentence: &str, value: &Value) -> Result<(), Error> {
     if format == Format::Table {
         say(sentence);
@@ -129,7 +127,7 @@ pub(crate) fn done(format: Format, sentence: &str, value: &Value) -> Result<(), 
     print_all(format, &[], value)
 }
 
-/// Writes to standard output. Whoever stops reading has read enough: that is no error.
+/// Writes to standard output. A closed pipe is not an error.
 pub(crate) fn write(bytes: &[u8]) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -141,10 +139,10 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Says something that is not data, on standard error.
+/// Prints a message that is not data to standard error.
 pub(crate) fn say(text: &str) {
-    // Nobody is left to be told that this did not work.
-    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+    // If standard error is closed there is no one left to report to.
+    let _ = writeln!(io::stderr().lock(), "{}", replace_control_chars(text));
 }
 
 fn yaml(value: &Value) -> String {
@@ -153,7 +151,7 @@ fn yaml(value: &Value) -> String {
     text
 }
 
-/// A value on lines of its own. Nothing in it is folded, and text is quoted unless it is beyond doubt that it is text.
+/// Writes a value as a YAML block. Text is never folded, and is quoted unless it can only be read as text.
 fn block(text: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     match value {
@@ -161,7 +159,7 @@ fn block(text: &mut String, value: &Value, depth: usize) {
             for item in items {
                 let mut inner = String::new();
                 block(&mut inner, item, depth + 1);
-                // The first line of what is inside begins beside the dash.
+                // The first line of an item is on the line of its dash.
                 let _ = write!(text, "{indent}- {}", inner.trim_start());
             }
         }
@@ -187,12 +185,12 @@ fn block(text: &mut String, value: &Value, depth: usize) {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),
-        // JSON's quoting is YAML's.
+        // JSON strings are valid YAML.
         value => value.to_string(),
     }
 }
 
-/// Letters first, nothing that means something to YAML, and no word of YAML 1.1.
+/// Whether YAML reads the text as a string without quotes: starts with a letter, no special characters, not a keyword of YAML 1.1.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -207,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yaml_says_what_json_says() {
+    fn yaml_has_the_same_data_as_json() {
         let value = json!([
             { "jobName": "settle", "cron": "0/5 * * * * ?", "failover": false, "props": {} },
             { "jobName": "no", "warnings": ["a: b", "2026-11-15T06:36:07Z"] }
@@ -222,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_its_widest_cells_and_nothing_without_rows() {
+    fn columns_fit_their_widest_cell_and_empty_tables_print_nothing() {
         let mut table = Table::new(["SHARD", "INSTANCE"]);
         assert_eq!(table.text(), "");
 
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_stored_does_not_move_the_cursor() {
+    fn control_characters_are_replaced() {
         let mut table = Table::new(["PARAMETER"]);
         table.row(["a\nb\x1b[2Jc".to_owned()]);
 
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_broken_between_words_and_stay_in_their_column() {
+    fn long_sentences_are_wrapped_within_their_column() {
         let mut table = Table::new(["SHARD", "MESSAGE"]);
         let sentence = ["word"; 40].join(" ");
         table.row(["0".to_owned(), sentence.clone()]);

@@ -1,13 +1,13 @@
-//! Everything that is wrong with a set of files.
+//! The error of reading job files.
 
 use std::fmt;
 
 use elasticjob::problem::Problem;
 
-/// What is wrong in the files: every mistake with its file, its line and a way out, not only the first.
+/// Every problem in a set of files, each with file, line and hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct JobFileError {
-    /// At least one.
+    /// Never empty.
     pub problems: Vec<Problem>,
 }
 

@@ -1,6 +1,6 @@
-//! The group `tracing`: a database as the ancestor describes it becomes a history URL.
+//! The group `tracing`: converts Java ElasticJob's JDBC data source to a history URL.
 //!
-//! The ancestor's own data source stands in `tracing.dataSource`; without one it takes Spring's, `spring.datasource`. Both are JDBC's.
+//! Java reads `tracing.dataSource`, and without it Spring's `spring.datasource`.
 
 #[cfg(feature = "history")]
 use elasticjob::history::HistoryUrl;
@@ -11,7 +11,7 @@ use super::{
     tree::{Node, Roots},
 };
 
-/// Reads where history is kept.
+/// Reads the history URL.
 pub(super) fn read(reader: &mut Reader<'_>, roots: &Roots) {
     for (_, section) in roots.named("elasticjob") {
         let Some(tracing) = section.find(&["tracing"]) else { continue };
@@ -40,7 +40,7 @@ fn tracing_section(reader: &mut Reader<'_>, tracing: &Node, source: Option<&Node
         }
     }
     let Some(source) = source else {
-        return reader.note(tracing.line, "tracing names no data source, and neither does spring.datasource: history is kept where --history says");
+        return reader.note(tracing.line, "neither tracing nor spring.datasource names a data source: history goes to the store of --history");
     };
     let mut text = |key: &str| {
         let node = source.find(&[key])?;
@@ -49,19 +49,19 @@ fn tracing_section(reader: &mut Reader<'_>, tracing: &Node, source: Option<&Node
     let url = text("url").or_else(|| text("jdbcUrl"));
     let (user, password) = (text("username"), text("password"));
     let Some(url) = url else {
-        return reader.wrong(source.line, "the data source of tracing has no url");
+        return reader.report(source.line, "the data source of tracing has no url");
     };
     match from_jdbc(url.trim(), user.as_deref(), password.as_deref()) {
         Ok(url) => {
             #[cfg(feature = "history")]
             if let Err(error) = url.parse::<HistoryUrl>() {
-                return reader.wrong(source.line, error.to_string());
+                return reader.report(source.line, error.to_string());
             }
-            reader.jobs.history = Some((reader.place(source.line), url));
+            reader.jobs.history = Some((reader.location(source.line), url));
         }
         Err(kind) => reader.note(
             source.line,
-            &format!("tracing keeps its history in {kind}, which is not known here: history is kept where --history says"),
+            &format!("tracing uses {kind}, which is not supported: history goes to the store of --history"),
         ),
     }
 }

@@ -1,26 +1,26 @@
-//! Names as Spring relaxes them: `serverLists`, `server-lists`, `server_lists` and `SERVERLISTS` are one.
+//! Spring's relaxed binding of names: `serverLists`, `server-lists`, `server_lists` and `SERVERLISTS` are the same.
 
 /// The form in which names are compared.
-pub(super) fn relaxed(name: &str) -> String {
+pub(super) fn normalize(name: &str) -> String {
     name.chars().filter(|each| !matches!(each, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// The known name that is meant.
-pub(super) fn known<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    let wanted = relaxed(name);
-    names.iter().copied().find(|known| relaxed(known) == wanted)
+/// The entry of `names` that matches `name` by relaxed binding.
+pub(super) fn find_name<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let normalized = normalize(name);
+    names.iter().copied().find(|known| normalize(known) == normalized)
 }
 
-/// What to do about an unknown name: the nearest one that is known, or all of them.
+/// A hint for an unknown name: the closest known name, or else all of them.
 pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
-    let wanted = relaxed(name);
-    match nearest(&wanted, names.iter().map(|known| (relaxed(known), *known))) {
+    let normalized = normalize(name);
+    match nearest(&normalized, names.iter().map(|known| (normalize(known), *known))) {
         Some(known) => format!("did you mean {known}?"),
-        None => format!("known are {}", names.join(", ")),
+        None => format!("known names: {}", names.join(", ")),
     }
 }
 
-/// What is spelled most nearly like this, if anything is near enough to be meant.
+/// The name with the most similar spelling, if one is close enough to be a likely typo.
 pub fn nearest<T: Ord>(wanted: &str, names: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     names
         .into_iter()
@@ -35,14 +35,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_known_however_it_is_written_and_a_slip_finds_the_nearest() {
+    fn names_match_in_any_spelling_and_typos_get_a_suggestion() {
         let names = ["serverLists", "namespace"];
 
         for written in ["serverLists", "server-lists", "server_lists", "SERVERLISTS"] {
-            assert_eq!(known(written, &names), Some("serverLists"));
+            assert_eq!(find_name(written, &names), Some("serverLists"));
         }
-        assert_eq!(known("servers", &names), None);
+        assert_eq!(find_name("servers", &names), None);
         assert_eq!(suggestion("namespce", &names), "did you mean namespace?");
-        assert_eq!(suggestion("digest", &names), "known are serverLists, namespace");
+        assert_eq!(suggestion("digest", &names), "known names: serverLists, namespace");
     }
 }

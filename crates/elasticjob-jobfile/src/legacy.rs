@@ -1,14 +1,14 @@
-//! Configurations of 2.1.5, to be carried over.
+//! Configurations of Java ElasticJob 2.1.5, for migration.
 
 use std::sync::Arc;
 
 use elasticjob::job::{JobName, Legacy, LegacyKind};
 use serde_json::Value;
 
-use super::{Entry, Jobs, Kind, Place};
+use super::{Entry, Jobs, Kind, Location};
 use elasticjob::problem::Problem;
 
-/// Whether a JSON file is what 2.1.5 stored for a job.
+/// Whether a JSON file is a job configuration as stored by 2.1.5.
 pub(super) fn is_legacy(text: &str) -> bool {
     let document: Option<Value> = serde_json::from_str(text).ok();
     document.is_some_and(|document| {
@@ -16,43 +16,44 @@ pub(super) fn is_legacy(text: &str) -> bool {
     })
 }
 
-/// Reads what 2.1.5 stored for a job.
+/// Reads a job configuration as stored by 2.1.5.
 pub(super) fn read_json(file: &Arc<str>, text: &str, jobs: &mut Jobs, problems: &mut Vec<Problem>) {
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let name = document.get("jobName").and_then(Value::as_str).unwrap_or_default();
-    let place = Place { file: Arc::clone(file), line: 1 };
-    add(name, text, place, jobs, problems);
+    let location = Location { file: Arc::clone(file), line: 1 };
+    add(name, text, location, jobs, problems);
 }
 
-/// Adds the job of this document.
+/// Adds the job that this 2.1.5 configuration describes.
 pub(super) fn add(
     name: &str,
     document: &str,
-    place: Place,
+    location: Location,
     jobs: &mut Jobs,
     problems: &mut Vec<Problem>,
 ) {
-    let mut wrong = |problem: String| problems.push(Problem::new(format!("{place}: {problem}")));
+    let mut report =
+        |problem: String| problems.push(Problem::new(format!("{location}: {problem}")));
     let name: JobName = match name.parse() {
         Ok(name) => name,
-        Err(error) => return wrong(error.to_string()),
+        Err(error) => return report(error.to_string()),
     };
     let legacy = match Legacy::read(&name, document.as_bytes()) {
         Ok(legacy) => legacy,
         Err(error) => {
             let key = error.key.map(|key| format!("{key}: ")).unwrap_or_default();
-            return wrong(format!("job {name}: {key}{}", error.problem));
+            return report(format!("job {name}: {key}{}", error.problem));
         }
     };
     let kind = match (legacy.kind, legacy.class) {
         (LegacyKind::Script, _) => Kind::Script,
         (LegacyKind::Simple | LegacyKind::Dataflow, Some(class)) => Kind::Java(class),
         (LegacyKind::Simple | LegacyKind::Dataflow, None) => {
-            return wrong(format!("job {name}: nothing says which class runs it"));
+            return report(format!("job {name}: jobClass is missing"));
         }
     };
     for dropped in legacy.dropped {
-        jobs.notes.push(format!("{place}: job {name}: {dropped}"));
+        jobs.notes.push(format!("{location}: job {name}: {dropped}"));
     }
-    jobs.entries.push(Entry { job: legacy.job, kind, place });
+    jobs.entries.push(Entry { job: legacy.job, kind, location });
 }

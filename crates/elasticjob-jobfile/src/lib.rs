@@ -1,13 +1,15 @@
-//! Jobs as people write them down.
+//! Reads job definitions from files.
 //!
-//! A file is Spring Boot's `application.yml` as it is, of which the section `elasticjob` counts; the same as JSON, TOML or properties; the
-//! properties of older examples (`elasticJob.dataflow.cron = …`, where the group names the job); the XML of Spring's namespaces and the
-//! JSON of 2.1.5, to be carried over. Which one it is, the extension says.
+//! The file extension selects the format:
+//!
+//! * Spring Boot's `application.yml`, unchanged; only its section `elasticjob` is read. The same as JSON, TOML or properties.
+//! * Properties as in older examples (`elasticJob.dataflow.cron = …`), where the group is the job's name.
+//! * Configurations of Java ElasticJob 2.1.5, for migration: the XML of Spring's namespaces, and JSON.
 //!
 //! ```text
-//!   text ──▶ tree with lines ──▶ section ──▶ jobs, and where the registry is
-//!     yaml | toml | properties     names are relaxed as Spring relaxes them, ${PLACEHOLDERS} are filled in when a value is taken
-//!     xml | 2.1.5 ─────────────────────────▶ jobs, by way of what 2.1.5 stored
+//!   text ──▶ tree with lines ──▶ section ──▶ jobs, registry URL, history URL
+//!     yaml | toml | properties     keys match by Spring's relaxed binding; ${PLACEHOLDERS} are resolved when a value is read
+//!     xml | 2.1.5 JSON ──────────────────▶ jobs, converted from the form that 2.1.5 stores
 //! ```
 //!
 //! ```no_run
@@ -24,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! What a file does not say has the documented default. What it says and nobody knows is a mistake, told with file, line and the
-//! nearest name that is known; all mistakes are told at once. Roots of others (`server`, `spring`) are none of our business.
+//! A property that a file omits has its documented default. An unknown property is an error that names file, line and the closest known
+//! name. All errors are reported at once. Other root sections (`server`, `spring`) are ignored.
 
 mod error;
 mod history;
@@ -59,33 +61,33 @@ use self::{
     tree::{Node, Roots, Value},
 };
 
-/// What files say, all together.
+/// The combined content of all files.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    /// Where the instances meet, if a file says so: a registry URL.
-    pub registry: Option<(Place, String)>,
-    /// Where history is kept, if a file says so: a history URL.
-    pub history: Option<(Place, String)>,
-    /// The jobs, in the order of the files.
+    /// Registry URL, if a file sets one, and where it is set.
+    pub registry: Option<(Location, String)>,
+    /// History URL, if a file sets one, and where it is set.
+    pub history: Option<(Location, String)>,
+    /// Jobs in file order.
     pub entries: Vec<Entry>,
-    /// What was left out on purpose, one sentence each.
+    /// One sentence for each setting or job that was ignored on purpose.
     pub notes: Vec<String>,
 }
 
-/// A job in a file.
+/// A job defined in a file.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub job: Job,
     pub kind: Kind,
-    pub place: Place,
+    pub location: Location,
 }
 
-/// What runs a job.
+/// What executes a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Script,
     Http,
-    /// A Java class, or the name of a bean. Nothing here can run it.
+    /// A Java class or the name of a Spring bean; this program cannot execute it.
     Java(String),
 }
 
@@ -99,56 +101,56 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A line of a file.
+/// A line in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     pub file: Arc<str>,
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// Files as they are: what each is called, and what stands in it.
-pub type Texts = Vec<(String, String)>;
+/// File names with their unparsed text.
+pub type Sources = Vec<(String, String)>;
 
-/// Reads these files. `variable` is how the environment answers.
+/// Reads and parses files. `variable` looks up an environment variable.
 pub fn read(
     files: &[PathBuf],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Jobs, JobFileError> {
-    understand(&load(files)?, variable)
+    parse(&load(files)?, variable)
 }
 
-/// What stands in these files.
-pub fn load(files: &[PathBuf]) -> Result<Texts, JobFileError> {
-    let mut texts = Vec::new();
+/// Reads the text of files without parsing it.
+pub fn load(files: &[PathBuf]) -> Result<Sources, JobFileError> {
+    let mut sources = Vec::new();
     for file in files {
         let text = fs::read_to_string(file).map_err(|error| {
             JobFileError::new(format!("cannot read {}: {error}", file.display()))
         })?;
-        texts.push((file.display().to_string(), text));
+        sources.push((file.display().to_string(), text));
     }
-    Ok(texts)
+    Ok(sources)
 }
 
-/// What it means.
-pub fn understand(
-    texts: &Texts,
+/// Parses the text of files. `variable` looks up an environment variable.
+pub fn parse(
+    sources: &Sources,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Jobs, JobFileError> {
-    parse(texts, variable).map_err(|problems| JobFileError { problems })
+    parse_sources(sources, variable).map_err(|problems| JobFileError { problems })
 }
 
-/// What one file is, before anything in it is believed.
+/// One file, its format known and its content not yet validated.
 enum Document {
     Sections {
         file: Arc<str>,
         roots: Roots,
-        style: Style,
+        layout: Layout,
     },
     #[cfg(feature = "xml")]
     Xml {
@@ -161,37 +163,39 @@ enum Document {
     },
 }
 
-/// Whether a group directly below the section names a job, as in older examples.
+/// How jobs are laid out below the section `elasticjob`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Sections,
-    Groups,
+enum Layout {
+    /// Jobs are below `elasticjob.jobs`.
+    Standard,
+    /// A group directly below the section is a job, as in older `.properties` examples.
+    JobPerGroup,
 }
 
-fn parse(
-    texts: &[(String, String)],
+fn parse_sources(
+    sources: &[(String, String)],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Jobs, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut documents = Vec::new();
-    for (file, text) in texts {
+    for (file, text) in sources {
         match document(file, text, variable) {
             Ok(document) => documents.push(document),
             Err(problem) => problems.push(problem),
         }
     }
-    let mut known = BTreeMap::new();
+    let mut properties = BTreeMap::new();
     for document in &documents {
         if let Document::Sections { roots, .. } = document {
-            roots.flatten(&mut known);
+            roots.flatten(&mut properties);
         }
     }
-    let resolver = Resolver::new(variable, known);
+    let resolver = Resolver::new(variable, properties);
     let mut jobs = Jobs::default();
     for document in &documents {
         match document {
-            Document::Sections { file, roots, style } => {
-                section::read(file, roots, *style, &resolver, &mut jobs, &mut problems);
+            Document::Sections { file, roots, layout } => {
+                section::read(file, roots, *layout, &resolver, &mut jobs, &mut problems);
             }
             #[cfg(feature = "xml")]
             Document::Xml { file, text } => {
@@ -202,8 +206,8 @@ fn parse(
             }
         }
     }
-    unrunnable(&jobs, &mut problems);
-    twice(&jobs, &mut problems);
+    check_runnable(&jobs, &mut problems);
+    check_duplicates(&jobs, &mut problems);
     if problems.is_empty() { Ok(jobs) } else { Err(problems) }
 }
 
@@ -214,61 +218,63 @@ fn document(
 ) -> Result<Document, Problem> {
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
     let file: Arc<str> = file.into();
-    let wrong =
+    let locate =
         |(line, problem): (usize, String)| Problem::new(format!("{file}:{line}: {problem}"));
     let extension = extension.to_ascii_lowercase();
-    let style = if extension == "properties" { Style::Groups } else { Style::Sections };
+    let layout = if extension == "properties" { Layout::JobPerGroup } else { Layout::Standard };
     let trees = match extension.as_str() {
-        "yml" | "yaml" => yaml::read(text).map_err(wrong)?,
+        "yml" | "yaml" => yaml::read(text).map_err(locate)?,
         "json" => {
             if legacy::is_legacy(text) {
                 return Ok(Document::Legacy { file, text: text.to_owned() });
             }
-            yaml::read_json(text).map_err(wrong)?
+            yaml::read_json(text).map_err(locate)?
         }
         #[cfg(feature = "toml")]
-        "toml" => vec![toml::read(text).map_err(wrong)?],
+        "toml" => vec![toml::read(text).map_err(locate)?],
         #[cfg(feature = "properties")]
-        "properties" => vec![properties::read(text).map_err(wrong)?],
+        "properties" => vec![properties::read(text).map_err(locate)?],
         #[cfg(feature = "xml")]
         "xml" => return Ok(Document::Xml { file, text: text.to_owned() }),
         #[cfg(not(all(feature = "toml", feature = "properties", feature = "xml")))]
         format @ ("toml" | "properties" | "xml") => {
             return Err(Problem::new(format!(
-                "{file}: this program was built without reading .{format}; hint: build it with the feature {format} of elasticjob-jobfile"
+                "{file}: this program was built without support for .{format} files; hint: build it with the feature {format} of elasticjob-jobfile"
             )));
         }
         _ => {
             return Err(Problem::new(format!(
-                "{file}: the extension does not say what it is; hint: .yml, .yaml, .json, .toml, .properties or .xml"
+                "{file}: unknown file extension; hint: .yml, .yaml, .json, .toml, .properties or .xml"
             )));
         }
     };
     let mut roots = Roots::default();
     for tree in trees.iter().filter(|tree| is_active(tree, variable)) {
-        roots.add(tree).map_err(wrong)?;
+        roots.merge_document(tree).map_err(locate)?;
     }
-    Ok(Document::Sections { file, roots, style })
+    Ok(Document::Sections { file, roots, layout })
 }
 
-/// A document of several that is meant for a profile counts only when the profile is active.
+/// A document that is limited to a Spring profile is read only if the profile is active.
 fn is_active(tree: &Node, variable: &dyn Fn(&str) -> Option<String>) -> bool {
-    let wanted = [
+    let profiles = [
         tree.find(&["spring", "config", "activate", "on-profile"]),
         tree.find(&["spring", "profiles"]),
     ];
-    let wanted = wanted.into_iter().flatten().find_map(|node| match &node.value {
+    let profiles = profiles.into_iter().flatten().find_map(|node| match &node.value {
         Value::Text(text) => Some(text.clone()),
         _ => None,
     });
-    let Some(wanted) = wanted else { return true };
+    let Some(profiles) = profiles else { return true };
     let active = variable("SPRING_PROFILES_ACTIVE").unwrap_or_default();
-    wanted.split(',').any(|wanted| active.split(',').any(|active| active.trim() == wanted.trim()))
+    profiles
+        .split(',')
+        .any(|profile| active.split(',').any(|active| active.trim() == profile.trim()))
 }
 
-/// What can be said about a job without running it.
-fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
-    for Entry { job, kind, place } in &jobs.entries {
+/// Reports jobs that could never run: an invalid script or request, or a cron expression that never fires.
+fn check_runnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
+    for Entry { job, kind, location } in &jobs.entries {
         let checked = match kind {
             Kind::Script => Script::of(job).map(drop),
             #[cfg(feature = "http")]
@@ -278,26 +284,26 @@ fn unrunnable(jobs: &Jobs, problems: &mut Vec<Problem>) {
             Kind::Java(_) => Ok(()),
         };
         if let Err(failure) = checked {
-            problems.push(Problem::new(format!("{place}: job {}: {failure}", job.name)));
+            problems.push(Problem::new(format!("{location}: job {}: {failure}", job.name)));
         }
         let schedule = job.schedule(&Zone::from(TimeZone::UTC));
         if schedule.is_some_and(|schedule| schedule.next_after(Timestamp::UNIX_EPOCH).is_none()) {
             let cron = job.cron.as_ref().map(ToString::to_string).unwrap_or_default();
             problems.push(Problem::new(format!(
-                "{place}: job {}: cron {cron:?} never fires; hint: a job without cron runs when somebody asks for it",
+                "{location}: job {}: cron {cron:?} never fires; hint: a job without cron runs only when it is triggered",
                 job.name
             )));
         }
     }
 }
 
-fn twice(jobs: &Jobs, problems: &mut Vec<Problem>) {
-    let mut places: BTreeMap<&JobName, &Place> = BTreeMap::new();
+fn check_duplicates(jobs: &Jobs, problems: &mut Vec<Problem>) {
+    let mut locations: BTreeMap<&JobName, &Location> = BTreeMap::new();
     for entry in &jobs.entries {
-        if let Some(first) = places.insert(&entry.job.name, &entry.place) {
+        if let Some(first) = locations.insert(&entry.job.name, &entry.location) {
             problems.push(Problem::new(format!(
-                "{}: job {} is described already at {first}; hint: a job is described once, with as many shards as it needs",
-                entry.place, entry.job.name
+                "{}: job {} is already defined at {first}; hint: define a job once, with as many shards as it needs",
+                entry.location, entry.job.name
             )));
         }
     }

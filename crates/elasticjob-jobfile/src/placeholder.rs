@@ -1,71 +1,70 @@
-//! `${NAME}` and `${NAME:default}`, as Spring fills them in: from the environment, then from the files.
+//! Resolves `${NAME}` and `${NAME:default}` as Spring does: from the environment, then from the files.
 
 use std::collections::BTreeMap;
 
-use super::keys::relaxed;
+use super::keys::normalize;
 
-/// Deeper than anybody nests them; what refers to itself ends here.
-const DEPTH: usize = 20;
+/// Deeper than any real nesting; stops placeholders that refer to themselves.
+const MAX_DEPTH: usize = 20;
 
-/// Fills in placeholders.
 pub(super) struct Resolver<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
-    known: BTreeMap<String, String>,
+    properties: BTreeMap<String, String>,
 }
 
 impl<'a> Resolver<'a> {
-    /// From the environment, then from these keys.
+    /// Resolves from environment variables first, then from `properties`.
     pub(super) fn new(
         variable: &'a dyn Fn(&str) -> Option<String>,
-        known: BTreeMap<String, String>,
+        properties: BTreeMap<String, String>,
     ) -> Self {
-        Self { variable, known }
+        Self { variable, properties }
     }
 
-    /// The text with everything filled in.
-    pub(super) fn fill(&self, text: &str) -> Result<String, String> {
-        self.fill_to(text, DEPTH)
+    /// The text with every placeholder replaced.
+    pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
+        self.resolve_to_depth(text, MAX_DEPTH)
     }
 
-    fn fill_to(&self, text: &str, depth: usize) -> Result<String, String> {
-        let mut filled = String::new();
+    fn resolve_to_depth(&self, text: &str, depth: usize) -> Result<String, String> {
+        let mut resolved = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
             let inside = &rest[start + 2..];
-            let Some(end) = closing(inside) else { break };
+            let Some(end) = closing_brace(inside) else { break };
             if depth == 0 {
-                return Err("its placeholders refer to each other without end".to_owned());
+                return Err("placeholders refer to each other in a cycle".to_owned());
             }
-            filled.push_str(&rest[..start]);
-            filled.push_str(&self.one(&inside[..end], depth - 1)?);
+            resolved.push_str(&rest[..start]);
+            resolved.push_str(&self.resolve_one(&inside[..end], depth - 1)?);
             rest = &inside[end + 1..];
         }
-        filled.push_str(rest);
-        Ok(filled)
+        resolved.push_str(rest);
+        Ok(resolved)
     }
 
-    fn one(&self, inside: &str, depth: usize) -> Result<String, String> {
+    fn resolve_one(&self, inside: &str, depth: usize) -> Result<String, String> {
         let (name, default) = match inside.split_once(':') {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
         let name = name.trim();
         let found = (self.variable)(name)
-            .or_else(|| (self.variable)(&as_variable(name)))
-            .or_else(|| self.known.get(&relaxed(name)).cloned());
+            .or_else(|| (self.variable)(&variable_name(name)))
+            .or_else(|| self.properties.get(&normalize(name)).cloned());
         match (found, default) {
-            (Some(found), _) => self.fill_to(&found, depth),
-            (None, Some(default)) => self.fill_to(default, depth),
+            (Some(found), _) => self.resolve_to_depth(&found, depth),
+            (None, Some(default)) => self.resolve_to_depth(default, depth),
             (None, None) => Err(format!(
-                "nothing is known for ${{{name}}}; hint: set the environment variable {}, or write ${{{name}:a default}}",
-                as_variable(name)
+                "placeholder ${{{name}}} has no value; hint: set the environment variable {}, or write ${{{name}:a default}}",
+                variable_name(name)
             )),
         }
     }
 }
 
-/// Where the brace that is open ends.
-fn closing(inside: &str) -> Option<usize> {
+/// Position of the brace that closes the placeholder.
+fn closing_brace(inside: &str) -> Option<usize> {
     let mut open = 1;
     for (index, character) in inside.char_indices() {
         match character {
@@ -80,8 +79,8 @@ fn closing(inside: &str) -> Option<usize> {
     None
 }
 
-/// How Spring looks for a key in the environment.
-fn as_variable(name: &str) -> String {
+/// The environment variable in which Spring looks for a key.
+fn variable_name(name: &str) -> String {
     let name = name.replace('-', "");
     name.chars()
         .map(|each| if each.is_ascii_alphanumeric() { each.to_ascii_uppercase() } else { '_' })
@@ -98,12 +97,12 @@ mod tests {
             "LOOP" => Some("${LOOP}".to_owned()),
             _ => None,
         };
-        let known = BTreeMap::from([("app.name".to_owned(), "shop".to_owned())]);
-        Resolver::new(&variable, known).fill(text)
+        let properties = BTreeMap::from([("app.name".to_owned(), "shop".to_owned())]);
+        Resolver::new(&variable, properties).resolve(text)
     }
 
     #[test]
-    fn the_environment_comes_before_the_files_and_those_before_the_default() {
+    fn environment_precedes_files_and_files_precede_default() {
         assert_eq!(fill("${ZK_HOST}:2181,${zk.host:x}").unwrap(), "zk1:2181,zk1");
         assert_eq!(fill("${app.name:x}-${APP-NAME2:a:b}").unwrap(), "shop-a:b");
         assert_eq!(fill("${A:${B:${app.name}}}").unwrap(), "shop");
@@ -112,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_named_and_what_refers_to_itself_ends() {
+    fn unknown_names_and_cycles_are_errors() {
         assert!(fill("${zk.port}").unwrap_err().contains("ZK_PORT"));
-        assert!(fill("${LOOP}").unwrap_err().contains("without end"));
+        assert!(fill("${LOOP}").unwrap_err().contains("cycle"));
     }
 }

@@ -1,8 +1,8 @@
-//! Java's properties, with groups for the dots in their keys.
+//! Java properties; dotted keys become groups.
 
-use super::tree::{Node, parts};
+use super::tree::{Node, split_key};
 
-/// The groups of a text; or in which line something is wrong, and what.
+/// Parses a text. An error is a line and a message.
 pub(super) fn read(text: &str) -> Result<Node, (usize, String)> {
     let mut root = Node::map(1);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -20,22 +20,22 @@ pub(super) fn read(text: &str) -> Result<Node, (usize, String)> {
                 None => break,
             }
         }
-        let (key, value) = apart(&logical);
-        let wrong = |problem| (line_number, problem);
-        let (key, value) = (unescaped(key).map_err(wrong)?, unescaped(value).map_err(wrong)?);
-        root.put(&parts(&key), Node::text(line_number, value.trim_end()));
+        let (key, value) = split_entry(&logical);
+        let locate = |problem| (line_number, problem);
+        let (key, value) = (unescape(key).map_err(locate)?, unescape(value).map_err(locate)?);
+        root.insert(&split_key(&key), Node::text(line_number, value.trim_end()));
     }
     Ok(root)
 }
 
-/// An odd number of backslashes at the end: the line goes on.
+/// A line continues if it ends with an odd number of backslashes.
 fn is_continued(line: &str) -> bool {
     let backslashes = line.len() - line.trim_end_matches('\\').len();
     backslashes % 2 == 1
 }
 
-/// The key ends at the first `=`, `:` or space that is not escaped.
-fn apart(line: &str) -> (&str, &str) {
+/// Splits a line into key and value: the key ends at the first unescaped `=`, `:` or whitespace.
+fn split_entry(line: &str) -> (&str, &str) {
     let mut escaped = false;
     for (index, character) in line.char_indices() {
         match character {
@@ -51,7 +51,7 @@ fn apart(line: &str) -> (&str, &str) {
     (line, "")
 }
 
-fn unescaped(text: &str) -> Result<String, String> {
+fn unescape(text: &str) -> Result<String, String> {
     let mut plain = String::new();
     let mut units: Vec<u16> = Vec::new();
     let mut characters = text.chars();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_java_reads_it() {
+    fn properties_are_parsed_as_in_java() {
         let text =
             "# comment\n! comment\na.b = 1\na.c: x = y\n a.d\\ e\tz\\\n   w\na.u=\\u6e05\\u7b97\n";
 

@@ -1,9 +1,9 @@
-//! The group `regCenter`: a registry as the ancestor describes it becomes a registry URL.
+//! The group `regCenter`: converts Java ElasticJob's registry settings to a registry URL.
 
 use elasticjob::registry::RegistryUrl;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{keys::known, section::Reader, tree::Node};
+use super::{keys::find_name, section::Reader, tree::Node};
 
 const KEYS: [&str; 8] = [
     "serverLists",
@@ -19,16 +19,16 @@ const KEYS: [&str; 8] = [
 const SAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const SAFE_IN_PATH: &AsciiSet = &SAFE.remove(b'/');
 
-/// Reads where the instances meet.
+/// Reads the registry URL.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) {
     let before = reader.problems.len();
     let (mut servers, mut namespace, mut user, mut query) = (None, None, String::new(), Vec::new());
     let entries = reader.group("regCenter", node);
     for (key, value) in entries {
-        // Older examples have it in the singular.
-        let name = if known(key, &["serverList"]).is_some() { "serverLists" } else { key };
-        let Some(name) = known(name, &KEYS) else {
-            reader.unknown(value.line, "regCenter.", key, &KEYS);
+        // Older examples use the singular.
+        let name = if find_name(key, &["serverList"]).is_some() { "serverLists" } else { key };
+        let Some(name) = find_name(name, &KEYS) else {
+            reader.report_unknown(value.line, "regCenter.", key, &KEYS);
             continue;
         };
         let Some(text) = reader.text(name, value) else { continue };
@@ -42,15 +42,15 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) {
                     Some((name, password)) => {
                         user = format!("{}:{}@", encoded(name), encoded(password));
                     }
-                    // The value is a secret, or half of one.
-                    None => reader.wrong(value.line, "regCenter.digest is not user:password"),
+                    // Not quoted: the value is a secret, or part of one.
+                    None => reader.report(value.line, "regCenter.digest is not user:password"),
                 }
             }
-            // For the ancestor zero is the default.
+            // Java treats zero as "use the default".
             _ if text == "0" && name != "maxRetries" => {}
             _ if text.parse::<u32>().is_err() => {
                 reader
-                    .wrong(value.line, format!("regCenter.{name} {text:?} is not a whole number"));
+                    .report(value.line, format!("regCenter.{name} {text:?} is not a whole number"));
             }
             "maxRetries" => query.push(format!("maxRetries={text}")),
             name => query.push(format!("{}={text}ms", name.trim_end_matches("Milliseconds"))),
@@ -58,7 +58,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) {
     }
     let (Some(servers), Some(namespace)) = (servers, namespace) else {
         if reader.problems.len() == before {
-            reader.wrong(node.line, "regCenter needs both serverLists and namespace");
+            reader.report(node.line, "regCenter needs both serverLists and namespace");
         }
         return;
     };
@@ -66,17 +66,18 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) {
     let (servers, prefix) = servers.split_once('/').unwrap_or((&servers, ""));
     let namespace = format!("{prefix}/{namespace}");
     let path = utf8_percent_encode(namespace.trim_matches('/'), SAFE_IN_PATH);
-    let mark = if query.is_empty() { "" } else { "?" };
-    let url = format!("zookeeper://{user}{servers}/{path}{mark}{}", query.join("&"));
+    let separator = if query.is_empty() { "" } else { "?" };
+    let url = format!("zookeeper://{user}{servers}/{path}{separator}{}", query.join("&"));
     if let Err(error) = url.parse::<RegistryUrl>() {
-        return reader.wrong(node.line, format!("regCenter: {}", error.problem));
+        return reader.report(node.line, format!("regCenter: {}", error.problem));
     }
-    let place = reader.place(node.line);
+    let location = reader.location(node.line);
     match &reader.jobs.registry {
         Some((first, other)) if *other != url => {
-            let problem = format!("another registry than at {first}; hint: a node has one");
-            reader.wrong(node.line, problem);
+            let problem =
+                format!("a different registry is set at {first}; hint: a node has one registry");
+            reader.report(node.line, problem);
         }
-        _ => reader.jobs.registry = Some((place, url)),
+        _ => reader.jobs.registry = Some((location, url)),
     }
 }

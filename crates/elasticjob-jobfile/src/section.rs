@@ -1,12 +1,12 @@
-//! The section `elasticjob` of a file: where the registry is, and the jobs.
+//! The section `elasticjob` of a file: registry, history and jobs.
 
 use std::sync::Arc;
 
 use elasticjob::job::{Invalid, Job, keys as prop};
 
 use super::{
-    Entry, Jobs, Kind, Place, Style, history,
-    keys::{known, suggestion},
+    Entry, Jobs, Kind, Layout, Location, history,
+    keys::{find_name, suggestion},
     placeholder::Resolver,
     registry,
     tree::{Node, Roots, Value},
@@ -14,12 +14,12 @@ use super::{
 use elasticjob::problem::Problem;
 
 const REG_CENTER: &str = "regCenter";
-const SECTION: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
-const TRACING: [&str; 4] = ["type", "dataSource", "includeJobNames", "excludeJobNames"];
-const DUMP: [&str; 2] = ["enabled", "port"];
+const SECTION_KEYS: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
+const TRACING_KEYS: [&str; 4] = ["type", "dataSource", "includeJobNames", "excludeJobNames"];
+const DUMP_KEYS: [&str; 2] = ["enabled", "port"];
 
-/// What a job's entry has besides the properties that are stored.
-const OF_ENTRY: [&str; 7] = [
+/// Keys of a job's entry besides the stored properties ([`Job::PROPERTIES`]).
+const ENTRY_KEYS: [&str; 7] = [
     "elasticJobType",
     "elasticJobClass",
     "jobBootstrapBeanName",
@@ -29,8 +29,8 @@ const OF_ENTRY: [&str; 7] = [
     "streamingProcess",
 ];
 
-/// Ours among the free properties.
-const OURS: [&str; 14] = [
+/// Every `elasticjob.*` key that `props` may contain.
+const ELASTICJOB_PROPS: [&str; 14] = [
     prop::TIMEOUT,
     prop::RETRY_MAX_ATTEMPTS,
     prop::RETRY_BACKOFF,
@@ -47,28 +47,28 @@ const OURS: [&str; 14] = [
     prop::WEBHOOK_READ_TIMEOUT,
 ];
 
-/// Reads what is ours among these roots.
+/// Reads the section `elasticjob` and everything else that belongs to ElasticJob.
 pub(super) fn read(
     file: &Arc<str>,
     roots: &Roots,
-    style: Style,
+    layout: Layout,
     resolver: &Resolver<'_>,
     jobs: &mut Jobs,
     problems: &mut Vec<Problem>,
 ) {
     let mut reader = Reader { file, resolver, jobs, problems };
-    for (written, node) in roots.named("elasticjob") {
-        reader.section(written, node, style);
+    for (section_name, node) in roots.named("elasticjob") {
+        reader.section(section_name, node, layout);
     }
     history::read(&mut reader, roots);
-    if style == Style::Groups {
+    if layout == Layout::JobPerGroup {
         for (_, node) in roots.named(REG_CENTER) {
             registry::read(&mut reader, node);
         }
     }
 }
 
-/// Takes one value after the other, and collects what is wrong with them.
+/// Reads values and collects their problems.
 pub(super) struct Reader<'a> {
     pub(super) file: &'a Arc<str>,
     pub(super) resolver: &'a Resolver<'a>,
@@ -77,100 +77,110 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn place(&self, line: usize) -> Place {
-        Place { file: Arc::clone(self.file), line }
+    pub(super) fn location(&self, line: usize) -> Location {
+        Location { file: Arc::clone(self.file), line }
     }
 
-    /// Something is wrong in this line.
-    pub(super) fn wrong(&mut self, line: usize, problem: impl AsRef<str>) {
-        let place = self.place(line);
-        self.problems.push(Problem::new(format!("{place}: {}", problem.as_ref())));
+    pub(super) fn report(&mut self, line: usize, problem: impl AsRef<str>) {
+        let location = self.location(line);
+        self.problems.push(Problem::new(format!("{location}: {}", problem.as_ref())));
     }
 
     pub(super) fn note(&mut self, line: usize, note: &str) {
-        let place = self.place(line);
-        self.jobs.notes.push(format!("{place}: {note}"));
+        let location = self.location(line);
+        self.jobs.notes.push(format!("{location}: {note}"));
     }
 
-    /// A single value with its placeholders filled in; nothing if there is none, or if it is wrong, which is then told.
+    /// A single value with its placeholders resolved. `None` if it is absent or blank, or if it has a problem, which is then reported.
     pub(super) fn text(&mut self, key: &str, node: &Node) -> Option<String> {
         match &node.value {
-            Value::Nothing => None,
-            Value::Text(text) => match self.resolver.fill(text) {
+            Value::Null => None,
+            Value::Text(text) => match self.resolver.resolve(text) {
                 Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
                 Err(problem) => {
-                    self.wrong(node.line, format!("{key}: {problem}"));
+                    self.report(node.line, format!("{key}: {problem}"));
                     None
                 }
             },
             Value::List(_) | Value::Map(_) => {
-                self.wrong(
+                self.report(
                     node.line,
-                    format!("{key} is {} and should be a single value", node.kind()),
+                    format!("{key} is {} and should be a single value", node.kind_name()),
                 );
                 None
             }
         }
     }
 
-    /// The entries of a group.
+    /// The entries of a group; reports a problem if the node is not a group.
     pub(super) fn group<'n>(&mut self, key: &str, node: &'n Node) -> &'n [(String, Node)] {
         match &node.value {
             Value::Map(entries) => entries,
-            Value::Nothing => &[],
+            Value::Null => &[],
             Value::Text(_) | Value::List(_) => {
-                self.wrong(node.line, format!("{key} is {} and should be a group", node.kind()));
+                self.report(
+                    node.line,
+                    format!("{key} is {} and should be a group", node.kind_name()),
+                );
                 &[]
             }
         }
     }
 
-    pub(super) fn unknown(&mut self, line: usize, place: &str, key: &str, names: &[&str]) {
+    pub(super) fn report_unknown(
+        &mut self,
+        line: usize,
+        location: &str,
+        key: &str,
+        names: &[&str],
+    ) {
         let hint = suggestion(key, names);
-        self.wrong(line, format!("{place}{key} is unknown; hint: {hint}"));
+        self.report(line, format!("{location}{key} is unknown; hint: {hint}"));
     }
 
-    fn section(&mut self, written: &str, node: &Node, style: Style) {
-        let mut alone = Node::map(node.line);
+    fn section(&mut self, section_name: &str, node: &Node, layout: Layout) {
+        let mut ungrouped = Node::map(node.line);
         let (mut groups, mut is_enabled) = (Vec::new(), true);
-        for (key, node) in self.group(written, node) {
-            match known(key, &SECTION) {
+        for (key, node) in self.group(section_name, node) {
+            match find_name(key, &SECTION_KEYS) {
                 Some("regCenter") => registry::read(self, node),
                 Some("jobs") => {
                     let jobs = self.group("jobs", node).iter();
                     groups.extend(jobs.map(|(name, node)| (unbracketed(name), node)));
                 }
-                Some("tracing") => self.check("tracing", node, &TRACING),
+                Some("tracing") => self.check_keys("tracing", node, &TRACING_KEYS),
                 Some("dump") => {
-                    self.check("dump", node, &DUMP);
+                    self.check_keys("dump", node, &DUMP_KEYS);
                     self.note(node.line, "dump is for Java processes and has no effect here");
                 }
                 Some(_) => {
                     let text = self.text("enabled", node).unwrap_or_default();
                     is_enabled = !text.eq_ignore_ascii_case("false");
                 }
-                None if style == Style::Groups && matches!(node.value, Value::Map(_)) => {
+                None if layout == Layout::JobPerGroup && matches!(node.value, Value::Map(_)) => {
                     groups.push((unbracketed(key), node));
                 }
-                None if style == Style::Groups => alone.put(&[key], node.clone()),
-                None => self.unknown(node.line, &format!("{written}."), key, &SECTION),
+                None if layout == Layout::JobPerGroup => ungrouped.insert(&[key], node.clone()),
+                None => {
+                    self.report_unknown(node.line, &format!("{section_name}."), key, &SECTION_KEYS)
+                }
             }
         }
-        if alone != Node::map(node.line) {
-            let name = match alone.find(&["jobName"]).cloned() {
+        if ungrouped != Node::map(node.line) {
+            let name = match ungrouped.find(&["jobName"]).cloned() {
                 Some(name) => self.text("jobName", &name),
-                None => Some(written.to_owned()),
+                None => Some(section_name.to_owned()),
             };
             let Some(name) = name else { return };
-            let mut others = alone;
-            if let Value::Map(entries) = &mut others.value {
-                entries.retain(|(key, _)| known(key, &["jobName"]).is_none());
-                others.line = entries.first().map_or(node.line, |(_, node)| node.line);
+            let mut properties = ungrouped;
+            if let Value::Map(entries) = &mut properties.value {
+                entries.retain(|(key, _)| find_name(key, &["jobName"]).is_none());
+                properties.line = entries.first().map_or(node.line, |(_, node)| node.line);
             }
-            self.job(&name, &others);
+            self.job(&name, &properties);
         }
         if !is_enabled {
-            self.note(node.line, "elasticjob.enabled is false: its jobs are left out");
+            self.note(node.line, "elasticjob.enabled is false: its jobs are ignored");
             return;
         }
         for (name, node) in groups {
@@ -178,11 +188,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether all of a group's names are known.
-    fn check(&mut self, name: &str, node: &Node, names: &[&str]) {
+    /// Reports the unknown keys of a group.
+    fn check_keys(&mut self, name: &str, node: &Node, names: &[&str]) {
         for (key, node) in self.group(name, node) {
-            if known(key, names).is_none() {
-                self.unknown(node.line, &format!("{name}."), key, names);
+            if find_name(key, names).is_none() {
+                self.report_unknown(node.line, &format!("{name}."), key, names);
             }
         }
     }
@@ -191,13 +201,13 @@ impl Reader<'_> {
         let before = self.problems.len();
         let mut job = match Job::named(name) {
             Ok(job) => job,
-            Err(error) => return self.wrong(node.line, error.to_string()),
+            Err(error) => return self.report(node.line, error.to_string()),
         };
         let (mut class, mut kind) = (None, None);
-        let names: Vec<&str> = Job::PROPERTIES.into_iter().chain(OF_ENTRY).collect();
+        let names: Vec<&str> = Job::PROPERTIES.into_iter().chain(ENTRY_KEYS).collect();
         for (key, value) in self.group(name, node) {
-            let Some(key) = known(key, &names) else {
-                self.unknown(value.line, &format!("job {name}: "), key, &names);
+            let Some(key) = find_name(key, &names) else {
+                self.report_unknown(value.line, &format!("job {name}: "), key, &names);
                 continue;
             };
             let set = match key {
@@ -209,7 +219,7 @@ impl Reader<'_> {
                     job.listener_types = self.list(&format!("job {name}: {key}"), value);
                     Ok(())
                 }
-                // The name of a Java object: nobody here has to know it.
+                // Names a Java object; it means nothing here.
                 "jobBootstrapBeanName" => Ok(()),
                 key => match (key, self.text(&format!("job {name}: {key}"), value)) {
                     (_, None) => Ok(()),
@@ -227,18 +237,18 @@ impl Reader<'_> {
                 },
             };
             if let Err(error) = set {
-                self.invalid(value.line, name, &error);
+                self.report_invalid(value.line, name, &error);
             }
         }
         let Some(kind) = self.kind(node.line, &job, class, kind) else { return };
         if self.problems.len() == before {
-            let place = self.place(node.line);
-            self.jobs.entries.push(Entry { job, kind, place });
+            let location = self.location(node.line);
+            self.jobs.entries.push(Entry { job, kind, location });
         }
     }
 
-    fn invalid(&mut self, line: usize, job: &str, error: &Invalid) {
-        self.wrong(line, format!("job {job}: {error}"));
+    fn report_invalid(&mut self, line: usize, job: &str, error: &Invalid) {
+        self.report(line, format!("job {job}: {error}"));
     }
 
     fn kind(
@@ -253,7 +263,7 @@ impl Reader<'_> {
         match (class, kind) {
             (Some(class), None) => Some(Kind::Java(class)),
             (Some(_), Some((line, _))) => {
-                self.wrong(line, format!("job {name} has both elasticJobClass and elasticJobType; hint: it is one or the other"));
+                self.report(line, format!("job {name} has both elasticJobClass and elasticJobType; hint: keep one of them"));
                 None
             }
             (None, Some((_, kind))) if kind.trim().eq_ignore_ascii_case("SCRIPT") => {
@@ -261,14 +271,14 @@ impl Reader<'_> {
             }
             (None, Some((_, kind))) if kind.trim().eq_ignore_ascii_case("HTTP") => Some(Kind::Http),
             (None, Some((line, kind))) => {
-                let place = format!("job {name}: elasticJobType ");
-                self.unknown(line, &place, kind.trim(), &TYPES);
+                let location = format!("job {name}: elasticJobType ");
+                self.report_unknown(line, &location, kind.trim(), &TYPES);
                 None
             }
             (None, None) if job.props.get("script.command.line").is_some() => Some(Kind::Script),
             (None, None) if job.props.get("http.uri").is_some() => Some(Kind::Http),
             (None, None) => {
-                self.wrong(line, format!("job {name}: nothing says what runs it; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method"));
+                self.report(line, format!("job {name}: no handler is configured; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method"));
                 None
             }
         }
@@ -283,7 +293,7 @@ impl Reader<'_> {
         items.map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
     }
 
-    /// Groups in groups are dots in keys. Those that begin with our name have to be known.
+    /// Reads `props`; nested groups become dotted keys. Keys that begin with `elasticjob.` must be known.
     fn props(&mut self, job: &mut Job, prefix: &str, node: &Node) {
         for (key, node) in self.group("props", node) {
             let key = format!("{prefix}{}", unbracketed(key));
@@ -292,20 +302,25 @@ impl Reader<'_> {
                 continue;
             }
             let name = job.name.to_string();
-            if key.starts_with("elasticjob.") && !OURS.contains(&key.as_str()) {
-                self.unknown(node.line, &format!("job {name}: props."), &key, &OURS);
+            if key.starts_with("elasticjob.") && !ELASTICJOB_PROPS.contains(&key.as_str()) {
+                self.report_unknown(
+                    node.line,
+                    &format!("job {name}: props."),
+                    &key,
+                    &ELASTICJOB_PROPS,
+                );
                 continue;
             }
             if let Some(text) = self.text(&format!("job {name}: props.{key}"), node)
                 && let Err(error) = job.props.set(key, text)
             {
-                self.invalid(node.line, &name, &error);
+                self.report_invalid(node.line, &name, &error);
             }
         }
     }
 }
 
-/// Spring's way to write a name with dots in it.
+/// Strips the brackets that Spring puts around a name with dots.
 fn unbracketed(name: &str) -> &str {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name)
 }

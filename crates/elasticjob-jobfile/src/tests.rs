@@ -1,4 +1,4 @@
-//! What people write, and what becomes of it.
+//! Files as users write them, and the jobs they define.
 
 use elasticjob::{
     job::{Failover, Misfire, Monitor, Overwrite},
@@ -20,7 +20,7 @@ fn variable(name: &str) -> Option<String> {
 fn parsed(files: &[(&str, &str)]) -> Result<Jobs, Vec<Problem>> {
     let files: Vec<(String, String)> =
         files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
-    parse(&files, &variable)
+    parse_sources(&files, &variable)
 }
 
 fn read(file: &str, text: &str) -> Jobs {
@@ -29,11 +29,11 @@ fn read(file: &str, text: &str) -> Jobs {
 
 fn problems(file: &str, text: &str) -> Vec<String> {
     let problems = parsed(&[(file, text)]).unwrap_err();
-    let told = problems.into_iter().map(|Problem { message, hint }| match hint {
+    let lines = problems.into_iter().map(|Problem { message, hint }| match hint {
         Some(hint) => format!("{message}; hint: {hint}"),
         None => message,
     });
-    told.collect()
+    lines.collect()
 }
 
 const SPRING: &str = "\
@@ -78,11 +78,11 @@ elasticjob:
 ";
 
 #[test]
-fn an_application_yml_is_taken_as_it_is() {
+fn spring_application_yml_is_read_unchanged() {
     let jobs = read("application.yml", SPRING);
 
-    let (place, url) = jobs.registry.unwrap();
-    assert_eq!(place.to_string(), "application.yml:6");
+    let (location, url) = jobs.registry.unwrap();
+    assert_eq!(location.to_string(), "application.yml:6");
     assert_eq!(url, "zookeeper://jane:p%40ss%2Fword@zk1:2181,zk2:2182/shop?sessionTimeout=5000ms");
     let [settle, ping] = &jobs.entries[..] else { panic!("{:?}", jobs.entries) };
     assert_eq!((&settle.kind, &ping.kind), (&Kind::Script, &Kind::Http));
@@ -94,14 +94,14 @@ fn an_application_yml_is_taken_as_it_is() {
     assert_eq!(settle.job.overwrite, Overwrite::LocalWins);
     assert_eq!(settle.job.props.policies().timeout.unwrap().as_secs(), 90);
     assert_eq!(ping.job.props.get("http.uri"), Some("http://shop/ping"));
-    let (place, url) = jobs.history.unwrap();
-    assert_eq!(place.to_string(), "application.yml:13");
+    let (location, url) = jobs.history.unwrap();
+    assert_eq!(location.to_string(), "application.yml:13");
     assert_eq!(url, "mysql://jane:p%40ss@db:3306/jobs");
     assert!(jobs.notes.is_empty(), "{:?}", jobs.notes);
 }
 
 #[test]
-fn what_a_file_does_not_say_has_the_documented_default() {
+fn omitted_properties_have_documented_defaults() {
     let jobs = read("application.yml", SPRING);
 
     let ping = &jobs.entries[1].job;
@@ -114,7 +114,7 @@ fn what_a_file_does_not_say_has_the_documented_default() {
 }
 
 #[test]
-fn json_and_toml_and_properties_say_the_same() {
+fn json_toml_and_properties_define_the_same_job() {
     let yaml = "elasticjob:\n  jobs:\n    a.b:\n      cron: 0 0 2 * * ?\n      props: {script.command.line: echo hi}\n";
     let json = r#"{"elasticjob": {"jobs": {"a.b": {"cron": "0 0 2 * * ?", "props": {"script.command.line": "echo hi"}}}}}"#;
     let toml = "[elasticjob.jobs.\"a.b\"]\ncron = '0 0 2 * * ?'\n[elasticjob.jobs.\"a.b\".props]\n'script.command.line' = 'echo hi'\n";
@@ -128,7 +128,7 @@ fn json_and_toml_and_properties_say_the_same() {
 }
 
 #[test]
-fn in_older_properties_the_group_names_the_job() {
+fn group_name_is_the_job_name_in_older_properties() {
     let text = "\
 server.port=${random.int[10000,19999]}
 regCenter.serverList = localhost:2181
@@ -155,7 +155,7 @@ elasticJob.nightly.elasticJobClass = com.acme.Nightly
 }
 
 #[test]
-fn springs_xml_is_carried_over_also_as_a_snippet() {
+fn spring_xml_snippet_is_imported() {
     let text = r#"
 <reg:zookeeper id="regCenter"
                server-lists="${elastic.job.zk.host}"
@@ -182,7 +182,7 @@ fn springs_xml_is_carried_over_also_as_a_snippet() {
     );
     let [simple, backup] = &jobs.entries[..] else { panic!("{:?}", jobs.entries) };
     assert_eq!(simple.kind, Kind::Java("com.acme.MySimpleElasticJob".to_owned()));
-    assert_eq!((simple.place.line, simple.job.items.get(1)), (8, Some("B")));
+    assert_eq!((simple.location.line, simple.job.items.get(1)), (8, Some("B")));
     assert_eq!(backup.kind, Kind::Script);
     assert_eq!(backup.job.failover, Failover::TakeOver);
     assert_eq!(backup.job.strategy_type.as_ref().unwrap().as_str(), "ODEVITY");
@@ -191,7 +191,7 @@ fn springs_xml_is_carried_over_also_as_a_snippet() {
 }
 
 #[test]
-fn a_slip_in_xml_is_told_with_its_line() {
+fn xml_problems_are_reported_with_their_line() {
     let whole = r#"<beans xmlns:job="http://www.dangdang.com/schema/ddframe/job">
 <job:script id="a"
   shardingtotalcont="1"/>
@@ -209,7 +209,7 @@ fn a_slip_in_xml_is_told_with_its_line() {
 }
 
 #[test]
-fn what_2_1_5_stored_is_carried_over() {
+fn stored_configuration_of_2_1_5_is_imported() {
     let text = r#"{"jobName":"j","jobClass":"","jobType":"SCRIPT","cron":"0 0 * * * ?","shardingTotalCount":2,"scriptCommandLine":"sh a.sh"}"#;
 
     let jobs = read("j.json", text);
@@ -219,7 +219,7 @@ fn what_2_1_5_stored_is_carried_over() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_the_nearest_name() {
+fn every_problem_is_reported_with_line_and_suggestion() {
     let text = "\
 elasticjob:
   regCentre: {}
@@ -247,15 +247,15 @@ elasticjob:
             "a.yml:8: job a: cron \"0 0 24 * * ?\": hours \"24\" is out of range; hint: hours are 0 to 23",
             "a.yml:10: job a: props.elasticjob.timout is unknown; hint: did you mean elasticjob.timeout?",
             "a.yml:12: job b: elasticJobType SCRPT is unknown; hint: did you mean SCRIPT?",
-            "a.yml:14: job c: cron: nothing is known for ${NOBODY}; hint: set the environment variable NOBODY, or write ${NOBODY:a default}",
-            "a.yml:13: job c: nothing says what runs it; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method",
+            "a.yml:14: job c: cron: placeholder ${NOBODY} has no value; hint: set the environment variable NOBODY, or write ${NOBODY:a default}",
+            "a.yml:13: job c: no handler is configured; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method",
             "a.yml:15: job d: the property http.uri is missing",
         ]
     );
 }
 
 #[test]
-fn a_registry_that_makes_no_sense_is_told_without_its_password() {
+fn invalid_registry_is_reported_without_its_password() {
     for (group, problem) in [
         (
             "{serverLists: 'zk1:x', namespace: n}",
@@ -278,16 +278,16 @@ fn a_registry_that_makes_no_sense_is_told_without_its_password() {
 }
 
 #[test]
-fn a_job_is_described_once_whichever_file_it_is_in() {
+fn job_defined_in_two_files_is_a_problem() {
     let text = "elasticjob:\n  jobs:\n    a: {props: {script.command.line: echo}}\n";
 
     let problems = parsed(&[("a.yml", text), ("b.yml", text)]).unwrap_err();
 
-    assert!(problems[0].message.starts_with("b.yml:3: job a is described already at a.yml:3"));
+    assert!(problems[0].message.starts_with("b.yml:3: job a is already defined at a.yml:3"));
 }
 
 #[test]
-fn a_document_for_a_profile_counts_when_the_profile_is_active() {
+fn document_for_a_profile_is_read_if_the_profile_is_active() {
     let text = "\
 elasticjob: {regCenter: {serverLists: zk1, namespace: a}}
 ---
@@ -299,12 +299,12 @@ elasticjob: {regCenter: {namespace: b}}
         |name: &str| (name == "SPRING_PROFILES_ACTIVE").then(|| "x, production".to_owned());
 
     let url = |jobs: Result<Jobs, _>| jobs.unwrap().registry.unwrap().1;
-    assert_eq!(url(parse(&files, &|_| None)), "zookeeper://zk1/a");
-    assert_eq!(url(parse(&files, &active)), "zookeeper://zk1/b");
+    assert_eq!(url(parse_sources(&files, &|_| None)), "zookeeper://zk1/a");
+    assert_eq!(url(parse_sources(&files, &active)), "zookeeper://zk1/b");
 }
 
 #[test]
-fn what_is_disabled_is_left_out_and_said() {
+fn jobs_of_a_disabled_section_are_ignored_with_a_note() {
     let text =
         "elasticjob:\n  enabled: false\n  jobs:\n    a: {props: {script.command.line: echo}}\n";
 
@@ -314,9 +314,9 @@ fn what_is_disabled_is_left_out_and_said() {
 }
 
 proptest! {
-    /// Whatever happens to a file on its way here, it is read or told, and nothing else.
+    /// A damaged file is read or reported; it never causes a panic.
     #[test]
-    fn a_damaged_file_is_a_mistake_and_not_a_crash(
+    fn damaged_file_never_panics(
         at in any::<prop::sample::Index>(),
         length in 0..40_usize,
         instead in "[ -~\\n\\t\u{e9}\u{1f600}]{0,12}",

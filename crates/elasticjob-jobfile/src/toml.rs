@@ -7,7 +7,7 @@ use toml::{
 
 use super::tree::{Node, Value};
 
-/// The tables of a text; or in which line something is wrong, and what.
+/// Parses a text. An error is a line and a message.
 pub(super) fn read(text: &str) -> Result<Node, (usize, String)> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let table = DeTable::parse(text).map_err(|error| {
@@ -27,7 +27,7 @@ fn map(table: &DeTable<'_>, line: &dyn Fn(usize) -> usize) -> Value {
     Value::Map(entries.into_iter().map(|(_, key, node)| (key, node)).collect())
 }
 
-/// A value stands where its key does: a table's own place is its head, which may be far away.
+/// `at` is the position of the value's key: the span of a table is its header, which may be far away.
 fn node(value: &Spanned<DeValue<'_>>, at: usize, line: &dyn Fn(usize) -> usize) -> Node {
     let content = match value.get_ref() {
         DeValue::String(text) => Value::Text(text.to_string()),
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_know_their_lines() {
+    fn values_keep_their_line_numbers() {
         let tree = read("[a]\nx = 0x1F\n\n[a.b]\ny = 'z'\n").unwrap();
 
         assert_eq!(tree.find(&["a", "b", "y"]), Some(&Node::text(5, "z")));

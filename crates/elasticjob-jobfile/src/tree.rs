@@ -1,21 +1,21 @@
-//! A file as a tree that knows its lines.
+//! A parsed file as a tree whose nodes know their lines.
 
 use std::collections::BTreeMap;
 
-use super::keys::relaxed;
+use super::keys::normalize;
 
-/// A value, and where it stands.
+/// A value and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// From one.
+    /// Counted from 1.
     pub(super) line: usize,
     pub(super) value: Value,
 }
 
-/// What stands there. Single values are text: what they have to be is for those who take them to say.
+/// Single values are kept as text; the code that reads them decides their type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    Nothing,
+    Null,
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
@@ -31,37 +31,37 @@ impl Node {
         Self { line, value: Value::Map(Vec::new()) }
     }
 
-    /// What it is, for people.
-    pub(super) fn kind(&self) -> &'static str {
+    /// The kind of value, for messages.
+    pub(super) fn kind_name(&self) -> &'static str {
         match &self.value {
-            Value::Nothing => "nothing",
+            Value::Null => "nothing",
             Value::Text(_) => "a single value",
             Value::List(_) => "a list",
             Value::Map(_) => "a group",
         }
     }
 
-    /// What stands at the end of these keys, whichever way they are written.
+    /// The node at this path. Keys match by Spring's relaxed binding.
     pub(super) fn find(&self, keys: &[&str]) -> Option<&Node> {
         let Some((first, rest)) = keys.split_first() else { return Some(self) };
         let Value::Map(entries) = &self.value else { return None };
         entries.iter().find_map(|(key, node)| {
-            // `spring.profiles` in one key is the same as one below the other.
+            // The key `spring.profiles` is the same as `spring` with `profiles` below it.
             let taken = key.split('.').count();
             let whole = std::iter::once(first).chain(rest).take(taken);
-            let whole: Vec<String> = whole.map(|part| relaxed(part)).collect();
-            if relaxed(key) == whole.join(".") { node.find(&keys[taken..]) } else { None }
+            let whole: Vec<String> = whole.map(|part| normalize(part)).collect();
+            if normalize(key) == whole.join(".") { node.find(&keys[taken..]) } else { None }
         })
     }
 
-    /// Puts a value where the parts of a key say, over what is there already. A group and a single value in one place both stay: whoever
-    /// takes them says so.
-    pub(super) fn put(&mut self, path: &[&str], node: Node) {
-        self.put_where(path, node, |one, other| relaxed(one) == relaxed(other));
+    /// Inserts a value at a path, replacing an earlier value. A group and a single value at the same path are both kept, so that the
+    /// reader of that path reports the conflict.
+    pub(super) fn insert(&mut self, path: &[&str], node: Node) {
+        self.insert_with(path, node, |one, other| normalize(one) == normalize(other));
     }
 
-    /// Below `jobs` stand names, which are the same only if they are written the same.
-    fn put_where(&mut self, path: &[&str], node: Node, is_same: fn(&str, &str) -> bool) {
+    /// Below `jobs` the keys are job names, which match only if they are spelled identically.
+    fn insert_with(&mut self, path: &[&str], node: Node, is_same: fn(&str, &str) -> bool) {
         let Value::Map(entries) = &mut self.value else { return };
         let Some((first, rest)) = path.split_first() else { return };
         let (name, is_item) = match first.strip_suffix(']').and_then(|name| name.split_once('[')) {
@@ -71,20 +71,20 @@ impl Node {
             _ => (*first, false),
         };
         let below =
-            if relaxed(name) == "jobs" { |one: &str, other: &str| one == other } else { is_same };
+            if normalize(name) == "jobs" { |one: &str, other: &str| one == other } else { is_same };
         for (key, there) in entries.iter_mut() {
             if !is_same(key, name) {
                 continue;
             }
             match (&mut there.value, &node.value) {
                 (Value::Map(_), _) if !rest.is_empty() => {
-                    return there.put_where(rest, node, below);
+                    return there.insert_with(rest, node, below);
                 }
                 _ if !rest.is_empty() => {}
                 (Value::List(items), _) if is_item => return items.push(node),
                 (Value::Map(_), Value::Map(more)) => {
                     for (key, node) in more {
-                        there.put_where(&[key], node.clone(), below);
+                        there.insert_with(&[key], node.clone(), below);
                     }
                     return;
                 }
@@ -97,7 +97,7 @@ impl Node {
         }
         let node = if !rest.is_empty() {
             let mut group = Node::map(node.line);
-            group.put_where(rest, node, below);
+            group.insert_with(rest, node, below);
             group
         } else if is_item {
             Node { line: node.line, value: Value::List(vec![node]) }
@@ -107,43 +107,48 @@ impl Node {
         entries.push((name.to_owned(), node));
     }
 
-    fn flatten(&self, prefix: &str, known: &mut BTreeMap<String, String>) {
+    fn flatten(&self, prefix: &str, properties: &mut BTreeMap<String, String>) {
         match &self.value {
             Value::Text(text) => {
-                known.insert(prefix.to_owned(), text.clone());
+                properties.insert(prefix.to_owned(), text.clone());
             }
             Value::Map(entries) => {
                 for (key, node) in entries {
                     let dot = if prefix.is_empty() { "" } else { "." };
-                    node.flatten(&format!("{prefix}{dot}{}", relaxed(key)), known);
+                    node.flatten(&format!("{prefix}{dot}{}", normalize(key)), properties);
                 }
             }
-            Value::Nothing | Value::List(_) => {}
+            Value::Null | Value::List(_) => {}
         }
     }
 }
 
-/// The roots of a file: all of its documents, one over the other.
+/// The root keys of a file, merged from all of its documents; later documents win.
 #[derive(Debug, Default)]
 pub(super) struct Roots(Vec<(String, Node)>);
 
 impl Roots {
-    /// What is called so at the root, whichever way it is written, and how it is written.
+    /// The root nodes whose key matches `name` by relaxed binding, each with its key as written.
     pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, &'a Node)> {
-        let named = self.0.iter().filter(move |(key, _)| relaxed(key) == relaxed(name));
+        let named = self.0.iter().filter(move |(key, _)| normalize(key) == normalize(name));
         named.map(|(key, node)| (key.as_str(), node))
     }
 
-    /// One document more. A root that is a group is merged with what is there; keys with dots are groups.
-    pub(super) fn add(&mut self, tree: &Node) -> Result<(), (usize, String)> {
+    /// Merges one more document. Groups are merged; dotted keys become groups.
+    pub(super) fn merge_document(&mut self, tree: &Node) -> Result<(), (usize, String)> {
         let entries = match &tree.value {
             Value::Map(entries) => entries,
-            Value::Nothing => return Ok(()),
-            _ => return Err((tree.line, format!("it is {} and should be groups", tree.kind()))),
+            Value::Null => return Ok(()),
+            _ => {
+                return Err((
+                    tree.line,
+                    format!("the document is {}, not groups", tree.kind_name()),
+                ));
+            }
         };
         let mut root = Node { line: tree.line, value: Value::Map(std::mem::take(&mut self.0)) };
         for (key, node) in entries {
-            root.put(&parts(key), spread(node));
+            root.insert(&split_key(key), expand_dotted_keys(node));
         }
         if let Value::Map(entries) = root.value {
             self.0 = entries;
@@ -151,26 +156,26 @@ impl Roots {
         Ok(())
     }
 
-    /// Every single value by its whole key, for placeholders.
-    pub(super) fn flatten(&self, known: &mut BTreeMap<String, String>) {
+    /// Adds every single value by its full key, for placeholders.
+    pub(super) fn flatten(&self, properties: &mut BTreeMap<String, String>) {
         for (key, node) in &self.0 {
-            node.flatten(&relaxed(key), known);
+            node.flatten(&normalize(key), properties);
         }
     }
 }
 
-/// The same with groups for keys with dots, one level down: below that, dots may be part of a job's name.
-fn spread(node: &Node) -> Node {
+/// Turns dotted keys into groups, one level deep only: further down, dots may be part of a job's name.
+fn expand_dotted_keys(node: &Node) -> Node {
     let Value::Map(entries) = &node.value else { return node.clone() };
     let mut spread = Node::map(node.line);
     for (key, node) in entries {
-        spread.put(&parts(key), node.clone());
+        spread.insert(&split_key(key), node.clone());
     }
     spread
 }
 
-/// The parts of a key with dots. What stands in brackets is one part, dots and all.
-pub(super) fn parts(key: &str) -> Vec<&str> {
+/// Splits a dotted key. Text in brackets stays one part, including its dots.
+pub(super) fn split_key(key: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut inside) = (0, false);
     for (index, character) in key.char_indices() {
@@ -193,20 +198,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brackets_hold_a_name_together() {
-        assert_eq!(parts("jobs.[my.job].cron"), ["jobs", "[my.job]", "cron"]);
+    fn bracketed_name_is_one_part_of_a_key() {
+        assert_eq!(split_key("jobs.[my.job].cron"), ["jobs", "[my.job]", "cron"]);
     }
 
     #[test]
-    fn what_comes_later_is_put_over_what_was_there() {
+    fn later_value_replaces_earlier_one() {
         let mut root = Node::map(1);
-        root.put(&["a", "server-lists"], Node::text(1, "old"));
-        root.put(&["jobs", "settle-orders", "cron"], Node::text(1, "x"));
-        root.put(&["a", "b[0]"], Node::text(2, "x"));
-        root.put(&["a", "b[1]"], Node::text(3, "y"));
+        root.insert(&["a", "server-lists"], Node::text(1, "old"));
+        root.insert(&["jobs", "settle-orders", "cron"], Node::text(1, "x"));
+        root.insert(&["a", "b[0]"], Node::text(2, "x"));
+        root.insert(&["a", "b[1]"], Node::text(3, "y"));
 
-        root.put(&["a", "serverLists"], Node::text(4, "new"));
-        root.put(&["jobs", "settleOrders", "cron"], Node::text(5, "y"));
+        root.insert(&["a", "serverLists"], Node::text(4, "new"));
+        root.insert(&["jobs", "settleOrders", "cron"], Node::text(5, "y"));
 
         assert_eq!(root.find(&["a", "serverLists"]), Some(&Node::text(4, "new")));
         let Value::Map(jobs) = &root.find(&["jobs"]).unwrap().value else { panic!("{root:?}") };

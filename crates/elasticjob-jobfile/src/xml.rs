@@ -1,6 +1,6 @@
-//! The XML of Spring's namespaces `reg` and `job`, as up to 2.1.5.
+//! The XML of Spring's namespaces `reg` and `job`, as used up to Java ElasticJob 2.1.5.
 //!
-//! A job's attributes are what 2.1.5 stored, in other letters; so they are read as that.
+//! A job's attributes correspond to the keys that 2.1.5 stores, so they are converted to that form and read from there.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Jobs,
-    keys::{known, suggestion},
+    keys::{find_name, suggestion},
     legacy,
     placeholder::Resolver,
     registry,
@@ -18,7 +18,7 @@ use super::{
 };
 use elasticjob::problem::Problem;
 
-/// Attributes of a job, and the key 2.1.5 stores them under. None: it is for Spring alone.
+/// Attributes of a job and the key under which 2.1.5 stores them; `None` if only Spring uses them.
 const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("id", Some("jobName")),
     ("class", Some("jobClass")),
@@ -47,7 +47,7 @@ const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("lazy-init", None),
 ];
 
-/// Keys whose value is stored as a number, and as true or false.
+/// Keys whose value is stored as a number (`NUMBERS`) or a boolean (`FLAGS`).
 const NUMBERS: [&str; 4] =
     ["shardingTotalCount", "monitorPort", "maxTimeDiffSeconds", "reconcileIntervalMinutes"];
 const FLAGS: [&str; 6] =
@@ -62,46 +62,46 @@ pub(super) fn read(
     problems: &mut Vec<Problem>,
 ) {
     let mut reader = Reader { file, resolver, jobs, problems };
-    let whole = complete(text);
+    let whole = with_root(text);
     let document = match Document::parse(&whole) {
         Ok(document) => document,
         Err(error) => {
             let line = error.pos().row as usize;
-            return reader.wrong(line, format!("not XML: {error}"));
+            return reader.report(line, format!("not XML: {error}"));
         }
     };
     for element in document.descendants().filter(Element::is_element) {
         let space = element.tag_name().namespace().unwrap_or_default();
         let line = document.text_pos_at(element.range().start).row as usize;
-        let of_registry = space.contains("ddframe/reg");
+        let is_registry = space.contains("ddframe/reg");
         match element.tag_name().name() {
-            "zookeeper" if of_registry => registry_center(&mut reader, &document, element, line),
+            "zookeeper" if is_registry => registry_center(&mut reader, &document, element, line),
             "simple" | "dataflow" | "script" if space.contains("ddframe/job") => {
                 job(&mut reader, &document, element, line);
             }
-            // The parts of a job, of which listeners are Java's own.
+            // Child elements of a job. Listeners are Java classes and are ignored.
             name if space.contains("ddframe/job") => {
                 let is_listener = matches!(name, "listener" | "distributed-listener");
                 if !is_listener {
-                    reader.wrong(
+                    reader.report(
                         line,
                         format!("<job:{name}> is unknown; hint: simple, dataflow or script"),
                     );
                 }
             }
-            name if of_registry => {
-                reader.wrong(line, format!("<reg:{name}> is unknown; hint: zookeeper"));
+            name if is_registry => {
+                reader.report(line, format!("<reg:{name}> is unknown; hint: zookeeper"));
             }
             name if space.contains("elasticjob") => {
-                reader.wrong(line, format!("<{name}> of the 3.x namespace is not read; hint: write the job into an application.yml"));
+                reader.report(line, format!("<{name}> of the 3.x namespace is not supported; hint: write the job into an application.yml"));
             }
             _ => {}
         }
     }
 }
 
-/// A snippet, as articles show them, with what has to be around it; nothing moves to another line.
-fn complete(text: &str) -> String {
+/// Wraps a snippet, as articles show them, into a root element with the namespaces. Line numbers stay the same.
+fn with_root(text: &str) -> String {
     if text.contains("xmlns") {
         return text.to_owned();
     }
@@ -123,7 +123,7 @@ fn registry_center(
     let mut group = Node::map(line);
     for attribute in element.attributes().filter(|attribute| attribute.name() != "id") {
         let value = Node::text(line_of(document, &attribute), attribute.value());
-        group.put(&[attribute.name()], value);
+        group.insert(&[attribute.name()], value);
     }
     registry::read(reader, &group);
 }
@@ -134,9 +134,9 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
     let mut stored = Map::new();
     for attribute in element.attributes() {
         let line = line_of(document, &attribute);
-        let Some(name) = known(attribute.name(), &names) else {
+        let Some(name) = find_name(attribute.name(), &names) else {
             let hint = suggestion(attribute.name(), &names);
-            reader.wrong(
+            reader.report(
                 line,
                 format!("the attribute {} is unknown; hint: {hint}", attribute.name()),
             );
@@ -158,8 +158,8 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
         handlers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
     stored.insert("jobProperties".to_owned(), json!(handlers));
     let name = stored.get("jobName").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let place = reader.place(line);
-    legacy::add(&name, &Value::Object(stored).to_string(), place, reader.jobs, reader.problems);
+    let location = reader.location(line);
+    legacy::add(&name, &Value::Object(stored).to_string(), location, reader.jobs, reader.problems);
 }
 
 fn typed(key: &str, text: String) -> Value {

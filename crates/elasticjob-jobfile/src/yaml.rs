@@ -1,6 +1,6 @@
-//! YAML, and JSON, which is YAML but for one thing.
+//! YAML, and JSON, which is read as YAML except for surrogate pairs.
 //!
-//! The library reads one document of the ancestor's, to the letter; here it may be several, with merge keys, by whoever.
+//! The library parses exactly the one YAML document that Java ElasticJob stores. Files may hold several documents, and merge keys.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use granit_parser::{Event, Parser, ScalarStyle};
 
 use super::tree::{Node, Value};
 
-/// Far beyond any configuration; what a chain of aliases may grow to.
+/// Far more than any configuration has; limits what chained aliases may expand to.
 const MAX_NODES: usize = 100_000;
 
-/// The documents of a text; or in which line something is wrong, and what.
+/// Parses the documents of a text. An error is a line and a message.
 pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, String)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options = granit_parser::options! { flow_nesting_limit: 50, block_nesting_limit: 50 };
@@ -20,19 +20,19 @@ pub(super) fn read(text: &str) -> Result<Vec<Node>, (usize, String)> {
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) =
             event.map_err(|error| (error.marker().line(), error.kind().to_string()))?;
-        builder.take(event, span.start.line())?;
+        builder.handle(event, span.start.line())?;
     }
     Ok(builder.documents)
 }
 
-/// The same for JSON, which is stricter, and writes what is beyond 16 bits as two escapes.
+/// The same for JSON. It is stricter than YAML and escapes characters above U+FFFF as surrogate pairs, which YAML does not know.
 pub(super) fn read_json(text: &str) -> Result<Vec<Node>, (usize, String)> {
     serde_json::from_str::<serde_json::Value>(text)
         .map_err(|error| (error.line(), format!("not JSON: {error}")))?;
-    read(&joined_surrogates(text))
+    read(&join_surrogates(text))
 }
 
-fn joined_surrogates(text: &str) -> String {
+fn join_surrogates(text: &str) -> String {
     let unit = |at: &str| u16::from_str_radix(at.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let mut joined = String::new();
     let mut rest = text;
@@ -46,7 +46,7 @@ fn joined_surrogates(text: &str) -> String {
             rest = &rest[12..];
             continue;
         }
-        // An escape and what it escapes, which may be another backslash.
+        // An escape and the character it escapes, which may be another backslash.
         let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
         joined.push_str(&rest[..end]);
         rest = &rest[end..];
@@ -54,12 +54,12 @@ fn joined_surrogates(text: &str) -> String {
     joined + rest
 }
 
-/// A collection whose end has not come yet.
-struct Open {
+/// A list or group that is not closed yet.
+struct OpenCollection {
     node: Node,
     /// The key whose value comes next.
     key: Option<Key>,
-    /// Whether entries came by a merge and give way to those that are written.
+    /// Entries from a merge key; entries written in the group itself take precedence.
     merged: Vec<(String, Node)>,
     anchor: usize,
 }
@@ -71,14 +71,14 @@ enum Key {
 
 #[derive(Default)]
 struct Builder {
-    open: Vec<Open>,
-    known: HashMap<usize, Node>,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, Node>,
     nodes: usize,
     documents: Vec<Node>,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), (usize, String)> {
+    fn handle(&mut self, event: Event<'_>, line: usize) -> Result<(), (usize, String)> {
         let (node, anchor, size) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = matches!(style, ScalarStyle::Plain) && tag.is_none();
@@ -86,14 +86,14 @@ impl Builder {
                     return self.key(&text, plain, line);
                 }
                 let nothing = plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
-                let value = if nothing { Value::Nothing } else { Value::Text(text.into_owned()) };
+                let value = if nothing { Value::Null } else { Value::Text(text.into_owned()) };
                 (Node { line, value }, anchor, 1)
             }
             Event::SequenceStart(_, anchor, _) => {
-                return self.begin(Value::List(Vec::new()), line, anchor);
+                return self.open_collection(Value::List(Vec::new()), line, anchor);
             }
             Event::MappingStart(_, anchor, _) => {
-                return self.begin(Value::Map(Vec::new()), line, anchor);
+                return self.open_collection(Value::Map(Vec::new()), line, anchor);
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut open) = self.open.pop() else { return Ok(()) };
@@ -106,12 +106,12 @@ impl Builder {
                 }
                 (open.node, open.anchor, 1)
             }
-            Event::Alias(id) => match self.known.get(&id) {
+            Event::Alias(id) => match self.anchors.get(&id) {
                 Some(node) => (node.clone(), 0, count(node)),
                 None => return Err((line, "a node cannot contain itself".to_owned())),
             },
             Event::DocumentEnd => {
-                self.known.clear();
+                self.anchors.clear();
                 return Ok(());
             }
             _ => return Ok(()),
@@ -121,12 +121,12 @@ impl Builder {
             return Err((line, format!("the file has more than {MAX_NODES} nodes")));
         }
         if anchor != 0 {
-            self.known.insert(anchor, node.clone());
+            self.anchors.insert(anchor, node.clone());
         }
-        self.place(node)
+        self.attach(node)
     }
 
-    /// Whether what comes next is a key.
+    /// Whether the next event is a key.
     fn is_key(&self) -> bool {
         self.open
             .last()
@@ -134,7 +134,7 @@ impl Builder {
     }
 
     fn key(&mut self, text: &str, plain: bool, line: usize) -> Result<(), (usize, String)> {
-        let Some(Open { key, node, .. }) = self.open.last_mut() else { return Ok(()) };
+        let Some(OpenCollection { key, node, .. }) = self.open.last_mut() else { return Ok(()) };
         if plain && text == "<<" {
             *key = Some(Key::Merge);
             return Ok(());
@@ -143,23 +143,28 @@ impl Builder {
         if entries.iter().any(|(written, _)| written == text) {
             return Err((
                 line,
-                format!("the key {text} is there already; hint: remove one of the two"),
+                format!("the key {text} appears twice; hint: remove one of the two"),
             ));
         }
         *key = Some(Key::Name(text.to_owned(), line));
         Ok(())
     }
 
-    fn begin(&mut self, value: Value, line: usize, anchor: usize) -> Result<(), (usize, String)> {
+    fn open_collection(
+        &mut self,
+        value: Value,
+        line: usize,
+        anchor: usize,
+    ) -> Result<(), (usize, String)> {
         if self.is_key() {
             return Err((line, "a key has to be a single value".to_owned()));
         }
         let node = Node { line, value };
-        self.open.push(Open { node, key: None, merged: Vec::new(), anchor });
+        self.open.push(OpenCollection { node, key: None, merged: Vec::new(), anchor });
         Ok(())
     }
 
-    fn place(&mut self, node: Node) -> Result<(), (usize, String)> {
+    fn attach(&mut self, node: Node) -> Result<(), (usize, String)> {
         let Some(open) = self.open.last_mut() else {
             self.documents.push(node);
             return Ok(());
@@ -167,12 +172,12 @@ impl Builder {
         match &mut open.node.value {
             Value::List(items) => items.push(node),
             Value::Map(entries) => match open.key.take() {
-                // A group begins where its name stands, not with the first thing in it.
+                // The line of a group is the line of its name, not of its first entry.
                 Some(Key::Name(name, line)) => entries.push((name, Node { line, ..node })),
                 Some(Key::Merge) => merge(&mut open.merged, node)?,
                 None => return Err((node.line, "a key has to be a single value".to_owned())),
             },
-            Value::Nothing | Value::Text(_) => {}
+            Value::Null | Value::Text(_) => {}
         }
         Ok(())
     }
@@ -189,7 +194,7 @@ fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), (usize, Str
             Ok(())
         }
         Value::List(items) => items.into_iter().try_for_each(|item| merge(merged, item)),
-        Value::Nothing | Value::Text(_) => {
+        Value::Null | Value::Text(_) => {
             Err((node.line, "only a group can be merged with <<".to_owned()))
         }
     }
@@ -197,7 +202,7 @@ fn merge(merged: &mut Vec<(String, Node)>, node: Node) -> Result<(), (usize, Str
 
 fn count(node: &Node) -> usize {
     1 + match &node.value {
-        Value::Nothing | Value::Text(_) => 0,
+        Value::Null | Value::Text(_) => 0,
         Value::List(items) => items.iter().map(count).sum(),
         Value::Map(entries) => entries.iter().map(|(_, node)| count(node)).sum(),
     }
@@ -208,23 +213,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_know_their_lines_and_what_is_written_comes_before_what_is_merged() {
+    fn values_keep_their_lines_and_written_keys_override_merged_ones() {
         let documents = read("a: &a\n  x: 1\n  y: ~\nb:\n  <<: *a\n  x: 2\n---\nc: [d]\n").unwrap();
 
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0].find(&["b", "x"]), Some(&Node::text(6, "2")));
-        let merged = Node { line: 3, value: Value::Nothing };
+        let merged = Node { line: 3, value: Value::Null };
         assert_eq!(documents[0].find(&["b", "y"]), Some(&merged));
     }
 
     #[test]
-    fn a_key_that_is_there_already_and_a_wrong_indent_are_told_with_their_line() {
+    fn duplicate_key_and_wrong_indent_are_reported_with_their_line() {
         assert_eq!(read("a: 1\na: 2\n").unwrap_err().0, 2);
         assert_eq!(read("a:\n  b: 1\n c: 2\n").unwrap_err().0, 3);
     }
 
     #[test]
-    fn a_thousand_jobs_are_read_and_a_bomb_of_aliases_is_not() {
+    fn many_jobs_are_read_and_alias_bombs_are_rejected() {
         let jobs: Vec<String> =
             (0..5_000).map(|job| format!("  j{job}: {{a: 1, b: {{c: 2}}}}")).collect();
         let mut bomb = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_with_lines_and_everything_unicode_has() {
+    fn json_keeps_lines_and_decodes_surrogate_pairs() {
         let read = read_json("{\n  \"a\": \"\\ud83d\\ude00 \\\\ud83d\\/\"\n}").unwrap();
 
         assert_eq!(read[0].find(&["a"]), Some(&Node::text(2, "\u{1f600} \\ud83d/")));

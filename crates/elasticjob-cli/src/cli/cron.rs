@@ -16,34 +16,34 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Cron {
-    /// Says when an expression fires next
+    /// Prints the next fires of an expression
     Next(Next),
-    /// Says what Quartz makes of an expression, and what it accepts by accident
+    /// Checks an expression and warns about parts that Quartz accepts by accident
     Check(Check),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Next {
-    /// Quartz's words, seconds first, in quotes: "0 0/5 * * * ?"
+    /// Quartz expression, seconds first, in quotes: "0 0/5 * * * ?"
     #[arg(value_name = "EXPR")]
     expression: String,
-    /// On the clock of this zone, for example Asia/Shanghai; without, of this machine's
+    /// Time zone, for example Asia/Shanghai [default: the system zone]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// After this instant, for example 2026-11-15T06:36:07Z; without, after now
+    /// Start after this instant, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     after: Option<String>,
-    /// How many fires
+    /// Number of fires
     #[arg(short = 'n', value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: u32,
-    /// What happens when the clocks change: default or quartz
+    /// Rule for daylight saving time: default or quartz
     #[arg(long, value_name = "RULE", default_value = "default")]
     dst: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
-    /// Quartz's words, seconds first, in quotes: "0 0/5 * * * ?"
+    /// Quartz expression, seconds first, in quotes: "0 0/5 * * * ?"
     #[arg(value_name = "EXPR")]
     expression: String,
 }
@@ -67,7 +67,7 @@ impl Next {
             },
             dst: self.dst.parse::<Dst>().map_err(|error| Error::bad_input(error.to_string()))?,
         };
-        let after = self.after.as_deref().map_or_else(|| Ok(SystemClock.now()), instant)?;
+        let after = self.after.as_deref().map_or_else(|| Ok(SystemClock.now()), parse_instant)?;
         let fires: Vec<Timestamp> = schedule.after(after).take(self.count as usize).collect();
 
         let local = schedule.zone.to_time_zone();
@@ -103,17 +103,17 @@ impl Check {
                 .push(json!({ "field": field, "part": warning.part, "message": warning.message }));
         }
         if warnings.is_empty() && format == Format::Table {
-            output::say(&format!("{:?} means what it says", cron.as_str()));
+            output::say(&format!("{:?} is valid, no warnings", cron.as_str()));
         }
         output::print(format, &table, &json!({ "cron": cron.as_str(), "warnings": warnings }))
     }
 }
 
-/// An instant as a person gives it.
-pub(super) fn instant(text: &str) -> Result<Timestamp, Error> {
+/// Parses an instant of the command line.
+pub(super) fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     text.parse().map_err(|_| {
         Error::bad_input(format!(
-            "instant {text:?} cannot be read; hint: date, time and distance from UTC, for example 2026-11-15T06:36:07Z"
+            "{text:?} is not an instant; hint: date, time and offset from UTC, for example 2026-11-15T06:36:07Z"
         ))
     })
 }

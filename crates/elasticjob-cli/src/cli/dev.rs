@@ -1,4 +1,4 @@
-//! `elasticjob dev`, and the workers of its demonstration.
+//! `elasticjob dev`, and the workers of its demo.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -6,36 +6,36 @@ use elasticjob::execution::Supervisor;
 
 use super::{
     DEFAULT_REGISTRY, Global,
-    kept::Kept,
+    history_args::HistoryArgs,
     run::{address, block_on},
 };
 use crate::{
-    dev::{self, Member},
+    dev,
     error::Error,
     logs, output,
-    worker::{Files, Rights, Worker, runnable},
+    worker::{Permissions, WatchedFiles, Worker, runnable},
 };
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Dev {
-    /// Adds three workers, as processes of their own that may be killed, and jobs of every kind
+    /// Start three workers, as processes that you may kill, with jobs of every kind
     #[arg(long)]
     demo: bool,
-    /// Where to keep what must survive a restart; without it everything is in memory
+    /// Data folder of registry and console [default: everything in memory]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where the registry listens: an address, or a port of this machine alone; port 0 takes a free one
+    /// Address of the registry, or a port on 127.0.0.1; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181", value_parser = address)]
     registry_listen: SocketAddr,
     #[cfg(feature = "console")]
-    /// Where the console listens, on this machine alone [default: 127.0.0.1:8899, or a free port if that is taken]
+    /// Loopback address of the console [default: 127.0.0.1:8899, or a free port if that is taken]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// Jobs that this process runs, too, as `run` does
+    /// Job files that this process runs, as `run` does
     #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl Dev {
@@ -43,9 +43,9 @@ impl Dev {
         let worker = if self.files.is_empty() {
             None
         } else {
-            Some(worker(&self.files, supervisor, &self.kept)?)
+            Some(worker(&self.files, supervisor, &self.history_args)?)
         };
-        let history = self.kept.history(None, None)?.map(|history| history.place);
+        let history = self.history_args.history(None, None)?.map(|history| history.display_url);
         logs::start(global.log_format, global.no_color, "warn");
         let dev = dev::Dev {
             listen: self.registry_listen,
@@ -54,34 +54,38 @@ impl Dev {
             #[cfg(feature = "console")]
             console: self.listen,
             worker,
-            history: history.zip(self.kept.url(None, None)),
-            retention: self.kept.said(),
+            history: history.zip(self.history_args.url(None, None)),
+            retention: self.history_args.retention_env(),
         };
         block_on(dev.run())
     }
 }
 
-/// The worker of `-f`. It meets the others at the registry of this process, whatever the files say.
-fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Worker, Error> {
+/// The worker of `-f`. It uses the registry of this process, whichever one the files name.
+fn worker(
+    files: &[PathBuf],
+    supervisor: Supervisor,
+    history_args: &HistoryArgs,
+) -> Result<Worker, Error> {
     let note = |note: &str| output::say(&format!("note: {note}"));
-    let (watched, jobs) = Files::read(files, false)?;
+    let (watched, jobs) = WatchedFiles::read(files, false)?;
     for text in &jobs.notes {
         note(text);
     }
     if jobs.registry.is_some() {
-        note("the registry in the files is left alone: dev brings its own");
+        note("the registry of the files is ignored: dev starts its own");
     }
-    let history = kept.history(None, None)?.map(|history| history.recorder);
+    let history = history_args.history(None, None)?.map(|history| history.recorder);
     Ok(Worker {
         history,
         registry: String::new(),
         entries: runnable(jobs, files, false, note)?,
         files: Some(watched),
         prune: false,
-        rights: Rights::default(),
+        permissions: Permissions::default(),
         labels: Some("name=dev".to_owned()),
         supervisor,
-        patience: Duration::from_secs(30),
+        connect_timeout: Duration::from_secs(30),
         health: None,
         dump: None,
     })
@@ -89,31 +93,31 @@ fn worker(files: &[PathBuf], supervisor: Supervisor, kept: &Kept) -> Result<Work
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoWorker {
-    /// What it is called in the commentary
+    /// Name in the commentary
     #[arg(long, default_value = "worker")]
     name: String,
-    /// What the HTTP job asks; without, this worker has none
+    /// URL of the job ping; without it this worker does not join that job
     #[arg(long)]
     endpoint: Option<String>,
-    /// Ends with the process that started it
+    /// Die with the parent process
     #[arg(long)]
     child: bool,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl DemoWorker {
     pub(super) fn run(self, global: &Global, supervisor: Supervisor) -> Result<(), Error> {
         logs::start(global.log_format, global.no_color, "error");
         let registry = global.registry.clone().unwrap_or_else(|| DEFAULT_REGISTRY.to_owned());
-        let member = Member {
+        let worker = dev::DemoWorker {
             registry,
             name: self.name,
             endpoint: self.endpoint,
             is_child: self.child,
             supervisor,
-            history: self.kept.history(None, None)?.map(|history| history.recorder),
+            history: self.history_args.history(None, None)?.map(|history| history.recorder),
         };
-        block_on(member.run())
+        block_on(worker.run())
     }
 }

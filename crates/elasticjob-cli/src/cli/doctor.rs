@@ -4,7 +4,7 @@ use elasticjob::{admin::doctor, registry::RegistryUrl};
 
 use super::{
     Global,
-    site::{asynchronously, or_dash, value, word},
+    connection::{block_on_current_thread, or_dash, status_text, to_json},
 };
 use crate::{
     error::{Code, Error},
@@ -19,30 +19,35 @@ impl Doctor {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let RegistryUrl::ZooKeeper(settings) = global.registry(None).parse()? else {
             return Err(Error::bad_input(
-                "memory: is a tree of one process, which nobody else can look at; hint: name a ZooKeeper with --registry",
+                "a memory: registry is private to its process; hint: set --registry to a ZooKeeper",
             ));
         };
-        let findings = asynchronously(async { Ok(doctor::examine(&settings).await?) })?;
+        let findings = block_on_current_thread(async { Ok(doctor::examine(&settings).await?) })?;
         let problems = findings.iter().filter(|finding| finding.is_problem).count();
         let mut table = Table::new(["CHECK", "RESULT", "ABOUT", "FINDING"]);
         for finding in &findings {
             let result = if finding.is_problem { "found" } else { "ok" };
             let about = or_dash(finding.about.as_deref());
-            table.row([word(&finding.check), result.to_owned(), about, finding.message.clone()]);
+            table.row([
+                status_text(&finding.check),
+                result.to_owned(),
+                about,
+                finding.message.clone(),
+            ]);
             if let Some(hint) = &finding.hint {
                 let blank = String::new;
                 table.row([blank(), blank(), blank(), format!("hint: {hint}")]);
             }
         }
-        output::print(global.output, &table, &value(&findings)?)?;
+        output::print(global.output, &table, &to_json(&findings)?)?;
         if global.output == Format::Table {
             let count = match problems {
-                0 => "nothing to do".to_owned(),
-                1 => "one thing to do".to_owned(),
-                many => format!("{many} things to do"),
+                0 => "no problems found".to_owned(),
+                1 => "1 problem found".to_owned(),
+                many => format!("{many} problems found"),
             };
             output::say(&count);
         }
-        if problems == 0 { Ok(()) } else { Err(Error::only(Code::Found)) }
+        if problems == 0 { Ok(()) } else { Err(Error::silent(Code::Found)) }
     }
 }

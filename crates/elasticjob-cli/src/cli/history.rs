@@ -14,82 +14,87 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Global,
-    run::span,
-    site::{asynchronously, instant, or_dash, value},
-    usual,
+    connection::{block_on_current_thread, format_instant, or_dash, to_json},
+    default_history,
+    run::parse_duration,
 };
 use crate::{
     error::{Code, Error},
-    output::{self, Format, Table, harmless},
+    output::{self, Format, Table, replace_control_chars},
 };
 
-/// How long to wait for what is printed next.
-const PAUSE: Duration = Duration::from_millis(300);
+/// Poll interval of `logs --follow`.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum History {
     /// Lists runs, newest first
     List(List),
-    /// Shows a run: its shards, their attempts, what went wrong
+    /// Shows a run: its shards, their attempts and failures
     Show(Show),
-    /// Prints what a run printed
+    /// Prints the output of a run
     Logs(Logs),
-    /// Forgets what is old
+    /// Deletes old runs
     Prune(Prune),
 }
 
-/// Which database.
+/// The history store of a command.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Place {
-    /// Where history is kept: sqlite:FILE, postgres://… or mysql://…; without, in the file that `run` and `dev` keep it in
-    // The URL may hold a password, so the help does not show what the variable says.
+pub(crate) struct StoreArgs {
+    /// History store: sqlite:FILE, postgres://… or mysql://… [default: the default file of `run` and `dev`]
+    // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(long, value_name = "URL", env = "ELASTICJOB_HISTORY", hide_env_values = true)]
     history: Option<String>,
 }
 
-impl Place {
-    /// What was said, else the usual file of the registry.
+impl StoreArgs {
+    /// The URL of flag or environment, else the default file of the registry.
     pub(crate) fn url(&self, global: &Global) -> Result<HistoryUrl, Error> {
         match self.history.as_deref().filter(|url| !url.is_empty()) {
             Some(url) => Ok(url.parse()?),
-            None => usual::file(global.said_registry()).map(HistoryUrl::sqlite).ok_or_else(|| {
-                Error::bad_input("there is no home to find history in; hint: say --history URL")
-            }),
+            None => default_history::file(global.explicit_registry())
+                .map(HistoryUrl::sqlite)
+                .ok_or_else(|| {
+                    Error::bad_input(
+                        "no home directory to find history in; hint: set --history URL",
+                    )
+                }),
         }
     }
 
-    /// What is there, if there is something: a place that was said has to be there, the usual file need not.
-    pub(super) async fn open_if_there(&self, global: &Global) -> Result<Option<Store>, Error> {
+    /// Opens the store; `None` with `--history none`, or if no URL is set and the default file does not exist.
+    pub(super) async fn open_if_exists(&self, global: &Global) -> Result<Option<Store>, Error> {
         let is_wanted = self.history.as_deref() != Some("none");
-        let is_said = self.history.as_deref().is_some_and(|url| !url.is_empty());
-        let is_usual = || usual::file(global.said_registry()).is_some_and(|file| file.exists());
-        if !is_wanted || !(is_said || is_usual()) {
+        let is_set = self.history.as_deref().is_some_and(|url| !url.is_empty());
+        let has_default =
+            || default_history::file(global.explicit_registry()).is_some_and(|file| file.exists());
+        if !is_wanted || !(is_set || has_default()) {
             return Ok(None);
         }
         Ok(Some(self.open(global).await?))
     }
 
-    /// Asks what is there. A file that is not there is not made.
+    /// Opens the store. A missing file is an error; it is not created.
     async fn open(&self, global: &Global) -> Result<Store, Error> {
         let url = self.url(global)?;
         if let Some(file) = url.file().filter(|file| !file.exists()) {
-            let mut hint = "`elasticjob run` and `elasticjob dev` write it; another place is said with --history URL".to_owned();
-            let others = others(file);
+            let mut hint = "`elasticjob run` and `elasticjob dev` write it; --history URL selects another store".to_owned();
+            let others = other_history_files(file);
             if self.history.is_none() && !others.is_empty() {
                 let _ = write!(
                     hint,
-                    ", or with the --registry of the worker; beside it there are {}",
+                    ", and so does the --registry of the worker; files in the same folder: {}",
                     others.join(", ")
                 );
             }
-            return Err(Error::new(Code::NotFound, format!("there is no {url}; hint: {hint}")));
+            return Err(Error::new(Code::NotFound, format!("{url} does not exist; hint: {hint}")));
         }
         Ok(Store::open(&url).await?)
     }
 }
 
-/// Files of history beside this one.
-fn others(file: &Path) -> Vec<String> {
+/// Names of history files in the same folder.
+fn other_history_files(file: &Path) -> Vec<String> {
     let entries = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let paths = paths.filter(|path| path.extension() == file.extension());
@@ -102,32 +107,32 @@ fn others(file: &Path) -> Vec<String> {
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
     #[command(flatten)]
-    place: Place,
-    /// Only of this job
+    store: StoreArgs,
+    /// Only runs of this job
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only what stands so: running, done, failed or cancelled
+    /// Only runs in this state: running, done, failed or cancelled
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Only what was wanted by: schedule or trigger
+    /// Only runs from this source: schedule or trigger
     #[arg(long, value_name = "SOURCE", value_parser = ["schedule", "trigger"])]
     source: Option<String>,
-    /// Only what this instance had a part in
+    /// Only runs with shards on this instance
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// Only what began since then: 2h, 7d, or an instant
+    /// Only runs that started since then: an age such as 2h or 7d, or an instant
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Only what began before then: 2h, 7d, or an instant
+    /// Only runs that started before then: an age such as 2h or 7d, or an instant
     #[arg(long, value_name = "WHEN")]
     until: Option<String>,
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// From where the last page ended
-    #[arg(long, value_name = "PLACE")]
+    /// Continue after the previous page, with the cursor it printed
+    #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
-    /// Every execution of a shard for itself, as the ancestor's console lists them
+    /// List executions of shards instead of runs, as Java ElasticJob's console does
     #[arg(long, conflicts_with_all = ["source", "instance"])]
     executions: bool,
 }
@@ -135,8 +140,8 @@ pub(super) struct List {
 #[derive(Debug, clap::Args)]
 pub(super) struct Show {
     #[command(flatten)]
-    place: Place,
-    /// Which run, for example settle/1774785600000
+    store: StoreArgs,
+    /// Run id, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
 }
@@ -144,14 +149,14 @@ pub(super) struct Show {
 #[derive(Debug, clap::Args)]
 pub(super) struct Logs {
     #[command(flatten)]
-    place: Place,
-    /// Which run, for example settle/1774785600000
+    store: StoreArgs,
+    /// Run id, for example settle/1774785600000
     #[arg(value_name = "RUN")]
     run: String,
-    /// Only of this shard
+    /// Only output of this shard
     #[arg(long, value_name = "N")]
     shard: Option<u32>,
-    /// Go on until the run has ended
+    /// Print new output until the run has ended
     #[arg(long)]
     follow: bool,
 }
@@ -159,24 +164,24 @@ pub(super) struct Logs {
 #[derive(Debug, clap::Args)]
 pub(super) struct Prune {
     #[command(flatten)]
-    place: Place,
-    /// Forget runs that began longer ago
-    #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = age)]
+    store: StoreArgs,
+    /// Delete runs that started longer ago
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = parse_age)]
     age: Duration,
-    /// Forget runs that failed, and began longer ago
-    #[arg(long, value_name = "SPAN", default_value = "90d", value_parser = age)]
+    /// Delete failed runs that started longer ago
+    #[arg(long, value_name = "DURATION", default_value = "90d", value_parser = parse_age)]
     failures_age: Duration,
-    /// Keep so many runs of each job, and as many that failed
+    /// Number of runs to keep for each job, and number of failed ones
     #[arg(long, value_name = "COUNT", default_value = "1000")]
     runs: NonZeroU32,
-    /// Forget what others wrote into ElasticJob's tables, too
+    /// Also delete rows that other programs wrote to ElasticJob's tables
     #[arg(long)]
     foreign: bool,
 }
 
 impl History {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
-        asynchronously(async {
+        block_on_current_thread(async {
             match self {
                 Self::List(list) if list.executions => list.executions(global).await,
                 Self::List(list) => list.runs(global).await,
@@ -199,9 +204,9 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open(global).await?.runs(&filter).await?;
+        let page = self.store.open(global).await?.runs(&filter).await?;
         let mut table = Table::new([
-            "RUN", "JOB", "STATE", "STARTED", "TOOK", "LATE", "SHARDS", "ATTEMPTS", "FAILURE",
+            "RUN", "JOB", "STATE", "STARTED", "DURATION", "DELAY", "SHARDS", "ATTEMPTS", "FAILURE",
         ]);
         for run in &page.rows {
             let total = run.sharding_total_count.unwrap_or(run.shards);
@@ -209,16 +214,16 @@ impl List {
                 run.run_id.clone(),
                 run.job_name.clone(),
                 run.state.as_str().to_owned(),
-                instant(run.started_at),
-                millis(run.duration_ms),
-                millis(run.lateness_ms),
+                format_instant(run.started_at),
+                format_millis(run.duration_ms),
+                format_millis(run.lateness_ms),
                 format!("{}/{total}", run.done),
                 run.attempts.to_string(),
                 first_line(run.failure.as_deref()),
             ]);
         }
-        output::print(global.output, &table, &value(&page.rows)?)?;
-        more(page.next.as_ref());
+        output::print(global.output, &table, &to_json(&page.rows)?)?;
+        print_next_cursor(page.next.as_ref());
         Ok(())
     }
 
@@ -241,9 +246,9 @@ impl List {
             after: self.after.as_deref().map(str::parse).transpose()?,
             limit: Some(self.limit as usize),
         };
-        let page = self.place.open(global).await?.executions(&filter).await?;
+        let page = self.store.open(global).await?.executions(&filter).await?;
         let mut table = Table::new([
-            "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+            "JOB", "SHARD", "SERVER", "SOURCE", "OUTCOME", "STARTED", "DURATION", "FAILURE",
         ]);
         for execution in &page.rows {
             table.row([
@@ -251,14 +256,14 @@ impl List {
                 execution.sharding_item.to_string(),
                 execution.ip.clone(),
                 execution.execution_source.clone(),
-                outcome(execution),
-                instant(execution.start_time),
-                millis(execution.duration_ms),
+                outcome_text(execution),
+                format_instant(execution.start_time),
+                format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
             ]);
         }
-        output::print(global.output, &table, &value(&page.rows)?)?;
-        more(page.next.as_ref());
+        output::print(global.output, &table, &to_json(&page.rows)?)?;
+        print_next_cursor(page.next.as_ref());
         Ok(())
     }
 
@@ -267,21 +272,21 @@ impl List {
     }
 
     fn span(&self) -> Result<Span, Error> {
-        let when = |text: &Option<String>| text.as_deref().map(moment).transpose();
+        let when = |text: &Option<String>| text.as_deref().map(parse_moment).transpose();
         Ok(Span { since: when(&self.since)?, until: when(&self.until)? })
     }
 }
 
 impl Show {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open(global).await?;
-        let details = found(&store, &self.run).await?;
-        let mut about = Table::new(["FACT", "VALUE"]);
+        let store = self.store.open(global).await?;
+        let details = find_run(&store, &self.run).await?;
+        let mut about = Table::new(["FIELD", "VALUE"]);
         for (what, text) in facts(&details) {
             about.row([what.to_owned(), text]);
         }
         let mut shards = Table::new([
-            "SHARD", "ATTEMPT", "REASON", "INSTANCE", "OUTCOME", "STARTED", "TOOK", "FAILURE",
+            "SHARD", "ATTEMPT", "REASON", "INSTANCE", "OUTCOME", "STARTED", "DURATION", "FAILURE",
         ]);
         for execution in &details.executions {
             shards.row([
@@ -289,29 +294,29 @@ impl Show {
                 execution.attempt.map_or("-".to_owned(), |number| number.to_string()),
                 execution.reason.clone().unwrap_or_else(|| execution.execution_source.clone()),
                 execution.instance.clone().unwrap_or_else(|| execution.ip.clone()),
-                outcome(execution),
-                instant(execution.start_time),
-                millis(execution.duration_ms),
+                outcome_text(execution),
+                format_instant(execution.start_time),
+                format_millis(execution.duration_ms),
                 first_line(execution.failure_cause.as_deref()),
             ]);
         }
-        output::print_all(global.output, &[about, shards], &value(&details)?)
+        output::print_all(global.output, &[about, shards], &to_json(&details)?)
     }
 }
 
 impl Logs {
     async fn run(&self, global: &Global) -> Result<(), Error> {
-        let store = self.place.open(global).await?;
+        let store = self.store.open(global).await?;
         let mut position = OutputPosition::default();
         let mut all = Vec::new();
         loop {
-            // Asked before the output is read: what is printed to the end is read then.
-            let is_running = found(&store, &self.run).await?.run.state == RunState::Running;
+            // The state is read before the output, so that the output of a finished run is complete.
+            let is_running = find_run(&store, &self.run).await?.run.state == RunState::Running;
             loop {
                 let output = store.output(&self.run, self.shard, &position).await?;
                 position = output.position;
                 if self.follow || global.output == Format::Table {
-                    output::write(lines(global.output, &output.lines)?.as_bytes())?;
+                    output::write(format_lines(global.output, &output.lines)?.as_bytes())?;
                 } else {
                     all.extend(output.lines);
                 }
@@ -322,12 +327,12 @@ impl Logs {
             if !self.follow || !is_running {
                 break;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         if self.follow || global.output == Format::Table {
             return Ok(());
         }
-        output::print_all(global.output, &[], &value(&all)?)
+        output::print_all(global.output, &[], &to_json(&all)?)
     }
 }
 
@@ -338,25 +343,24 @@ impl Prune {
         retention.failures_age = self.failures_age;
         retention.runs_per_job = self.runs;
         retention.foreign = self.foreign;
-        let pruned = self.place.open(global).await?.prune(&retention, SystemClock.now()).await?;
+        let pruned = self.store.open(global).await?.prune(&retention, SystemClock.now()).await?;
         let mut sentence =
-            format!("{} runs and {} missed fires are forgotten", pruned.runs, pruned.missed);
+            format!("deleted {} runs and {} missed fires", pruned.runs, pruned.missed);
         if self.foreign {
-            let _ = write!(sentence, ", and {} rows of others", pruned.foreign);
+            let _ = write!(sentence, ", and {} rows of other programs", pruned.foreign);
         }
-        output::done(global.output, &sentence, &value(&pruned)?)
+        output::done(global.output, &sentence, &to_json(&pruned)?)
     }
 }
 
-/// The run, or where to look for others.
-async fn found(store: &Store, run: &str) -> Result<RunDetails, Error> {
+async fn find_run(store: &Store, run: &str) -> Result<RunDetails, Error> {
     store.run(run).await?.ok_or_else(|| {
-        let hint = "elasticjob history list shows runs; old ones are forgotten after a while";
+        let hint = "elasticjob history list shows runs; old ones are deleted after a while";
         Error::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
     })
 }
 
-/// What there is to say about a run, one thing a line.
+/// The fields of a run for a table.
 fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
     let run = &details.run;
     let source = match (&run.source, &run.triggered_by) {
@@ -368,11 +372,11 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
         ("job", run.job_name.clone()),
         ("state", run.state.as_str().to_owned()),
         ("source", source),
-        ("due", instant(run.due_at)),
-        ("started", instant(run.started_at)),
-        ("ended", instant(run.ended_at)),
-        ("took", millis(run.duration_ms)),
-        ("late", millis(run.lateness_ms)),
+        ("due", format_instant(run.due_at)),
+        ("started", format_instant(run.started_at)),
+        ("ended", format_instant(run.ended_at)),
+        ("duration", format_millis(run.duration_ms)),
+        ("start delay", format_millis(run.lateness_ms)),
     ];
     if let Some(trace) = &run.trace_id {
         facts.push(("trace", trace.clone()));
@@ -383,23 +387,27 @@ fn facts(details: &RunDetails) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Lines for people, or one object a line for programs that follow.
-fn lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
+/// Output lines as text, or as one JSON object per line.
+fn format_lines(format: Format, lines: &[OutputLine]) -> Result<String, Error> {
     let mut text = String::new();
     for line in lines {
         if format == Format::Table {
             let at = line.at.map_or("-".to_owned(), |at| at.strftime("%H:%M:%S%.3f").to_string());
             let OutputLine { sharding_item, stream, text: printed, .. } = line;
-            let _ = writeln!(text, "{at} {sharding_item} {stream:<6} {}", harmless(printed));
+            let _ = writeln!(
+                text,
+                "{at} {sharding_item} {stream:<6} {}",
+                replace_control_chars(printed)
+            );
         } else {
-            let _ = writeln!(text, "{}", value(line)?);
+            let _ = writeln!(text, "{}", to_json(line)?);
         }
     }
     Ok(text)
 }
 
-/// How an execution stands; the ancestor says only whether it succeeded.
-fn outcome(execution: &Execution) -> String {
+/// The outcome of an execution; derived from its other columns for executions of Java, which records only success.
+fn outcome_text(execution: &Execution) -> String {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     match (&execution.outcome, execution.success, has_ended) {
         (Some(outcome), ..) => outcome.clone(),
@@ -409,9 +417,9 @@ fn outcome(execution: &Execution) -> String {
     }
 }
 
-fn more(next: Option<&Cursor>) {
+fn print_next_cursor(next: Option<&Cursor>) {
     if let Some(next) = next {
-        output::say(&format!("there is more: --after '{next}'"));
+        output::say(&format!("more rows: --after '{next}'"));
     }
 }
 
@@ -419,8 +427,7 @@ fn first_line(text: Option<&str>) -> String {
     or_dash(text.and_then(|text| text.lines().find(|line| !line.trim().is_empty())))
 }
 
-/// Milliseconds for people.
-fn millis(millis: Option<i64>) -> String {
+fn format_millis(millis: Option<i64>) -> String {
     match millis {
         None => "-".to_owned(),
         Some(millis) if millis < 1000 => format!("{millis}ms"),
@@ -429,24 +436,25 @@ fn millis(millis: Option<i64>) -> String {
     }
 }
 
-/// A moment: so long ago, or an instant.
-fn moment(text: &str) -> Result<Timestamp, Error> {
-    if let Ok(age) = age(text) {
+/// Parses a point in time: an age such as `2h`, or an instant.
+fn parse_moment(text: &str) -> Result<Timestamp, Error> {
+    if let Ok(age) = parse_age(text) {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         return Ok(SystemClock.now().checked_sub(age).unwrap_or(Timestamp::MIN));
     }
     text.parse().map_err(|_| {
         Error::bad_input(format!(
-            "{text:?} is no moment; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
+            "{text:?} is not a point in time; hint: how long ago, for example 2h or 7d, or an instant, for example 2026-11-15T06:36:07Z"
         ))
     })
 }
 
-/// A span that may be days.
-pub(super) fn age(text: &str) -> Result<Duration, String> {
+/// Parses a duration that may be in days.
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     match days.and_then(|days| days.checked_mul(24 * 60 * 60)) {
         Some(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
-        _ => span(text).map_err(|_| "a number and s, m, h or d, for example 12h or 30d".to_owned()),
+        _ => parse_duration(text)
+            .map_err(|_| "a number and s, m, h or d, for example 12h or 30d".to_owned()),
     }
 }

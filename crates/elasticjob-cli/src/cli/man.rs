@@ -11,14 +11,14 @@ use elasticjob_jobfile::nearest;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Man {
-    /// Of which command: nothing for the whole, else for example `job apply`
+    /// The command, for example `job apply`; without it, the program itself
     command: Vec<String>,
 }
 
 impl Man {
     pub(super) fn run(&self) -> Result<(), Error> {
         let mut whole = Options::command();
-        // Then every command knows its whole name, and what it understands as all others do.
+        // Propagates full names and global options to the subcommands.
         whole.build();
         let version = concat!("elasticjob ", env!("CARGO_PKG_VERSION"));
         let page = clap_mangen::Man::new(find(&whole, &self.command)?.clone()).source(version);
@@ -39,7 +39,7 @@ fn find<'a>(command: &'a Command, names: &[String]) -> Result<&'a Command, Error
     let known: Vec<String> = known.map(|known| known.get_name().to_owned()).collect();
     let hint = match nearest(name, known.iter().map(|known| (known.clone(), known))) {
         Some(near) => format!("did you mean {near}?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("known commands: {}", known.join(", ")),
     };
     Err(Error::bad_input(format!("{} has no command {name:?}; hint: {hint}", command.get_name())))
 }

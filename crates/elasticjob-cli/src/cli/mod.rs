@@ -1,4 +1,4 @@
-//! The words of the command line. One file for each noun; here are the words all of them share.
+//! The command line: one file for each command, and here the options that all of them share.
 
 mod completions;
 #[cfg(feature = "console")]
@@ -8,25 +8,25 @@ mod dev;
 mod doctor;
 mod history;
 mod job;
-mod kept;
+mod history_args;
 mod man;
 mod run;
 mod server;
 mod shard;
-mod site;
-mod usual;
+mod connection;
+mod default_history;
 
 use clap::{Parser, Subcommand};
 use elasticjob::execution::Supervisor;
 
 use crate::{error::Error, logs::LogFormat, output::Format};
 
-/// Where a registry is if nobody says anything.
+/// Registry URL if neither a flag, the environment nor a file sets one.
 const DEFAULT_REGISTRY: &str = "zookeeper://127.0.0.1:2181/elasticjob";
 
-const REGISTRY: &str = "Where the instances meet [default: zookeeper://127.0.0.1:2181/elasticjob]";
+const REGISTRY_HELP: &str = "Registry URL [default: zookeeper://127.0.0.1:2181/elasticjob]";
 
-/// Jobs that many machines share, without a centre.
+/// A distributed job scheduler, compatible with Apache ElasticJob
 #[derive(Debug, Parser)]
 #[command(name = "elasticjob", version, after_help = EXIT_CODES)]
 struct Options {
@@ -38,79 +38,79 @@ struct Options {
 
 const EXIT_CODES: &str = "Data is printed on standard output, everything else on standard error.\n\
     Exit codes: 0 ok, 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused,\n\
-    10 something was found (apply --dry-run, doctor), 20 the run that was waited for failed";
+    10 changes or problems found (apply --dry-run, doctor), 20 the run failed (trigger --wait)";
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
-    // The URL may hold a password, so the help does not show what the variable says.
+    // The URL may hold a password, so the help does not show the value of the variable.
     #[arg(
         long,
         global = true,
         value_name = "URL",
         env = "ELASTICJOB_REGISTRY",
-        hide_env_values = true, help = REGISTRY
+        hide_env_values = true, help = REGISTRY_HELP
     )]
     registry: Option<String>,
-    /// In which form data is printed
+    /// Output format of data
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     output: Format,
-    /// In which form logs are written
+    /// Format of logs
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
-    /// Logs without colours, as with `NO_COLOR`
+    /// Do not color logs; the same as setting `NO_COLOR`
     #[arg(long, global = true)]
     no_color: bool,
 }
 
 impl Global {
-    /// Which registry is meant: what was said, else what a file says, else the usual one.
-    fn registry(&self, filed: Option<&str>) -> String {
-        self.said_registry().or(filed).unwrap_or(DEFAULT_REGISTRY).to_owned()
+    /// The registry URL of flag or environment, else of a file, else the default.
+    fn registry(&self, file_url: Option<&str>) -> String {
+        self.explicit_registry().or(file_url).unwrap_or(DEFAULT_REGISTRY).to_owned()
     }
 
-    /// Which registry was said, if one was.
-    fn said_registry(&self) -> Option<&str> {
+    /// The registry URL of flag or environment.
+    fn explicit_registry(&self) -> Option<&str> {
         self.registry.as_deref().filter(|url| !url.is_empty())
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the jobs of files: scripts and HTTP requests
+    /// Runs a worker: the script and HTTP jobs of files and of the registry
     Run(run::Run),
-    /// Starts a registry on this machine, and with `--demo` workers to watch
+    /// Starts a local registry for development, with `--demo` also workers to watch
     Dev(dev::Dev),
-    /// One worker of the demonstration
+    /// Runs one worker of `dev --demo`
     #[command(hide = true)]
     DemoWorker(dev::DemoWorker),
-    /// Serves the console: an API and web pages to look at registries and steer what runs there
+    /// Serves the console: an HTTP API and web pages to view and manage registries
     #[cfg(feature = "console")]
     Console(console::Console),
-    /// Shows and steers jobs
+    /// Shows and manages jobs
     #[command(subcommand)]
     Job(job::Job),
-    /// Shows and steers the shards of a job
+    /// Shows and manages the shards of a job
     #[command(subcommand)]
     Shard(shard::Shard),
-    /// Shows and steers the machines that jobs run on
+    /// Shows and manages the servers that run jobs
     #[command(subcommand)]
     Server(server::Server),
-    /// Shows what ran, how it ended and what it printed
+    /// Shows past runs, their outcome and their output
     #[command(subcommand)]
     History(history::History),
-    /// Looks for what is wrong in a registry, and says what to do about it
+    /// Checks a registry for problems and suggests fixes
     Doctor(doctor::Doctor),
-    /// Reads cron expressions as Quartz does
+    /// Evaluates cron expressions as Quartz does
     #[command(subcommand)]
     Cron(cron::Cron),
-    /// Prints completions for a shell
+    /// Prints shell completions
     Completions(completions::Completions),
     /// Prints the manual page of a command
     Man(man::Man),
 }
 
-/// Does what the command line says. What is wrong with the command line itself is said, and ends the process, right here.
+/// Parses the command line and runs the command. An invalid command line is reported by clap, which then exits.
 pub(crate) fn run(supervisor: Supervisor) -> Result<(), Error> {
     let Options { global, command } = Options::parse();
     match command {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grammar_is_sound_and_the_help_names_the_default_registry() {
+    fn command_line_is_valid_and_help_names_the_default_registry() {
         Options::command().debug_assert();
 
         let help = Options::command().render_long_help().to_string();

@@ -10,20 +10,20 @@ use elasticjob::{execution::Supervisor, job::Job, registry::RegistryUrl, schedul
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Global, kept::Kept};
+use super::{Global, history_args::HistoryArgs};
 use crate::{
     error::{Code, Error},
     logs,
     observe::Observer,
     output::{self, Format, Table},
-    worker::{Files, Rights, Worker, runnable},
+    worker::{Permissions, WatchedFiles, Worker, runnable},
 };
 use elasticjob_jobfile::{Entry, Jobs};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    /// Job files: Spring Boot's application.yml, or .json, .toml, .properties, .xml
     #[arg(
         short,
         long = "file",
@@ -32,41 +32,41 @@ pub(super) struct Run {
         required_unless_present_any = ["scripts_from", "http_allow", "observe"]
     )]
     files: Vec<PathBuf>,
-    /// Only say what would run, and what is wrong with the files
+    /// Check the files and print the jobs that would run, then exit
     #[arg(long)]
     check: bool,
-    /// Remove jobs that vanish from the files from the registry, too, unless others run them
+    /// When a job is removed from the files, also remove it from the registry, unless other instances run it
     #[arg(long, requires = "files")]
     prune: bool,
-    /// Join nothing and write nothing: say what happens to the jobs of the namespace, or to those of the files
+    /// Join nothing and write nothing: log what happens to the jobs of the namespace, or of the files
     #[arg(
         long,
         conflicts_with_all = ["check", "prune", "skip_java", "labels", "scripts_from", "http_allow", "health_listen", "dump_listen"]
     )]
     observe: bool,
-    /// Leave out jobs that are Java classes, and run the others
+    /// Skip jobs that are Java classes and run the others
     #[arg(long)]
     skip_java: bool,
-    /// What this instance is known by, for example weight=3,zone=a
+    /// Labels of this instance, for example weight=3,zone=a
     #[arg(long, value_name = "K=V,…")]
     labels: Option<String>,
-    /// Folders whose programs jobs of the registry may run, and jobs of the files whose command line is another one there
+    /// Folders with programs that jobs may run if their command line is set in the registry and not in the files
     #[arg(long, value_name = "DIR", num_args = 1..)]
     scripts_from: Vec<PathBuf>,
-    /// Hosts that jobs of the registry may ask, and jobs of the files whose address is another one there
+    /// Hosts that jobs may call if their URL is set in the registry and not in the files
     #[arg(long, value_name = "HOST", num_args = 1..)]
     http_allow: Vec<String>,
-    /// How long the registry may be away at the start
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = span)]
+    /// How long to retry at the start while the registry is unreachable
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     connect_timeout: Duration,
-    /// Where to answer /healthz, /readyz and /metrics: an address, or a port of this machine alone
+    /// Serve /healthz, /readyz and /metrics: an address, or a port on 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_listen: Option<SocketAddr>,
-    /// Where to answer dump@JOB as the ancestor's dump service does: an address, or a port of this machine alone
+    /// Serve dump@JOB as Java ElasticJob's dump service does: an address, or a port on 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     dump_listen: Option<SocketAddr>,
     #[command(flatten)]
-    kept: Kept,
+    history_args: HistoryArgs,
 }
 
 impl Run {
@@ -74,15 +74,15 @@ impl Run {
         let (files, jobs) = if self.files.is_empty() {
             (None, Jobs::default())
         } else {
-            let (files, jobs) = Files::read(&self.files, self.skip_java)?;
+            let (files, jobs) = WatchedFiles::read(&self.files, self.skip_java)?;
             (Some(files), jobs)
         };
         let registry = global.registry(jobs.registry.as_ref().map(|(_, url)| url.as_str()));
         let url: RegistryUrl = registry.parse()?;
-        let traced = jobs.history.as_ref().map(|(_, url)| url.as_str());
-        let history = self.kept.history(traced, Some(&registry))?;
-        let rights = Rights::new(&self.scripts_from, &self.http_allow)?;
-        labels(self.labels.as_deref())?;
+        let file_history = jobs.history.as_ref().map(|(_, url)| url.as_str());
+        let history = self.history_args.history(file_history, Some(&registry))?;
+        let permissions = Permissions::new(&self.scripts_from, &self.http_allow)?;
+        check_labels(self.labels.as_deref())?;
         if !self.check {
             logs::start(global.log_format, global.no_color, "info");
         }
@@ -90,8 +90,8 @@ impl Run {
             self.note(note);
         }
         if self.observe {
-            let (entries, patience) = (jobs.entries, self.connect_timeout);
-            return block_on(Observer { registry: url, entries, patience }.run());
+            let (entries, connect_timeout) = (jobs.entries, self.connect_timeout);
+            return block_on(Observer { registry: url, entries, connect_timeout }.run());
         }
         let entries = if files.is_some() {
             runnable(jobs, &self.files, self.skip_java, |note| self.note(note))?
@@ -99,10 +99,10 @@ impl Run {
             Vec::new()
         };
         if self.check {
-            return check(global.output, &entries);
+            return print_check(global.output, &entries);
         }
-        let place = history.as_ref().map_or("nowhere", |history| &history.place);
-        tracing::info!(registry = %url, history = place, jobs = entries.len(), "the node starts");
+        let history_url = history.as_ref().map_or("none", |history| &history.display_url);
+        tracing::info!(registry = %url, history = history_url, jobs = entries.len(), "node starting");
         block_on(async {
             let health = match self.health_listen {
                 Some(address) => Some(listen(address, "--health-listen").await?),
@@ -117,11 +117,11 @@ impl Run {
                 entries,
                 files,
                 prune: self.prune,
-                rights,
+                permissions,
                 labels: self.labels,
                 supervisor,
                 history: history.map(|history| history.recorder),
-                patience: self.connect_timeout,
+                connect_timeout: self.connect_timeout,
                 health,
                 dump,
             };
@@ -129,50 +129,50 @@ impl Run {
         })
     }
 
-    /// Says what is left out, where the rest is said, too.
+    /// Reports an ignored setting or job: printed with `--check`, else logged.
     fn note(&self, note: &str) {
         if self.check {
             output::say(&format!("note: {note}"));
         } else {
-            tracing::warn!(note, "not everything in the files has an effect here");
+            tracing::warn!(note, "job files partly ignored");
         }
     }
 }
 
-/// Runs something to its end on threads of its own.
+/// Runs a future to completion on a multi-threaded runtime.
 pub(super) fn block_on(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| {
         Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
     })?;
     let ended = runtime.block_on(work);
-    // Whoever asked twice to stop does not want to wait for what blocks.
+    // After a second signal, blocking tasks are not waited for.
     runtime.shutdown_background();
     ended
 }
 
-/// Prints what would run.
-fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
+/// Prints the jobs that would run.
+fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     let cron = |job: &Job| job.cron.as_ref().map(ToString::to_string);
     let mut table = Table::new(["JOB", "TYPE", "CRON", "SHARDS", "FROM"]);
     let mut values = Vec::new();
-    for Entry { job, kind, place } in entries {
+    for Entry { job, kind, location } in entries {
         for warning in job.cron.iter().flat_map(Cron::warnings) {
-            output::say(&format!("note: {place}: job {}: cron: {warning}", job.name));
+            output::say(&format!("note: {location}: job {}: cron: {warning}", job.name));
         }
         table.row([
             job.name.to_string(),
             kind.to_string(),
             cron(job).unwrap_or_else(|| "-".to_owned()),
             job.shards.to_string(),
-            place.to_string(),
+            location.to_string(),
         ]);
         values.push(json!({
             "jobName": job.name.as_str(),
             "elasticJobType": kind.to_string(),
             "cron": cron(job),
             "shardingTotalCount": job.shards.get(),
-            "file": &*place.file,
-            "line": place.line,
+            "file": &*location.file,
+            "line": location.line,
         }));
     }
     output::print(format, &table, &Value::Array(values))
@@ -181,12 +181,12 @@ fn check(format: Format, entries: &[Entry]) -> Result<(), Error> {
 async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::bad_input(format!(
-            "cannot listen on {address}: {error}; hint: {flag} takes another address, or port 0 for a free one"
+            "cannot listen on {address}: {error}; hint: give {flag} another address, or port 0 for a free one"
         ))
     })
 }
 
-fn labels(text: Option<&str>) -> Result<(), Error> {
+fn check_labels(text: Option<&str>) -> Result<(), Error> {
     let Some(text) = text else { return Ok(()) };
     for pair in text.split(',') {
         if pair.split_once('=').is_none_or(|(key, _)| key.trim().is_empty()) {
@@ -198,14 +198,16 @@ fn labels(text: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A number and `ms`, `s`, `m` or `h`.
-pub(super) fn span(text: &str) -> Result<Duration, String> {
-    let span = text.parse::<jiff::SignedDuration>().ok().and_then(|span| span.try_into().ok());
-    span.filter(|span: &Duration| !span.is_zero())
+/// A duration: a number and `ms`, `s`, `m` or `h`.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration =
+        text.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
+    duration
+        .filter(|duration: &Duration| !duration.is_zero())
         .ok_or_else(|| "a number and ms, s, m or h, for example 30s".to_owned())
 }
 
-/// An address and a port; a port alone is one of this machine alone.
+/// An address and a port; a port alone means 127.0.0.1.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Global,
-    site::{Site, list, value, word},
+    connection::{Connection, join_names, status_text, to_json},
 };
 use crate::{
     error::Error,
@@ -15,30 +15,30 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Server {
-    /// Lists the machines that jobs run on
+    /// Lists the servers that run jobs
     List,
-    /// Shows a machine, job by job
-    Show(Address),
-    /// Lets a machine take part again
-    Enable(Part),
-    /// Lets a machine take part no longer
-    Disable(Part),
-    /// Ends the membership of the instances on a machine
-    Shutdown(Part),
-    /// Forgets a machine that has no instance
-    Remove(Part),
+    /// Shows the jobs of a server
+    Show(AddressArg),
+    /// Enables a server
+    Enable(ServerArgs),
+    /// Disables a server
+    Disable(ServerArgs),
+    /// Makes the instances on a server leave their jobs
+    Shutdown(ServerArgs),
+    /// Removes a server that has no instance
+    Remove(ServerArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Address {
-    /// Which machine, for example 10.0.0.7
+pub(super) struct AddressArg {
+    /// Address of the server, for example 10.0.0.7
     #[arg(value_name = "ADDRESS")]
     address: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Part {
-    /// Which machine, for example 10.0.0.7
+pub(super) struct ServerArgs {
+    /// Address of the server, for example 10.0.0.7
     #[arg(value_name = "ADDRESS")]
     address: String,
     /// Only in this job
@@ -48,28 +48,28 @@ pub(super) struct Part {
 
 impl Server {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
-        Site::visit(global, None, async |site| match self {
-            Self::List => servers(global, site).await,
-            Self::Show(Address { address }) => show(global, site, address).await,
-            Self::Enable(Part { address, job }) => {
-                let jobs = site.admin.enable_server(address, job.as_ref()).await?;
-                told(global, address, "enabled", &jobs)
+        Connection::with(global, None, async |connection| match self {
+            Self::List => servers(global, connection).await,
+            Self::Show(AddressArg { address }) => show(global, connection, address).await,
+            Self::Enable(ServerArgs { address, job }) => {
+                let jobs = connection.admin.enable_server(address, job.as_ref()).await?;
+                print_change(global, address, "enabled", &jobs)
             }
-            Self::Disable(Part { address, job }) => {
-                let jobs = site.admin.disable_server(address, job.as_ref()).await?;
-                told(global, address, "disabled", &jobs)
+            Self::Disable(ServerArgs { address, job }) => {
+                let jobs = connection.admin.disable_server(address, job.as_ref()).await?;
+                print_change(global, address, "disabled", &jobs)
             }
-            Self::Remove(Part { address, job }) => {
-                let jobs = site.admin.remove_server(address, job.as_ref()).await?;
-                told(global, address, "forgotten", &jobs)
+            Self::Remove(ServerArgs { address, job }) => {
+                let jobs = connection.admin.remove_server(address, job.as_ref()).await?;
+                print_change(global, address, "removed", &jobs)
             }
-            Self::Shutdown(part) => part.shutdown(global, site).await,
+            Self::Shutdown(args) => args.shutdown(global, connection).await,
         })
     }
 }
 
-async fn servers(global: &Global, site: &Site) -> Result<(), Error> {
-    let servers = site.admin.servers().await?;
+async fn servers(global: &Global, connection: &Connection) -> Result<(), Error> {
+    let servers = connection.admin.servers().await?;
     let mut table = Table::new(["SERVER", "INSTANCES", "JOBS", "DISABLED JOBS"]);
     for server in &servers {
         table.row([
@@ -79,39 +79,44 @@ async fn servers(global: &Global, site: &Site) -> Result<(), Error> {
             server.disabled.to_string(),
         ]);
     }
-    output::print(global.output, &table, &value(&servers)?)
+    output::print(global.output, &table, &to_json(&servers)?)
 }
 
-async fn show(global: &Global, site: &Site, address: &str) -> Result<(), Error> {
-    let server = site.admin.server(address).await?;
+async fn show(global: &Global, connection: &Connection, address: &str) -> Result<(), Error> {
+    let server = connection.admin.server(address).await?;
     let mut table = Table::new(["JOB", "STATUS", "INSTANCES"]);
     for job in &server.jobs {
-        table.row([job.job.clone(), word(&job.status), list(&job.instances)]);
+        table.row([job.job.clone(), status_text(&job.status), join_names(&job.instances)]);
     }
-    output::print(global.output, &table, &value(&server)?)
+    output::print(global.output, &table, &to_json(&server)?)
 }
 
-impl Part {
-    async fn shutdown(&self, global: &Global, site: &Site) -> Result<(), Error> {
+impl ServerArgs {
+    async fn shutdown(&self, global: &Global, connection: &Connection) -> Result<(), Error> {
         let Self { address, job } = self;
-        let ended = site.admin.shutdown_server(address, job.as_ref()).await?;
-        let told: Vec<String> =
-            ended.iter().map(|(job, ids)| format!("job {job}: {}", list(ids))).collect();
-        let sentence = if told.is_empty() {
-            format!("server {address} has no instance: there was nothing to shut down")
+        let ended = connection.admin.shutdown_server(address, job.as_ref()).await?;
+        let jobs: Vec<String> =
+            ended.iter().map(|(job, ids)| format!("job {job}: {}", join_names(ids))).collect();
+        let sentence = if jobs.is_empty() {
+            format!("server {address} has no instance: nothing to shut down")
         } else {
-            let told = told.join("; ");
-            format!("told to leave on server {address}: {told}; what runs comes to its end")
+            let jobs = jobs.join("; ");
+            format!("shutdown requested on server {address}: {jobs}; running shards may finish")
         };
         output::done(global.output, &sentence, &json!({ "serverIp": address, "instances": ended }))
     }
 }
 
-fn told(global: &Global, address: &str, became: &str, jobs: &[String]) -> Result<(), Error> {
+fn print_change(
+    global: &Global,
+    address: &str,
+    became: &str,
+    jobs: &[String],
+) -> Result<(), Error> {
     let sentence = if jobs.is_empty() {
-        format!("server {address} was {became} before: nothing changed")
+        format!("server {address} was already {became}: nothing changed")
     } else {
-        format!("server {address} is {became} in {}", list(jobs))
+        format!("server {address} is {became} in {}", join_names(jobs))
     };
     output::done(global.output, &sentence, &json!({ "serverIp": address, "jobNames": jobs }))
 }

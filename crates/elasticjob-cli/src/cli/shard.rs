@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     Global,
-    cron::instant as parsed,
-    site::{Site, instant, or_dash, value, word},
+    connection::{Connection, format_instant, or_dash, status_text, to_json},
+    cron::parse_instant,
 };
 use crate::{
     error::Error,
@@ -20,47 +20,47 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Shard {
-    /// Lists a job's shards: whose they are, and how their newest run went
+    /// Lists the shards of a job with their owner and last run
     List(List),
-    /// Lets a shard run again
-    Enable(One),
-    /// Lets a shard run no longer
-    Disable(One),
-    /// Deals shards as the leader would, without asking anybody
+    /// Enables a shard
+    Enable(ShardArgs),
+    /// Disables a shard
+    Disable(ShardArgs),
+    /// Computes a shard assignment as the leader would, without a registry
     Plan(Plan),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct One {
-    /// Which job
+pub(super) struct ShardArgs {
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Which shard
+    /// Number of the shard
     #[arg(value_name = "N")]
     shard: u32,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Plan {
-    /// The job's name: three strategies go by it
+    /// Name of the job; three strategies depend on it
     #[arg(long, value_name = "NAME")]
     job: String,
-    /// How many shards
+    /// Number of shards
     #[arg(long, value_name = "N")]
     total: u32,
     #[arg(long, value_name = "STRATEGY", default_value = "AVG_ALLOCATION", help = STRATEGIES)]
     strategy: String,
-    /// The instances, for example 10.0.0.7@-@4711
+    /// Ids of the instances, for example 10.0.0.7@-@4711
     #[arg(long = "instance", value_name = "ID", required = true, num_args = 1..)]
     instances: Vec<String>,
-    /// When, for `SINGLE_SHARDING_BALANCE`; without, now
+    /// Time of the assignment, for `SINGLE_SHARDING_BALANCE` [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
 }
@@ -69,8 +69,8 @@ impl Shard {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         match self {
             Self::List(list) => list.run(global),
-            Self::Enable(one) => one.switch(global, true),
-            Self::Disable(one) => one.switch(global, false),
+            Self::Enable(args) => args.switch(global, true),
+            Self::Disable(args) => args.switch(global, false),
             Self::Plan(plan) => plan.run(global),
         }
     }
@@ -79,8 +79,8 @@ impl Shard {
 impl List {
     fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        Site::visit(global, None, async |site| {
-            let shards = site.about(job, site.admin.shards(job).await).await?;
+        Connection::with(global, None, async |connection| {
+            let shards = connection.or_suggest(job, connection.admin.shards(job).await).await?;
             let mut table =
                 Table::new(["SHARD", "STATUS", "INSTANCE", "LAST RUN", "SINCE", "PARAMETER"]);
             for shard in &shards {
@@ -92,33 +92,33 @@ impl List {
                 let last = shard.last_run.as_ref();
                 table.row([
                     shard.item.to_string(),
-                    word(&shard.status),
+                    status_text(&shard.status),
                     or_dash(shard.owner.as_deref()),
-                    last.map_or("-".to_owned(), |last| word(&last.state)),
-                    instant(last.and_then(|last| last.since)),
+                    last.map_or("-".to_owned(), |last| status_text(&last.state)),
+                    format_instant(last.and_then(|last| last.since)),
                     or_dash(shard.parameter.as_deref()),
                 ]);
             }
-            output::print(global.output, &table, &value(&shards)?)
+            output::print(global.output, &table, &to_json(&shards)?)
         })
     }
 }
 
-impl One {
+impl ShardArgs {
     fn switch(&self, global: &Global, enable: bool) -> Result<(), Error> {
         let Self { job, shard } = self;
-        Site::visit(global, None, async |site| {
+        Connection::with(global, None, async |connection| {
             let answer = if enable {
-                site.admin.enable_shard(job, *shard).await
+                connection.admin.enable_shard(job, *shard).await
             } else {
-                site.admin.disable_shard(job, *shard).await
+                connection.admin.disable_shard(job, *shard).await
             };
-            let is_changed = site.about(job, answer).await?;
+            let is_changed = connection.or_suggest(job, answer).await?;
             let word = if enable { "enabled" } else { "disabled" };
-            let before = if is_changed { "" } else { ", as it was before" };
+            let before = if is_changed { "" } else { " already" };
             output::done(
                 global.output,
-                &format!("shard {shard} of job {job} is {word}{before}"),
+                &format!("shard {shard} of job {job} is{before} {word}"),
                 &json!({ "jobName": job.as_str(), "item": shard, "disabled": !enable, "isChanged": is_changed }),
             )
         })
@@ -136,7 +136,7 @@ impl Plan {
     }
 
     fn plan(&self) -> Result<Vec<String>, Error> {
-        let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parsed)?;
+        let at = self.at.as_deref().map_or_else(|| Ok(SystemClock.now()), parse_instant)?;
         Ok(assign(&self.job, self.total, &self.strategy, &self.instances, at)?)
     }
 }

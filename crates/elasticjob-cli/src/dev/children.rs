@@ -1,4 +1,4 @@
-//! The demonstration's workers: processes, so that they can be killed.
+//! The demo workers: child processes, so that they can be killed.
 
 use std::{
     env, io,
@@ -11,24 +11,23 @@ use elasticjob::runtime::{Cancel, CancelReason, Tasks};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use super::voice::tell;
+use super::print::print_event;
 use crate::{
     error::{Code, Error},
     output::say,
 };
 
 const NAMES: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
-/// How long one may take to leave.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a worker may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who was started, until they are told to stop.
 pub(super) struct Children {
     tasks: Tasks,
     stop: Cancel,
 }
 
 impl Children {
-    /// Starts them. The death of one is told, with the words that start it again: there the history is as it may be shown.
+    /// Starts the workers. When one dies, that is printed with the command line to restart it, which has the history URL without its password.
     pub(super) fn start(
         registry: &str,
         endpoint: &str,
@@ -44,58 +43,58 @@ impl Children {
             let child = Command::new(&program)
                 .args(["demo-worker", "--child", "--name", name])
                 .args(["--endpoint", endpoint, "--registry", registry])
-                // Not an argument: it may hold a password, and everybody sees those.
+                // Not an argument, since every user can see those and the URL may hold a password.
                 .env("ELASTICJOB_HISTORY", history.map_or("none", |(_, url)| url))
                 .envs(retention.iter().map(|(name, value)| (name, value)))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
-                // ctrl-C is for us: we tell them.
+                // Ctrl-C goes to this process only; it stops the workers itself.
                 .process_group(0)
                 .kill_on_drop(true)
                 .spawn()
                 .map_err(cannot)?;
-            let kept = history.map_or("none", |(shown, _)| shown);
-            let again = format!(
-                "{} demo-worker --name {name} --endpoint {endpoint} --registry '{registry}' --history '{kept}'",
+            let display_url = history.map_or("none", |(display_url, _)| display_url);
+            let command_line = format!(
+                "{} demo-worker --name {name} --endpoint {endpoint} --registry '{registry}' --history '{display_url}'",
                 program.display()
             );
-            tasks.spawn(watch(name, child, again, stop.clone()));
+            tasks.spawn(watch(name, child, command_line, stop.clone()));
         }
         Ok(Self { tasks, stop })
     }
 
-    /// Lets them leave.
+    /// Stops the workers and waits for them.
     pub(super) async fn stop(self) {
         self.stop.cancel(CancelReason::ShuttingDown);
-        self.tasks.finish(PATIENCE * 2).await;
+        self.tasks.finish(STOP_TIMEOUT * 2).await;
     }
 }
 
-async fn watch(name: &str, mut child: Child, again: String, stop: Cancel) {
+async fn watch(name: &str, mut child: Child, command_line: String, stop: Cancel) {
     let Some(pid) = child.id() else { return };
     tokio::select! {
         ended = child.wait() => {
-            let how = ended.map_or_else(|error| error.to_string(), how);
-            tell(&format!("{name} (pid {pid}) {how}. Start it again with"));
-            say(&format!("          {again}"));
+            let exit = ended.map_or_else(|error| error.to_string(), describe_exit);
+            print_event(&format!("{name} (pid {pid}) {exit}. Start it again with"));
+            say(&format!("          {command_line}"));
             return;
         }
         _ = stop.cancelled() => {}
     }
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-        // If it has just ended, there is nobody to tell.
+        // Fails only if the process has just ended.
         let _ = kill_process(pid, Signal::TERM);
     }
-    if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
-        tracing::warn!(name, "a worker did not leave in time and is killed");
+    if tokio::time::timeout(STOP_TIMEOUT, child.wait()).await.is_err() {
+        tracing::warn!(name, "demo worker did not stop in time, killing it");
         let _ = child.kill().await;
     }
 }
 
-fn how(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("was killed by signal {signal}"),
-        (None, Some(code)) => format!("ended with {code}"),
+        (None, Some(code)) => format!("exited with code {code}"),
         (None, None) => "ended".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! What happens in the registry, said aloud.
+//! Prints what happens in the registry.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,35 +9,35 @@ use elasticjob::{
     runtime::Tasks,
 };
 
-use super::{story::Story, voice::tell};
+use super::{print::print_event, state_tracker::StateTracker};
 use crate::error::Error;
 
-/// Watches all jobs of a namespace. A watch only says where something changed; what it means is read anew, job by job.
+/// Watches all jobs of a namespace. A watch event only names the changed path; the state of that job is then read again.
 pub(super) struct Commentary {
     registry: Arc<dyn Registry>,
     admin: Admin,
-    story: Story,
+    tracker: StateTracker,
 }
 
 impl Commentary {
     pub(super) fn new(registry: Arc<dyn Registry>) -> Self {
         let admin = Admin::on(Arc::clone(&registry));
-        Self { registry, admin, story: Story::default() }
+        Self { registry, admin, tracker: StateTracker::default() }
     }
 
-    /// Tells from now on, until `tasks` end.
+    /// Runs until `tasks` end.
     pub(super) async fn start(self, tasks: &mut Tasks) -> Result<(), Error> {
         let namespace = self.registry.namespace();
         let ledger =
             namespace.sibling("ledger").map_err(|error| Error::bad_input(error.to_string()))?;
-        let places = [namespace.path().clone(), ledger.path().clone()];
+        let roots = [namespace.path().clone(), ledger.path().clone()];
         let watches =
-            [self.registry.watch(&places[0]).await?, self.registry.watch(&places[1]).await?];
-        tasks.spawn(self.run(places, watches));
+            [self.registry.watch(&roots[0]).await?, self.registry.watch(&roots[1]).await?];
+        tasks.spawn(self.run(roots, watches));
         Ok(())
     }
 
-    async fn run(mut self, places: [Path; 2], watches: [Watch; 2]) {
+    async fn run(mut self, roots: [Path; 2], watches: [Watch; 2]) {
         let [mut jobs, mut ledger] = watches;
         loop {
             let event = tokio::select! {
@@ -48,31 +48,31 @@ impl Commentary {
             let more = std::iter::from_fn(|| jobs.try_next().or_else(|| ledger.try_next()));
             let changed: BTreeSet<JobName> = std::iter::once(event)
                 .chain(more)
-                .filter_map(|event| job_of(&event, &places))
+                .filter_map(|event| job_of(&event, &roots))
                 .collect();
             for job in changed {
-                // One that cannot be looked at was removed, or its next change shows it.
-                if let Ok(lines) = self.look(&job).await {
+                // A job that cannot be read was removed, or is read again at its next change.
+                if let Ok(lines) = self.refresh(&job).await {
                     for line in &lines {
-                        tell(line);
+                        print_event(line);
                     }
                 }
             }
         }
     }
 
-    async fn look(&mut self, job: &JobName) -> Result<Vec<String>, AdminError> {
+    async fn refresh(&mut self, job: &JobName) -> Result<Vec<String>, AdminError> {
         let details = self.admin.job(job).await?;
         let shards = self.admin.shards(job).await?;
-        Ok(self.story.go_on(job, &details, &shards))
+        Ok(self.tracker.update(job, &details, &shards))
     }
 }
 
-fn job_of(event: &Event, places: &[Path]) -> Option<JobName> {
+fn job_of(event: &Event, roots: &[Path]) -> Option<JobName> {
     let (Event::InitApply { path, .. } | Event::Apply { path } | Event::Delete { path }) = event
     else {
         return None;
     };
-    let below = places.iter().find_map(|place| path.below(place))?;
+    let below = roots.iter().find_map(|root| path.below(root))?;
     below.split('/').next()?.parse().ok()
 }

@@ -1,24 +1,24 @@
-//! `elasticjob dev`: a registry in one process, and what a person wants to see of it.
+//! `elasticjob dev`: a registry in this process, a commentary on what happens there and, with `--demo`, workers to watch.
 //!
 //! ```text
-//!   dev ── registry (tinykeeper) ◀── watches ── commentary ──▶ what is said
+//!   dev ── registry (tinykeeper) ◀── watches ── commentary ──▶ standard error
 //!    │         ▲
-//!    │         └── members: with --demo three child processes, and whoever else comes
+//!    │         └── instances: with --demo three child processes, and any other worker
 //!    └── worker of -f, endpoint of the HTTP job
 //! ```
 //!
-//! The commentary knows only what stands in the registry, so it tells of everybody alike. The children are processes so that they can be killed;
-//! nobody starts them again, but it is said how. They end with this process, however it ends.
+//! The commentary knows only the content of the registry, so it covers every instance alike. The children are processes so that they can be
+//! killed; they are not restarted, but the command line to restart one is printed. They end with this process, however it ends.
 
 mod children;
 mod commentary;
 #[cfg(feature = "console")]
 mod console;
-mod endpoint;
-mod jobs;
-mod member;
-mod story;
-mod voice;
+mod demo_endpoint;
+mod demo_jobs;
+mod demo_worker;
+mod state_tracker;
+mod print;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -29,7 +29,7 @@ use std::{
 use elasticjob::{registry, runtime::Tasks};
 use tinykeeper::server::{Config, Server, ServerError};
 
-pub(crate) use self::member::Member;
+pub(crate) use self::demo_worker::DemoWorker;
 use self::{children::Children, commentary::Commentary};
 use crate::{
     error::{Code, Error},
@@ -37,43 +37,42 @@ use crate::{
     worker::{Stop, Worker},
 };
 
-/// Short enough that a take-over can be watched.
+/// Session timeout of the demo, short enough that a failover can be watched.
 const DEMO_SESSION: Duration = Duration::from_secs(3);
 
-/// A registry on this machine, and what is to be seen there.
 pub(crate) struct Dev {
-    /// Where the registry listens.
+    /// Address of the registry.
     pub(crate) listen: SocketAddr,
-    /// Where it keeps what must survive a restart.
+    /// Data folder of the registry; in memory if `None`.
     pub(crate) data: Option<PathBuf>,
-    /// With workers and jobs to watch.
+    /// Start demo workers.
     pub(crate) demo: bool,
-    /// Where the console listens; without, where it usually does, or on a free port if that is taken.
+    /// Address of the console; if `None` its default address, or a free port if that is taken.
     #[cfg(feature = "console")]
     pub(crate) console: Option<SocketAddr>,
-    /// What this process runs itself; where the registry is it learns here.
+    /// Worker of `-f` in this process. Its registry URL is set once the registry has started.
     pub(crate) worker: Option<Worker>,
-    /// Where history is kept, as it may be shown and as it is.
+    /// History URL, without and with its password.
     pub(crate) history: Option<(String, String)>,
-    /// How much of it, in the words of the environment.
+    /// Retention of the history, as environment variables.
     pub(crate) retention: Vec<(&'static str, String)>,
 }
 
 impl Dev {
-    /// Runs until the process is asked to stop.
+    /// Runs until SIGINT or SIGTERM.
     pub(crate) async fn run(self) -> Result<(), Error> {
         let mut stop = Stop::new()?;
-        let place = self
+        let storage = self
             .data
             .as_ref()
-            .map_or("in memory".to_owned(), |folder| format!("kept in {}", folder.display()));
+            .map_or("in memory".to_owned(), |folder| format!("data in {}", folder.display()));
         #[cfg(feature = "console")]
-        let kept = self.data.as_ref().map(|folder| folder.join("console"));
+        let console_data = self.data.as_ref().map(|folder| folder.join("console"));
         let mut server = start(self.listen, self.data).await?;
         let url = url(server.address(), self.demo);
-        say(&format!("registry  {url}  ({place})"));
-        if let Some((shown, _)) = &self.history {
-            say(&format!("history   {shown}"));
+        say(&format!("registry  {url}  ({storage})"));
+        if let Some((display_url, _)) = &self.history {
+            say(&format!("history   {display_url}"));
         }
 
         let registry = registry::connect(&url.parse()?).await?;
@@ -81,12 +80,12 @@ impl Dev {
         #[cfg(feature = "console")]
         let changes = {
             let history = self.history.as_ref().map(|(_, url)| url.as_str());
-            console::start(self.console, &url, history, kept, &mut tasks).await?
+            console::start(self.console, &url, history, console_data, &mut tasks).await?
         };
         Commentary::new(registry.clone()).start(&mut tasks).await?;
         let children = if self.demo {
-            let endpoint = endpoint::serve(&mut tasks).await?;
-            say(&format!("endpoint  {endpoint}  (what the job ping asks)"));
+            let endpoint = demo_endpoint::serve(&mut tasks).await?;
+            say(&format!("endpoint  {endpoint}  (called by the job ping)"));
             let children =
                 Children::start(&url, &endpoint, self.history.as_ref(), &self.retention)?;
             say("Kill one of the workers (kill -9 PID) and watch; ctrl-C stops everything.");
@@ -99,7 +98,7 @@ impl Dev {
         let worker = self.worker.map(|worker| Worker { registry: url, ..worker });
         let work = async {
             if let Some(worker) = worker {
-                // It hears the same signals, and comes back when it has drained.
+                // The worker receives the same signals and returns after draining.
                 return worker.run().await;
             }
             stop.asked().await;
@@ -110,7 +109,7 @@ impl Dev {
             ended = server.ended() => ended.map_err(|error| refused(&error)),
         };
         say("stopping");
-        // Those who leave are not dead: nothing is left to be told.
+        // Stop the commentary first: instances that leave now are not worth a line.
         drop(tasks);
         #[cfg(feature = "console")]
         changes.finish(console::CHANGES).await;
@@ -131,7 +130,7 @@ async fn start(listen: SocketAddr, data: Option<PathBuf>) -> Result<Server, Erro
     Server::start(config).await.map_err(|error| refused(&error))
 }
 
-/// Where members reach it.
+/// Registry URL for instances.
 fn url(address: SocketAddr, demo: bool) -> String {
     let host = match address.ip() {
         any if any.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_that_listens_everywhere_is_reached_on_this_machine() {
+    fn wildcard_address_becomes_loopback_in_the_url() {
         assert_eq!(
             url("0.0.0.0:2182".parse().unwrap(), true),
             "zookeeper://127.0.0.1:2182/elasticjob?sessionTimeout=3s"

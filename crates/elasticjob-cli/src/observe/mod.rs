@@ -1,17 +1,16 @@
-//! `elasticjob run --observe`: what happens in a namespace, without taking part in it.
+//! `elasticjob run --observe`: logs what happens in a namespace without taking part in it.
 //!
 //! ```text
-//!   registry ── watch ──▶ what changed ──▶ marks of a shard: told as they come and go
+//!   registry ── watch ──▶ changed path ──▶ mark of a shard: logged when it appears and disappears
 //!                              │
-//!                              └──▶ who and what a job is: read anew, and what is not as it was is told
-//!   clock ──▶ what is due
+//!                              └──▶ configuration, instances, leader, owners: read again, differences are logged
+//!   clock ──▶ fires
 //! ```
 //!
-//! It joins nothing and writes nothing: it has a session, without a single node, and asks. So it can run beside Java instances and show that
-//! it sees what they do: whom shards are dealt to, when jobs are due, what runs, is missed and is taken over. Java tells of a run only where the job
-//! has `monitorExecution`.
+//! The observer joins nothing and writes nothing: it has a session but no nodes, and only reads. So it can run beside Java instances and show that it
+//! sees what they do: shard assignment, fires, runs, misfires and failovers. Java writes marks of a run only if the job has `monitorExecution`.
 
-mod seen;
+mod observed_job;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,53 +26,51 @@ use elasticjob::{
 };
 use jiff::Timestamp;
 
-use self::seen::{Chapter, Mark, Note};
+use self::observed_job::{Observation, ObservedJob, ShardMark};
 use crate::{
     error::Error,
-    worker::{Stop, patiently},
+    worker::{Stop, retry_connect},
 };
 use elasticjob_jobfile::{Entry, Kind};
 
-/// Longer than this nobody sleeps without looking at the clock: it may be set.
-const LONGEST_SLEEP: Duration = Duration::from_secs(10);
+/// Upper bound of a sleep, since the system clock may be set meanwhile.
+const MAX_SLEEP: Duration = Duration::from_secs(10);
 
-/// Looks on.
 pub(crate) struct Observer {
-    /// Where the instances meet.
     pub(crate) registry: RegistryUrl,
-    /// Which jobs are looked at; all of them if there are none.
+    /// The jobs to observe; all jobs of the namespace if empty.
     pub(crate) entries: Vec<Entry>,
-    /// How long the registry may be away at the start.
-    pub(crate) patience: Duration,
+    /// How long to retry at the start while the registry is unreachable.
+    pub(crate) connect_timeout: Duration,
 }
 
 impl Observer {
-    /// Tells what happens, until the process is asked to stop.
+    /// Logs what happens until SIGINT or SIGTERM.
     pub(crate) async fn run(self) -> Result<(), Error> {
         let mut stop = Stop::new()?;
         let url = &self.registry;
         let registry = tokio::select! {
-            registry = patiently(url, self.patience, async || {
+            registry = retry_connect(url, self.connect_timeout, async || {
                 Ok(elasticjob::registry::visit(url).await?)
             }) => registry?,
             () = stop.asked() => return Ok(()),
         };
         let admin = Admin::on(Arc::clone(&registry));
-        self.compare(&admin).await;
-        let only = self.entries.iter().map(|entry| entry.job.name.clone()).collect();
-        let mut watching = Watching { admin, only, jobs: BTreeMap::new() };
-        let looked = tokio::select! {
-            looked = watching.go_on(&*registry) => looked,
+        self.log_differences(&admin).await;
+        let filter = self.entries.iter().map(|entry| entry.job.name.clone()).collect();
+        let mut observer = NamespaceObserver { admin, filter, jobs: BTreeMap::new() };
+        let outcome = tokio::select! {
+            outcome = observer.run(&*registry) => outcome,
             () = stop.asked() => Ok(()),
         };
-        tracing::info!("nobody looks on any more");
+        tracing::info!("observer stopped");
         registry.close().await;
-        looked
+        outcome
     }
 
-    /// Says what the files say otherwise than the registry: what would have to be settled if they ran here.
-    async fn compare(&self, admin: &Admin) {
-        for Entry { job, kind, place } in &self.entries {
+    /// Logs how the files differ from the registry, as a worker with these files would have to resolve.
+    async fn log_differences(&self, admin: &Admin) {
+        for Entry { job, kind, location } in &self.entries {
             let handler = match kind {
                 Kind::Script => Handler::Script,
                 Kind::Http => Handler::Http,
@@ -82,68 +79,68 @@ impl Observer {
             match admin.plan(Edit::of(job.clone()).handler(handler)).await {
                 Ok(plan) => match plan.change {
                     Change::New => {
-                        tracing::warn!(job = %job.name, %place, "the files have a job that is not in the registry");
+                        tracing::warn!(job = %job.name, %location, "job is in the files but not in the registry");
                     }
                     Change::Changed(differences) => {
                         for difference in differences {
-                            tracing::warn!(job = %job.name, %difference, "the stored configuration counts, and the files say otherwise");
+                            tracing::warn!(job = %job.name, %difference, "stored configuration overrides the files");
                         }
                     }
                     Change::Same => {}
                 },
                 Err(error) => {
                     let error = Error::from(error).line();
-                    tracing::warn!(job = %job.name, error, "the files and the registry do not agree");
+                    tracing::warn!(job = %job.name, error, "cannot compare files with the registry");
                 }
             }
         }
     }
 }
 
-/// What is known of the jobs of a namespace.
-struct Watching {
+/// The state of all observed jobs of a namespace.
+struct NamespaceObserver {
     admin: Admin,
-    only: BTreeSet<JobName>,
-    jobs: BTreeMap<JobName, Chapter>,
+    filter: BTreeSet<JobName>,
+    jobs: BTreeMap<JobName, ObservedJob>,
 }
 
-impl Watching {
-    async fn go_on(&mut self, registry: &dyn Registry) -> Result<(), Error> {
+impl NamespaceObserver {
+    async fn run(&mut self, registry: &dyn Registry) -> Result<(), Error> {
         let namespace = registry.namespace().path().clone();
         let mut watch = registry.watch(&namespace).await?;
-        tracing::info!(%namespace, "looking on; nothing is joined, nothing is written");
+        tracing::info!(%namespace, "observing without joining");
         loop {
             let event = tokio::select! {
                 event = watch.next() => match event {
                     Some(event) => Some(event),
                     None => return Ok(()),
                 },
-                () = self.due() => None,
+                () = self.wait_for_fire() => None,
             };
             let more = std::iter::from_fn(|| watch.try_next());
             let changed: BTreeSet<JobName> = event
                 .into_iter()
                 .chain(more)
-                .filter_map(|event| self.hear(&event, &namespace))
+                .filter_map(|event| self.handle_event(&event, &namespace))
                 .collect();
             for job in changed {
-                // One that cannot be looked at now shows itself by its next change.
-                if let Err(error) = self.look(&job).await {
-                    tracing::debug!(%job, %error, "cannot look at the job");
+                // A job that cannot be read now is read again at its next change.
+                if let Err(error) = self.refresh(&job).await {
+                    tracing::debug!(%job, %error, "cannot read job");
                 }
             }
         }
     }
 
-    /// Tells what an event says by itself; which job has to be looked at because of it.
-    fn hear(&mut self, event: &Event, namespace: &Path) -> Option<JobName> {
-        let (path, is_there, is_news) = match event {
+    /// Logs an event that is about a mark. Returns the job that must be read again because of any other event.
+    fn handle_event(&mut self, event: &Event, namespace: &Path) -> Option<JobName> {
+        let (path, is_present, is_news) = match event {
             Event::InitApply { path, .. } => (path, true, false),
             Event::Apply { path } => (path, true, true),
             Event::Delete { path } => (path, false, true),
             Event::Init => {
-                // What ended meanwhile is not told any more.
-                self.jobs.values_mut().for_each(Chapter::forget_marks);
+                // Marks that disappeared while the watch was interrupted are not logged.
+                self.jobs.values_mut().for_each(ObservedJob::clear_marks);
                 return None;
             }
             Event::InitDone => return None,
@@ -153,64 +150,64 @@ impl Watching {
             None => (path.below(namespace)?, ""),
         };
         let name: JobName = name.parse().ok()?;
-        if !self.only.is_empty() && !self.only.contains(&name) {
+        if !self.filter.is_empty() && !self.filter.contains(&name) {
             return None;
         }
-        match Mark::at(rest) {
+        match ShardMark::at(rest) {
             Some(mark) => {
-                let chapter = self.jobs.entry(name.clone()).or_default();
-                if let Some(note) = chapter.mark(mark, is_there, is_news) {
-                    tell(&name, &note);
+                let observed = self.jobs.entry(name.clone()).or_default();
+                if let Some(observation) = observed.mark(mark, is_present, is_news) {
+                    log(&name, &observation);
                 }
                 None
             }
-            None => seen::matters(rest).then_some(name),
+            None => observed_job::is_relevant(rest).then_some(name),
         }
     }
 
-    async fn look(&mut self, job: &JobName) -> Result<(), AdminError> {
+    async fn refresh(&mut self, job: &JobName) -> Result<(), AdminError> {
         let details = match self.admin.job(job).await {
             Ok(details) => details,
             Err(AdminError::NotFound { .. }) => {
-                if self.jobs.remove(job).is_some_and(|chapter| chapter.is_known()) {
-                    tell(job, &Note::new("the job is removed"));
+                if self.jobs.remove(job).is_some_and(|observed| observed.is_known()) {
+                    log(job, &Observation::new("job removed"));
                 }
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         let shards = self.admin.shards(job).await?;
-        let chapter = self.jobs.entry(job.clone()).or_default();
-        for note in chapter.look(&details, &shards) {
-            tell(job, &note);
+        let observed = self.jobs.entry(job.clone()).or_default();
+        for observation in observed.refresh(&details, &shards) {
+            log(job, &observation);
         }
         Ok(())
     }
 
-    /// Waits until something is due, and tells it.
-    async fn due(&mut self) {
+    /// Waits for the next fire and logs it.
+    async fn wait_for_fire(&mut self) {
         let now = SystemClock.now();
-        let next = self.jobs.values().filter_map(Chapter::next_fire).min();
-        let sleep = next.map_or(LONGEST_SLEEP, |next| {
-            Duration::try_from(next.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
+        let next = self.jobs.values().filter_map(ObservedJob::next_fire).min();
+        let sleep = next.map_or(MAX_SLEEP, |next| {
+            Duration::try_from(next.duration_since(now)).unwrap_or_default().min(MAX_SLEEP)
         });
         SystemClock.sleep_until(SystemClock.monotonic() + sleep).await;
         let now: Timestamp = SystemClock.now();
-        for (job, chapter) in &mut self.jobs {
-            if let Some(note) = chapter.due(now) {
-                tell(job, &note);
+        for (job, observed) in &mut self.jobs {
+            if let Some(observation) = observed.take_fire(now) {
+                log(job, &observation);
             }
         }
     }
 }
 
-fn tell(job: &JobName, note: &Note) {
+fn log(job: &JobName, observation: &Observation) {
     tracing::info!(
         %job,
-        shard = note.shard,
-        instance = note.instance.as_deref(),
-        detail = note.detail.as_deref(),
+        shard = observation.shard,
+        instance = observation.instance.as_deref(),
+        detail = observation.detail.as_deref(),
         "{}",
-        note.message
+        observation.message
     );
 }

@@ -1,6 +1,6 @@
-//! The ancestor's dump service: a line with a command, a job's nodes as text, and the connection ends.
+//! Java ElasticJob's dump service: the client sends one command line, receives a job's nodes as text, and the connection is closed.
 //!
-//! `dump@JOB` as in 3.x, or `dump` as in 2.1.5, where a process has one job. What the ancestor leaves without an answer gets a line here.
+//! The command is `dump@JOB` as in 3.x, or `dump` as in 2.1.5, where a process has one job. Commands that Java does not answer get an error line here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,59 +12,63 @@ use tokio::{
     time::timeout,
 };
 
-use super::Shown;
+use super::SharedNode;
 use crate::error::Error;
 
-/// How long a line may be: longer than any job's name that a registry takes.
-const LONGEST: usize = 1_024;
-/// How many may ask at once; the others wait their turn.
-const AT_ONCE: usize = 8;
-/// How long somebody may take to ask, and then to listen.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long after an accept that failed the next one is tried.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Longer than any job name that a registry accepts.
+const MAX_LINE: usize = 1_024;
+/// Further clients wait.
+const MAX_CLIENTS: usize = 8;
+/// How long a client may take to send its command, and then to read the answer.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Answers until `tasks` end.
-pub(super) fn serve(listener: TcpListener, admin: Admin, shown: Shown, tasks: &mut Tasks) {
+/// Serves clients until `tasks` end.
+pub(super) fn serve(
+    listener: TcpListener,
+    admin: Admin,
+    shared_node: SharedNode,
+    tasks: &mut Tasks,
+) {
     if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "dumps are told");
+        tracing::info!(%address, "dump service listening");
     }
     tasks.spawn(async move {
-        let (mut visitors, seats) = (Tasks::new(), Arc::new(Semaphore::new(AT_ONCE)));
-        while let Ok(seat) = Arc::clone(&seats).acquire_owned().await {
+        let (mut clients, permits) = (Tasks::new(), Arc::new(Semaphore::new(MAX_CLIENTS)));
+        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             let Ok((stream, _)) = listener.accept().await else {
-                // Out of something, usually of file descriptors: there is no hurry.
-                tokio::time::sleep(PAUSE).await;
+                // Out of a resource, usually file descriptors: wait for some to be freed.
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
-            let (admin, shown) = (admin.clone(), Arc::clone(&shown));
-            visitors.spawn(async move {
-                attend(stream, &admin, &shown).await;
-                drop(seat);
+            let (admin, shared_node) = (admin.clone(), Arc::clone(&shared_node));
+            clients.spawn(async move {
+                serve_client(stream, &admin, &shared_node).await;
+                drop(permit);
             });
         }
     });
 }
 
-async fn attend(mut stream: TcpStream, admin: &Admin, shown: &Shown) {
-    let answer = match timeout(PATIENCE, line(&mut stream)).await {
-        Ok(Some(line)) => answer(&line, admin, shown).await,
-        Ok(None) => format!("error: a command is one line of at most {LONGEST} bytes\n"),
-        Err(_) => "error: nobody asked anything; hint: dump@JOB\n".to_owned(),
+async fn serve_client(mut stream: TcpStream, admin: &Admin, shared_node: &SharedNode) {
+    let answer = match timeout(CLIENT_TIMEOUT, read_line(&mut stream)).await {
+        Ok(Some(line)) => answer(&line, admin, shared_node).await,
+        Ok(None) => format!("error: a command is one line of at most {MAX_LINE} bytes\n"),
+        Err(_) => "error: no command received; hint: dump@JOB\n".to_owned(),
     };
-    // Whoever does not listen to the end does not want to know.
-    let _ = timeout(PATIENCE, async {
+    // A client that stops reading needs no answer.
+    let _ = timeout(CLIENT_TIMEOUT, async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await
     })
     .await;
 }
 
-/// What is asked, up to the end of the line or of what is sent; nothing if that is too long, or no text.
-async fn line(stream: &mut TcpStream) -> Option<String> {
+/// Reads up to the end of the line or of the stream; `None` if that is too long or not UTF-8.
+async fn read_line(stream: &mut TcpStream) -> Option<String> {
     let mut line = Vec::new();
     let mut piece = [0; 256];
-    while line.len() <= LONGEST {
+    while line.len() <= MAX_LINE {
         let read = stream.read(&mut piece).await.ok()?;
         let end = piece[..read].iter().position(|byte| *byte == b'\n');
         line.extend_from_slice(&piece[..end.unwrap_or(read)]);
@@ -75,20 +79,20 @@ async fn line(stream: &mut TcpStream) -> Option<String> {
     None
 }
 
-async fn answer(line: &str, admin: &Admin, shown: &Shown) -> String {
-    let told = |problem: String| format!("error: {problem}\n");
-    let job = match asked(line.trim(), &super::jobs(shown)) {
+async fn answer(line: &str, admin: &Admin, shared_node: &SharedNode) -> String {
+    let error_line = |problem: String| format!("error: {problem}\n");
+    let job = match parse_command(line.trim(), &super::running_jobs(shared_node)) {
         Ok(job) => job,
-        Err(problem) => return told(problem),
+        Err(problem) => return error_line(problem),
     };
     match admin.dump(&job).await {
         Ok(text) => text,
-        Err(error) => told(Error::from(error).line()),
+        Err(error) => error_line(Error::from(error).line()),
     }
 }
 
-/// Which job is meant.
-fn asked(line: &str, jobs: &[JobName]) -> Result<JobName, String> {
+/// Parses a command; returns the job to dump.
+fn parse_command(line: &str, jobs: &[JobName]) -> Result<JobName, String> {
     const USAGE: &str = "hint: dump@JOB";
     let (command, job) = match line.split_once('@') {
         Some((command, job)) => (command, Some(job)),
@@ -96,7 +100,7 @@ fn asked(line: &str, jobs: &[JobName]) -> Result<JobName, String> {
     };
     if !command.eq_ignore_ascii_case("dump") {
         return Err(format!(
-            "{:?} is no command; {USAGE}",
+            "{:?} is not a command; {USAGE}",
             line.chars().take(40).collect::<String>()
         ));
     }
@@ -104,10 +108,9 @@ fn asked(line: &str, jobs: &[JobName]) -> Result<JobName, String> {
         (Some(job), _) => job.parse().map_err(|error| format!("{error}; {USAGE}")),
         (None, [only]) => Ok(only.clone()),
         (None, []) => Err(format!("no job runs here; {USAGE}")),
-        (None, several) => Err(format!(
-            "{} jobs run here, and nothing says which one is meant; {USAGE}",
-            several.len()
-        )),
+        (None, several) => {
+            Err(format!("{} jobs run here, and the command names none; {USAGE}", several.len()))
+        }
     }
 }
 
@@ -116,18 +119,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_named_or_it_is_the_only_one() {
+    fn command_names_a_job_or_means_the_only_one() {
         let jobs: Vec<JobName> = ["settle", "ping"].map(|name| name.parse().unwrap()).into();
 
-        assert_eq!(asked("dump@other", &jobs).unwrap().as_str(), "other");
-        assert_eq!(asked("DUMP", &jobs[..1]).unwrap().as_str(), "settle");
-        for (line, told) in [
-            ("dump", "2 jobs run here, and nothing says which one is meant; hint: dump@JOB"),
-            ("ruok", "\"ruok\" is no command; hint: dump@JOB"),
-            ("", "\"\" is no command; hint: dump@JOB"),
+        assert_eq!(parse_command("dump@other", &jobs).unwrap().as_str(), "other");
+        assert_eq!(parse_command("DUMP", &jobs[..1]).unwrap().as_str(), "settle");
+        for (line, expected) in [
+            ("dump", "2 jobs run here, and the command names none; hint: dump@JOB"),
+            ("ruok", "\"ruok\" is not a command; hint: dump@JOB"),
+            ("", "\"\" is not a command; hint: dump@JOB"),
         ] {
-            assert_eq!(asked(line, &jobs).unwrap_err(), told);
+            assert_eq!(parse_command(line, &jobs).unwrap_err(), expected);
         }
-        assert!(asked("dump@a/b", &jobs).is_err());
+        assert!(parse_command("dump@a/b", &jobs).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What a worker counts, in Prometheus's text format.
+//! Metrics of a worker in Prometheus's text format.
 //!
-//! It listens to every execution as any [`Listener`] does; the library knows nothing of it. Every job has all of its series from when it is joined, at
-//! zero, so that the first failure is a change that an alert can see; they go when the worker leaves it, so that nothing is missed of what it
-//! no longer does.
+//! Metrics are collected by a [`Listener`]; the library does not know about them. When a job is joined, all of its series start at zero, so that
+//! an alert sees the first failure as a change. They are removed when the worker leaves the job, so that no alert waits for a job that no longer
+//! runs here.
 
 use std::{
     collections::BTreeMap,
@@ -23,19 +23,19 @@ use elasticjob::{
     runtime::{Clock, Monotonic},
 };
 
-/// Why a worker starts something, by the word it is counted under.
+/// Values of the label `reason`.
 const REASONS: [&str; 4] = ["due", "misfire", "failover", "catch_up"];
-/// How a shard ends, likewise.
+/// Values of the label `outcome`.
 const OUTCOMES: [&str; 5] = ["done", "failed", "timed_out", "cancelled", "fenced"];
-/// The upper bounds of what is counted as how late, in seconds.
-const BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 3600.0];
+/// Bucket bounds of the start delay, in seconds.
+const DELAY_BUCKETS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 3600.0];
 
-/// The upper bounds of what is counted as how slow a registry is, in seconds.
-const ANSWERS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// What a registry is asked, by the word it is counted under.
+/// Bucket bounds of the duration of registry requests, in seconds.
+const REQUEST_BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
+/// Values of the label `request`, in the order of [`Request`].
 const REQUESTS: [&str; 3] = ["read", "write", "sync"];
 
-/// What a registry is asked.
+/// Kind of registry request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Request {
     Read = 0,
@@ -43,83 +43,79 @@ pub(super) enum Request {
     Sync = 2,
 }
 
-/// What is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     clock: Arc<dyn Clock>,
-    jobs: Mutex<BTreeMap<JobName, Tally>>,
-    answers: Mutex<[Histogram; REQUESTS.len()]>,
+    jobs: Mutex<BTreeMap<JobName, JobMetrics>>,
+    request_durations: Mutex<[Histogram; REQUESTS.len()]>,
     unanswered: Mutex<[u64; REQUESTS.len()]>,
-    /// Jobs of the registry that this worker has no right to run.
+    /// Number of registry jobs that this worker may not run.
     refused: AtomicUsize,
     is_connected: AtomicBool,
 }
 
-/// What is counted of one job.
 #[derive(Debug)]
-struct Tally {
+struct JobMetrics {
     fires: [u64; REASONS.len()],
     missed: usize,
     outcomes: [u64; OUTCOMES.len()],
     running: usize,
-    lateness: Histogram,
-    /// When a shard was last done; before the first, when counting began. Then a job that never succeeds is noticed, too.
-    succeeded: Monotonic,
+    start_delay: Histogram,
+    /// When a shard last succeeded; before the first success, when the job was added, so that a job that never succeeds is noticed, too.
+    last_success: Monotonic,
 }
 
-/// How often something took how long.
 #[derive(Debug, Clone, Copy)]
 struct Histogram {
     bounds: &'static [f64; 10],
-    /// How many took at most as long as the bound of the same place, and longer than the one before.
+    /// Values per bucket, not cumulative.
     counts: [u64; 10],
     sum: f64,
-    /// All of them, those longer than every bound among them.
+    /// All values, including those above the last bound.
     count: u64,
 }
 
 impl Metrics {
-    /// Counts nothing yet.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             jobs: Mutex::default(),
-            answers: Mutex::new([Histogram::new(&ANSWERS); REQUESTS.len()]),
+            request_durations: Mutex::new([Histogram::new(&REQUEST_BUCKETS); REQUESTS.len()]),
             unanswered: Mutex::default(),
             refused: AtomicUsize::new(0),
             is_connected: AtomicBool::new(false),
         }
     }
 
-    /// Counts this job from now on.
+    /// Adds the series of a job, at zero.
     pub(super) fn add(&self, job: &JobName) {
         let now = self.clock.monotonic();
-        self.lock().entry(job.clone()).or_insert_with(|| Tally::new(now));
+        self.lock().entry(job.clone()).or_insert_with(|| JobMetrics::new(now));
     }
 
-    /// Counts it no longer.
+    /// Removes the series of a job.
     pub(super) fn remove(&self, job: &JobName) {
         self.lock().remove(job);
     }
 
-    /// So many jobs of the registry are not run here.
-    pub(super) fn refuses(&self, jobs: usize) {
+    /// Sets the number of registry jobs that this worker may not run.
+    pub(super) fn set_refused(&self, jobs: usize) {
         self.refused.store(jobs, Ordering::Relaxed);
     }
 
-    /// The registry was asked, and took so long.
-    pub(super) fn answered(&self, request: Request, is_answered: bool, took: Duration) {
-        let place = request as usize;
+    pub(super) fn record_request(&self, request: Request, is_answered: bool, took: Duration) {
+        let index = request as usize;
         if is_answered {
-            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            answers[place].add(took.as_secs_f64());
+            let mut request_durations =
+                self.request_durations.lock().unwrap_or_else(PoisonError::into_inner);
+            request_durations[index].add(took.as_secs_f64());
         } else {
-            self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)[place] += 1;
+            self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)[index] += 1;
         }
     }
 
-    /// Follows the registry session until it is closed.
-    pub(super) async fn follow(self: Arc<Self>, mut states: States) {
+    /// Tracks whether the registry is connected, until the session is closed.
+    pub(super) async fn track_session(self: Arc<Self>, mut states: States) {
         while let Some(state) = states.next().await {
             let is_connected =
                 matches!(state, SessionState::Connected(_) | SessionState::Renewed { .. });
@@ -128,79 +124,83 @@ impl Metrics {
         self.is_connected.store(false, Ordering::Relaxed);
     }
 
-    /// Everything, as Prometheus reads it.
+    /// All metrics in Prometheus's text format.
     pub(super) fn text(&self, is_ready: bool, history: Option<&Recording>) -> String {
         let (jobs, now) = (self.lock(), self.clock.monotonic());
-        let mut page = Page::default();
-        page.head("elasticjob_build_info", "gauge", "Which version this is.");
-        page.line("elasticjob_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-        page.head(
+        let mut text = Exposition::default();
+        text.head("elasticjob_build_info", "gauge", "Version of the program, as a label.");
+        text.line("elasticjob_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        text.head(
             "elasticjob_registry_connected",
             "gauge",
-            "Whether the registry answers: 1 if it does.",
+            "1 if the registry is connected, else 0.",
         );
         let is_connected = self.is_connected.load(Ordering::Relaxed);
-        page.line("elasticjob_registry_connected", &[], u8::from(is_connected));
-        page.head(
+        text.line("elasticjob_registry_connected", &[], u8::from(is_connected));
+        text.head(
             "elasticjob_ready",
             "gauge",
-            "Whether every job can run what is due: 1 if so, as /readyz says.",
+            "1 if every job can run its fires, else 0; the same as /readyz.",
         );
-        page.line("elasticjob_ready", &[], u8::from(is_ready));
-        self.registry(&mut page);
+        text.line("elasticjob_ready", &[], u8::from(is_ready));
+        self.registry(&mut text);
 
-        page.head(
+        text.head(
             "elasticjob_fires_total",
             "counter",
-            "Fires this instance has run shards of, by why it did: due, misfire (made up for), failover (taken over), catch_up.",
+            "Fires of which this instance ran shards, by reason: due, misfire, failover, catch_up.",
         );
-        for (job, tally) in &*jobs {
-            for (reason, fires) in REASONS.iter().zip(tally.fires) {
+        for (job, job_metrics) in &*jobs {
+            for (reason, fires) in REASONS.iter().zip(job_metrics.fires) {
                 let labels = [("job_name", job.as_str()), ("reason", reason)];
-                page.line("elasticjob_fires_total", &labels, fires);
+                text.line("elasticjob_fires_total", &labels, fires);
             }
         }
-        page.head(
+        text.head(
             "elasticjob_missed_fires_total",
             "counter",
-            "Fires that were due and are left out: nobody was there, or the one before was not over and the job does not make up for it.",
+            "Fires that were due and will not run: no instance was up, or the previous run was still going and misfire is off.",
         );
-        for (job, tally) in &*jobs {
+        for (job, job_metrics) in &*jobs {
             let labels = [("job_name", job.as_str())];
-            page.line("elasticjob_missed_fires_total", &labels, tally.missed);
+            text.line("elasticjob_missed_fires_total", &labels, job_metrics.missed);
         }
-        page.head(
+        text.head(
             "elasticjob_shards_total",
             "counter",
-            "Shards that have ended, by how: done, failed, timed_out, cancelled, fenced (after their lease).",
+            "Shards that ended, by outcome: done, failed, timed_out, cancelled, fenced (lease lost).",
         );
-        for (job, tally) in &*jobs {
-            for (outcome, ended) in OUTCOMES.iter().zip(tally.outcomes) {
+        for (job, job_metrics) in &*jobs {
+            for (outcome, ended) in OUTCOMES.iter().zip(job_metrics.outcomes) {
                 let labels = [("job_name", job.as_str()), ("outcome", outcome)];
-                page.line("elasticjob_shards_total", &labels, ended);
+                text.line("elasticjob_shards_total", &labels, ended);
             }
         }
-        page.head("elasticjob_shards_running", "gauge", "Shards that run now.");
-        for (job, tally) in &*jobs {
-            page.line("elasticjob_shards_running", &[("job_name", job.as_str())], tally.running);
+        text.head("elasticjob_shards_running", "gauge", "Shards running now.");
+        for (job, job_metrics) in &*jobs {
+            text.line(
+                "elasticjob_shards_running",
+                &[("job_name", job.as_str())],
+                job_metrics.running,
+            );
         }
-        page.head(
+        text.head(
             "elasticjob_lateness_seconds",
             "histogram",
-            "How long after it was due a fire was started.",
+            "Start delay: time from when a fire was due to when it started.",
         );
-        for (job, tally) in &*jobs {
+        for (job, job_metrics) in &*jobs {
             let labels = [("job_name", job.as_str())];
-            tally.lateness.print("elasticjob_lateness_seconds", labels, &mut page);
+            job_metrics.start_delay.print("elasticjob_lateness_seconds", labels, &mut text);
         }
-        page.head(
+        text.head(
             "elasticjob_seconds_since_last_success",
             "gauge",
-            "How long ago a shard was last done; before the first, since the worker started.",
+            "Time since a shard last succeeded; before the first success, since the worker joined the job.",
         );
-        for (job, tally) in &*jobs {
-            let seconds = now.saturating_since(tally.succeeded).as_secs_f64();
-            page.line(
+        for (job, job_metrics) in &*jobs {
+            let seconds = now.saturating_since(job_metrics.last_success).as_secs_f64();
+            text.line(
                 "elasticjob_seconds_since_last_success",
                 &[("job_name", job.as_str())],
                 seconds,
@@ -208,29 +208,30 @@ impl Metrics {
         }
         drop(jobs);
         if let Some(history) = history {
-            page.history(history);
+            text.history(history);
         }
-        page.0
+        text.0
     }
 
-    fn registry(&self, page: &mut Page) {
-        page.head(
+    fn registry(&self, text: &mut Exposition) {
+        text.head(
             "elasticjob_jobs_refused",
             "gauge",
-            "Scripts and requests in the registry that this worker has no right to run.",
+            "Script and HTTP jobs in the registry that this worker may not run.",
         );
-        page.line("elasticjob_jobs_refused", &[], self.refused.load(Ordering::Relaxed));
-        page.head(
+        text.line("elasticjob_jobs_refused", &[], self.refused.load(Ordering::Relaxed));
+        text.head(
             "elasticjob_registry_request_seconds",
             "histogram",
-            "How long the registry took to answer: read, write, sync.",
+            "Duration of answered registry requests: read, write, sync.",
         );
-        let answers = *self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        for (request, answers) in REQUESTS.iter().zip(answers) {
+        let request_durations =
+            *self.request_durations.lock().unwrap_or_else(PoisonError::into_inner);
+        for (request, request_durations) in REQUESTS.iter().zip(request_durations) {
             let labels = [("request", *request)];
-            answers.print("elasticjob_registry_request_seconds", labels, page);
+            request_durations.print("elasticjob_registry_request_seconds", labels, text);
         }
-        page.head(
+        text.head(
             "elasticjob_registry_unanswered_total",
             "counter",
             "Requests that the registry did not answer.",
@@ -238,19 +239,19 @@ impl Metrics {
         let unanswered = *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         for (request, unanswered) in REQUESTS.iter().zip(unanswered) {
             let labels = [("request", *request)];
-            page.line("elasticjob_registry_unanswered_total", &labels, unanswered);
+            text.line("elasticjob_registry_unanswered_total", &labels, unanswered);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobName, Tally>> {
-        // Nothing under this lock panics half way.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobName, JobMetrics>> {
+        // Code under this lock leaves the map consistent even if it panics.
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl Listener for Metrics {
-    /// Before all others: what they spoil is still counted.
+    /// Before all other listeners, so that runs are counted even if another listener fails.
     fn order(&self) -> i32 {
         i32::MIN
     }
@@ -266,10 +267,10 @@ impl Listener for Metrics {
             _ => 0,
         };
         let late = now.duration_since(first.due_at).as_secs_f64().max(0.0);
-        if let Some(tally) = self.lock().get_mut(&first.job) {
-            tally.fires[reason] += 1;
-            tally.running += execution.shards.len();
-            tally.lateness.add(late);
+        if let Some(job_metrics) = self.lock().get_mut(&first.job) {
+            job_metrics.fires[reason] += 1;
+            job_metrics.running += execution.shards.len();
+            job_metrics.start_delay.add(late);
         }
         Ok(())
     }
@@ -278,12 +279,12 @@ impl Listener for Metrics {
         let (Some(first), now) = (execution.shards.first(), self.clock.monotonic()) else {
             return Ok(());
         };
-        if let Some(tally) = self.lock().get_mut(&first.job) {
-            tally.running = tally.running.saturating_sub(execution.shards.len());
+        if let Some(job_metrics) = self.lock().get_mut(&first.job) {
+            job_metrics.running = job_metrics.running.saturating_sub(execution.shards.len());
             for Ran { outcome, .. } in ran {
-                tally.outcomes[place(outcome)] += 1;
+                job_metrics.outcomes[outcome_index(outcome)] += 1;
                 if outcome.is_done() {
-                    tally.succeeded = now;
+                    job_metrics.last_success = now;
                 }
             }
         }
@@ -291,21 +292,21 @@ impl Listener for Metrics {
     }
 
     fn missed(&self, job: &JobName, fires: usize) {
-        if let Some(tally) = self.lock().get_mut(job) {
-            tally.missed += fires;
+        if let Some(job_metrics) = self.lock().get_mut(job) {
+            job_metrics.missed += fires;
         }
     }
 }
 
-impl Tally {
+impl JobMetrics {
     fn new(now: Monotonic) -> Self {
         Self {
             fires: [0; REASONS.len()],
             missed: 0,
             outcomes: [0; OUTCOMES.len()],
             running: 0,
-            lateness: Histogram::new(&BUCKETS),
-            succeeded: now,
+            start_delay: Histogram::new(&DELAY_BUCKETS),
+            last_success: now,
         }
     }
 }
@@ -318,24 +319,24 @@ impl Histogram {
     fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum += value;
-        if let Some(place) = self.bounds.iter().position(|bound| value <= *bound) {
-            self.counts[place] += 1;
+        if let Some(index) = self.bounds.iter().position(|bound| value <= *bound) {
+            self.counts[index] += 1;
         }
     }
 
-    fn print(&self, name: &str, [label]: [(&str, &str); 1], page: &mut Page) {
-        let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
+    fn print(&self, name: &str, [label]: [(&str, &str); 1], text: &mut Exposition) {
+        let (bucket, mut cumulative) = (format!("{name}_bucket"), 0);
         for (bound, count) in self.bounds.iter().zip(self.counts) {
-            so_far += count;
-            page.line(&bucket, &[label, ("le", &*bound.to_string())], so_far);
+            cumulative += count;
+            text.line(&bucket, &[label, ("le", &*bound.to_string())], cumulative);
         }
-        page.line(&bucket, &[label, ("le", "+Inf")], self.count);
-        page.line(&format!("{name}_sum"), &[label], self.sum);
-        page.line(&format!("{name}_count"), &[label], self.count);
+        text.line(&bucket, &[label, ("le", "+Inf")], self.count);
+        text.line(&format!("{name}_sum"), &[label], self.sum);
+        text.line(&format!("{name}_count"), &[label], self.count);
     }
 }
 
-fn place(outcome: &Outcome) -> usize {
+fn outcome_index(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done => 0,
         Outcome::TimedOut { .. } => 2,
@@ -345,12 +346,12 @@ fn place(outcome: &Outcome) -> usize {
     }
 }
 
-/// The text format.
+/// Prometheus's text format.
 #[derive(Default)]
-struct Page(String);
+struct Exposition(String);
 
-impl Page {
-    /// What became of events, for each sink.
+impl Exposition {
+    /// Metrics of the history recorder, by sink.
     fn history(&mut self, history: &Recording) {
         let counts = history.counts();
         let mut series = |name: &str, kind: &str, help: &str, count: fn(&Counts) -> u64| {
@@ -360,26 +361,21 @@ impl Page {
                 self.line(&name, &[("sink", sink)], count(counts));
             }
         };
-        series("recorded_total", "counter", "Events that are kept.", |it| it.recorded);
+        series("recorded_total", "counter", "Events recorded.", |it| it.recorded);
         series(
             "spilled_total",
             "counter",
-            "Events that went to a file to wait for the database.",
+            "Events spilled to a file until the database is available.",
             |it| it.spilled,
         );
-        series(
-            "failures_total",
-            "counter",
-            "How often the database could not keep what it was given.",
-            |it| it.failures,
-        );
-        series("queued", "gauge", "Events that wait in memory.", |it| it.queued);
-        series("spill_bytes", "gauge", "Bytes that wait in a file.", |it| it.spill_bytes);
+        series("failures_total", "counter", "Failed writes to the database.", |it| it.failures);
+        series("queued", "gauge", "Events queued in memory.", |it| it.queued);
+        series("spill_bytes", "gauge", "Bytes in the spill file.", |it| it.spill_bytes);
         let name = "elasticjob_history_dropped_total";
         self.head(
             name,
             "counter",
-            "Events that are lost because there was no room: output goes first, failures last.",
+            "Events dropped for lack of space: output first, failures last.",
         );
         for (sink, counts) in &counts {
             for worth in Worth::ALL {
@@ -390,7 +386,7 @@ impl Page {
     }
 
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
@@ -440,50 +436,49 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_begins_and_ends_is_counted_where_it_belongs() {
+    async fn runs_are_counted_by_reason_and_outcome() {
         let late = execution(Reason::Misfire, Duration::from_secs(7), 3);
         let metrics = Metrics::new(Arc::new(SystemClock));
         metrics.add(&late.shards[0].job);
-        let says = |line: &str| {
+        let assert_line = |line: &str| {
             let text = metrics.text(true, None);
             let line = line.replace("JOB", r#"job_name="settle \"all\"""#);
-            assert!(text.lines().any(|said| said == line), "no {line} in\n{text}");
+            assert!(text.lines().any(|other| other == line), "no {line} in\n{text}");
         };
 
-        says("elasticjob_fires_total{JOB,reason=\"misfire\"} 0");
+        assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 0");
         metrics.before(&late).await.unwrap();
-        says("elasticjob_shards_running{JOB} 3");
+        assert_line("elasticjob_shards_running{JOB} 3");
         let reason = CancelReason::ShuttingDown;
         let outcomes = [Outcome::Done, Outcome::Fenced, Outcome::Cancelled { reason }];
         metrics.after(&late, &ran(&late, &outcomes)).await.unwrap();
         let taken = execution(Reason::Failover, Duration::from_hours(2), 1);
         metrics.before(&taken).await.unwrap();
 
-        says("elasticjob_fires_total{JOB,reason=\"misfire\"} 1");
-        says("elasticjob_fires_total{JOB,reason=\"failover\"} 1");
-        says("elasticjob_shards_running{JOB} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"done\"} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"fenced\"} 1");
-        says("elasticjob_shards_total{JOB,outcome=\"cancelled\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"5\"} 0");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"15\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"3600\"} 1");
-        says("elasticjob_lateness_seconds_bucket{JOB,le=\"+Inf\"} 2");
-        says("elasticjob_lateness_seconds_count{JOB} 2");
-        says("elasticjob_ready 1");
-        says("elasticjob_registry_connected 0");
+        assert_line("elasticjob_fires_total{JOB,reason=\"misfire\"} 1");
+        assert_line("elasticjob_fires_total{JOB,reason=\"failover\"} 1");
+        assert_line("elasticjob_shards_running{JOB} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"done\"} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"fenced\"} 1");
+        assert_line("elasticjob_shards_total{JOB,outcome=\"cancelled\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"5\"} 0");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"15\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"3600\"} 1");
+        assert_line("elasticjob_lateness_seconds_bucket{JOB,le=\"+Inf\"} 2");
+        assert_line("elasticjob_lateness_seconds_count{JOB} 2");
+        assert_line("elasticjob_ready 1");
+        assert_line("elasticjob_registry_connected 0");
         metrics.missed(&late.shards[0].job, 3);
-        says("elasticjob_missed_fires_total{JOB} 3");
-        metrics.answered(Request::Write, true, Duration::from_millis(3));
-        metrics.answered(Request::Write, false, Duration::from_secs(9));
-        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.0025\"} 0");
-        says("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.005\"} 1");
-        says("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
-        says("elasticjob_registry_unanswered_total{request=\"write\"} 1");
-        metrics.remove(&late.shards[0].job);
-        assert!(
-            !metrics.text(true, None).contains("job_name"),
-            "what is left is counted no longer"
+        assert_line("elasticjob_missed_fires_total{JOB} 3");
+        metrics.record_request(Request::Write, true, Duration::from_millis(3));
+        metrics.record_request(Request::Write, false, Duration::from_secs(9));
+        assert_line(
+            "elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.0025\"} 0",
         );
+        assert_line("elasticjob_registry_request_seconds_bucket{request=\"write\",le=\"0.005\"} 1");
+        assert_line("elasticjob_registry_request_seconds_count{request=\"write\"} 1");
+        assert_line("elasticjob_registry_unanswered_total{request=\"write\"} 1");
+        metrics.remove(&late.shards[0].job);
+        assert!(!metrics.text(true, None).contains("job_name"), "series of a removed job are gone");
     }
 }

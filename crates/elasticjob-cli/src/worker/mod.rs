@@ -1,23 +1,23 @@
-//! `elasticjob run`: a node made from files, and from what others have defined in the registry.
+//! `elasticjob run`: a node whose jobs come from job files and from the registry.
 //!
 //! ```text
-//!   files ──▶ jobs ──▶ node ── starts, tries again while the registry is not there ──▶ runs ── SIGTERM ──▶ drains
-//!                        │                                                              │
-//!                        └ rights: what a registry may make this machine do             ├ crew: files and registry are looked at again and again
-//!                                                                                       ├ health: /healthz, /readyz, /metrics
-//!                                                                                       └ dump: the ancestor's dump service
+//!   files ──▶ jobs ──▶ node ── starts, retries while the registry is unreachable ──▶ runs ── SIGTERM ──▶ drains
+//!                       │                                                             │
+//!                       └ permissions: which stored commands and URLs may run         ├ reconciler: polls files and registry
+//!                                                                                     ├ health: /healthz, /readyz, /metrics
+//!                                                                                     └ dump: Java ElasticJob's dump service
 //! ```
 //!
-//! [`observe`](crate::observe) is the other way to run: beside others, joining and writing nothing.
+//! With `--observe`, [`observe`](crate::observe) runs instead: it joins nothing and writes nothing.
 
-mod crew;
-mod defined;
+mod reconcile;
+mod registry_jobs;
 mod dump;
-mod files;
+mod watched_files;
 mod health;
-mod latency;
+mod timed_registry;
 mod metrics;
-mod rights;
+mod permissions;
 mod runnable;
 
 use std::{
@@ -41,149 +41,152 @@ use tokio::{
 };
 
 use self::{
-    crew::{Crew, Terms},
-    latency::Timed,
     metrics::Metrics,
+    reconcile::{Reconciler, WorkerContext},
+    timed_registry::TimedRegistry,
 };
-pub(crate) use self::{files::Files, rights::Rights, runnable::runnable};
+pub(crate) use self::{permissions::Permissions, runnable::runnable, watched_files::WatchedFiles};
 use crate::error::{Code, Error};
 use elasticjob_jobfile::Entry;
 
-/// How long after a failed start the next one comes.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause between attempts to start while the registry is unreachable.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A node, as files and flags describe it.
+/// The configuration of a worker, from job files and flags.
 pub(crate) struct Worker {
-    /// Where the instances meet.
+    /// Registry URL.
     pub(crate) registry: String,
-    /// What to run; none of them is a Java class.
+    /// Jobs of the files; none of them is a Java class.
     pub(crate) entries: Vec<Entry>,
-    /// Where that is described, to be looked at again.
-    pub(crate) files: Option<Files>,
-    /// Jobs that vanish from the files are removed from the registry, too.
+    /// The files to watch for changes.
+    pub(crate) files: Option<WatchedFiles>,
+    /// Remove jobs from the registry when they are removed from the files.
     pub(crate) prune: bool,
-    pub(crate) rights: Rights,
+    pub(crate) permissions: Permissions,
     pub(crate) labels: Option<String>,
     pub(crate) supervisor: Supervisor,
-    /// What happens is recorded by this.
     pub(crate) history: Option<Recorder>,
-    /// How long the registry may be away at the start.
-    pub(crate) patience: Duration,
-    /// Where to tell how it goes.
+    /// How long to retry at the start while the registry is unreachable.
+    pub(crate) connect_timeout: Duration,
+    /// Serves health checks and metrics.
     pub(crate) health: Option<TcpListener>,
-    /// Where to answer as the ancestor's dump service does.
+    /// Serves Java ElasticJob's dump protocol.
     pub(crate) dump: Option<TcpListener>,
 }
 
-/// The node while it runs; nothing before and after. Whoever wants to know how it goes looks here.
-type Shown = Arc<Mutex<Option<Arc<Running>>>>;
+/// The node while it runs, `None` before and after; shared with the health and dump endpoints.
+type SharedNode = Arc<Mutex<Option<Arc<Running>>>>;
 
-/// The jobs that run.
-fn jobs(shown: &Shown) -> Vec<JobName> {
-    let running = shown.lock().unwrap_or_else(PoisonError::into_inner);
+/// The jobs of the node while it runs.
+fn running_jobs(shared_node: &SharedNode) -> Vec<JobName> {
+    let running = shared_node.lock().unwrap_or_else(PoisonError::into_inner);
     running.as_ref().map(|running| running.jobs()).unwrap_or_default()
 }
 
 impl Worker {
-    /// Runs until the process is asked to stop, then drains.
+    /// Runs until SIGINT or SIGTERM, then drains.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
-        let shown = Shown::default();
+        let shared_node = SharedNode::default();
         let mut tasks = Tasks::new();
         let metrics = Arc::new(Metrics::new(Arc::new(SystemClock)));
         self.entries.iter().for_each(|entry| metrics.add(&entry.job.name));
-        self.rights.files_say(&self.entries);
-        let terms =
-            Terms { rights: self.rights.clone(), metrics: Arc::clone(&metrics), prune: self.prune };
+        self.permissions.set_file_jobs(&self.entries);
+        let context = WorkerContext {
+            permissions: self.permissions.clone(),
+            metrics: Arc::clone(&metrics),
+            prune: self.prune,
+        };
         if let Some(listener) = self.health.take() {
-            health::serve(listener, Arc::clone(&shown), Arc::clone(&metrics), &mut tasks);
+            health::serve(listener, Arc::clone(&shared_node), Arc::clone(&metrics), &mut tasks);
         }
         let mut stop = Stop::new()?;
         let running = tokio::select! {
-            running = self.start(&terms) => Arc::new(running?),
+            running = self.start(&context) => Arc::new(running?),
             () = stop.asked() => return Ok(()),
         };
-        tracing::info!(jobs = running.jobs().len(), "the node runs");
-        tasks.spawn(Arc::clone(&metrics).follow(running.session().states()));
-        *shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
+        tracing::info!(jobs = running.jobs().len(), "node started");
+        tasks.spawn(Arc::clone(&metrics).track_session(running.session().states()));
+        *shared_node.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
         if let Some(listener) = self.dump.take() {
             let admin = Admin::on(Arc::clone(running.registry()));
-            dump::serve(listener, admin, Arc::clone(&shown), &mut tasks);
+            dump::serve(listener, admin, Arc::clone(&shared_node), &mut tasks);
         }
 
-        let mut crew = Crew::new(Arc::clone(&running), terms, self.files.take(), self.entries);
-        crew.run(stop.asked()).await;
-        tracing::info!("the node stops: what runs may finish");
-        shown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reconciler =
+            Reconciler::new(Arc::clone(&running), context, self.files.take(), self.entries);
+        reconciler.run(stop.asked()).await;
+        tracing::info!("node stopping, waiting for running shards");
+        shared_node.lock().unwrap_or_else(PoisonError::into_inner).take();
         running.wind_down();
         let stopping = async {
-            crew.finish().await;
-            // Nobody else has it now.
+            reconciler.finish().await;
+            // The last reference, now that the reconciler has finished.
             if let Some(running) = Arc::into_inner(running) {
                 running.stop().await;
             }
         };
         tokio::select! {
-            () = stopping => tracing::info!("the node has stopped"),
+            () = stopping => tracing::info!("node stopped"),
             () = stop.asked() => {
-                return Err(Error::new(Code::Internal, "asked twice to stop: what ran was not waited for"));
+                return Err(Error::new(Code::Internal, "stopped by a second signal without waiting for running shards"));
             }
         }
         Ok(())
     }
 
-    /// Joins every job. While the registry cannot be reached it is tried again, for as long as there is patience.
-    async fn start(&self, terms: &Terms) -> Result<Running, Error> {
+    /// Joins every job of the files; retries while the registry is unreachable, up to the connect timeout.
+    async fn start(&self, context: &WorkerContext) -> Result<Running, Error> {
         let url: RegistryUrl = self.registry.parse()?;
-        patiently(&url, self.patience, async || self.node(terms).start().await).await
+        retry_connect(&url, self.connect_timeout, async || self.node(context).start().await).await
     }
 
-    fn node(&self, terms: &Terms) -> Node {
-        let metrics = Arc::clone(&terms.metrics);
+    fn node(&self, context: &WorkerContext) -> Node {
+        let metrics = Arc::clone(&context.metrics);
         let mut node = Node::join(&self.registry)
             .supervisor(self.supervisor.clone())
-            .through(|registry| Arc::new(Timed { registry, metrics }));
+            .through(|registry| Arc::new(TimedRegistry { registry, metrics }));
         if let Some(labels) = &self.labels {
             node = node.labels(labels);
         }
         if let Some(history) = &self.history {
             node = node.history(history.clone());
         }
-        for job in self.entries.iter().filter_map(|entry| terms.filed(entry)) {
+        for job in self.entries.iter().filter_map(|entry| context.file_job(entry)) {
             node = node.with(job);
         }
         node
     }
 }
 
-/// Tries again while the registry cannot be reached, for as long as there is patience.
-pub(crate) async fn patiently<T>(
+/// Retries `attempt` while the registry is unreachable, up to `connect_timeout`.
+pub(crate) async fn retry_connect<T>(
     url: &RegistryUrl,
-    patience: Duration,
+    connect_timeout: Duration,
     attempt: impl AsyncFn() -> Result<T, NodeError>,
 ) -> Result<T, Error> {
-    let (tell, last) = watch::channel(None);
+    let (last_error_sender, last_error) = watch::channel(None);
     let attempts = async {
         loop {
             match attempt().await {
                 Err(NodeError::Registry(error)) if error.is_outage() => {
-                    tracing::warn!(registry = %url, %error, "the registry cannot be reached: trying again");
-                    tell.send_replace(Some(Error::from(error)));
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!(registry = %url, %error, "registry unreachable, retrying");
+                    last_error_sender.send_replace(Some(Error::from(error)));
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
                 started => return started.map_err(Error::from),
             }
         }
     };
-    if let Ok(started) = tokio::time::timeout(patience, attempts).await {
+    if let Ok(started) = tokio::time::timeout(connect_timeout, attempts).await {
         return started;
     }
-    Err(last.borrow().clone().unwrap_or_else(|| {
-        let text = format!("cannot reach the registry at {url} within {patience:?}; hint: is ZooKeeper listening there?");
+    Err(last_error.borrow().clone().unwrap_or_else(|| {
+        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}; hint: is ZooKeeper listening there?");
         Error::new(Code::Unreachable, text)
     }))
 }
 
-/// Somebody wants the process to end: a service manager, or a person at the keyboard.
+/// SIGINT and SIGTERM.
 pub(crate) struct Stop {
     interrupted: Signal,
     terminated: Signal,
@@ -191,10 +194,10 @@ pub(crate) struct Stop {
 
 impl Stop {
     pub(crate) fn new() -> Result<Self, Error> {
-        let hear = |kind| signal(kind).map_err(NodeError::Signals);
+        let listen = |kind| signal(kind).map_err(NodeError::Signals);
         Ok(Self {
-            interrupted: hear(SignalKind::interrupt())?,
-            terminated: hear(SignalKind::terminate())?,
+            interrupted: listen(SignalKind::interrupt())?,
+            terminated: listen(SignalKind::terminate())?,
         })
     }
 

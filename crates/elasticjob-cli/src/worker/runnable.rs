@@ -1,4 +1,4 @@
-//! What of the files can run here.
+//! Selects the jobs of the files that a worker can run.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use elasticjob_jobfile::{Entry, Jobs, Kind};
 
 use crate::error::{Code, Error};
 
-/// What can run here. What is a Java class is a mistake, or left out, with a note, if that was asked for.
+/// The jobs that can run here. A Java class is an error or, with `skip_java`, skipped with a note.
 pub(crate) fn runnable(
     jobs: Jobs,
     files: &[PathBuf],
@@ -21,11 +21,13 @@ pub(crate) fn runnable(
             entries.push(entry);
             continue;
         };
-        let Entry { job, place, .. } = &entry;
-        let message =
-            format!("{place}: job {} is the Java class {class}, which cannot run here", job.name);
+        let Entry { job, location, .. } = &entry;
+        let message = format!(
+            "{location}: job {} is the Java class {class}, which cannot run here",
+            job.name
+        );
         if skip_java {
-            note(&format!("{message}: it is left out"));
+            note(&format!("{message}: it is skipped"));
             continue;
         }
         let hint = "write it as a Rust handler, or leave it to the Java process and run the others with --skip-java";
@@ -37,7 +39,7 @@ pub(crate) fn runnable(
     if entries.is_empty() {
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         return Err(Error::bad_input(format!(
-            "there is no job to run in {}; hint: jobs stand below elasticjob.jobs, each with its name",
+            "no job found in {}; hint: define jobs below elasticjob.jobs, each under its name",
             files.join(", ")
         )));
     }

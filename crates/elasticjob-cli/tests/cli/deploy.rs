@@ -1,4 +1,4 @@
-//! What `deploy/` says is true of the binary.
+//! The files in `deploy/` match the binary.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,6 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,14 +24,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The words in a text that could be names of metrics.
-fn named(text: &str) -> BTreeSet<String> {
+/// The names of metrics in a text.
+fn metric_names(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
     words.filter(|word| word.starts_with("elasticjob_")).map(ToOwned::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_documented() {
+async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
     let (_scene, _process, address) = worker().await;
     let series = metrics(&address);
     let exported: BTreeSet<&str> =
@@ -40,7 +39,7 @@ async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_docume
 
     for folder in ["prometheus", "grafana"] {
         for file in files(&deploy().join(folder)) {
-            let names = named(&fs::read_to_string(&file).unwrap());
+            let names = metric_names(&fs::read_to_string(&file).unwrap());
             assert!(names.len() >= 5, "{}: {names:?}", file.display());
             for name in &names {
                 assert!(exported.contains(&**name), "{}: nobody exports {name}", file.display());
@@ -50,12 +49,12 @@ async fn every_metric_that_is_named_is_exported_and_every_one_exported_is_docume
     let page = include_str!("../../../../docs/command-line.md");
     for name in exported {
         let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-        assert!(named(page).contains(family.unwrap_or(name)), "{name} is not documented");
+        assert!(metric_names(page).contains(family.unwrap_or(name)), "{name} is not documented");
     }
 }
 
 #[test]
-fn everything_in_yaml_and_json_can_be_read() {
+fn yaml_and_json_files_are_valid() {
     let mut read = 0;
     for file in files(&deploy()) {
         let text = fs::read_to_string(&file).unwrap();
@@ -74,7 +73,7 @@ fn everything_in_yaml_and_json_can_be_read() {
 }
 
 #[test]
-fn the_jobs_of_the_manifests_are_ones_that_run() {
+fn jobs_of_the_kubernetes_manifests_are_valid() {
     let file = deploy().join("kubernetes/jobs.yml");
 
     let ended = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
@@ -84,7 +83,7 @@ fn the_jobs_of_the_manifests_are_ones_that_run() {
 }
 
 #[test]
-fn the_flags_that_are_used_are_flags_of_run() {
+fn flags_used_in_deploy_are_flags_of_run() {
     let help = elasticjob(&["run", "--help"]).stdout;
     let mut used = BTreeSet::new();
     for file in ["systemd/elasticjob.service", "container/Dockerfile", "kubernetes/worker.yaml"] {

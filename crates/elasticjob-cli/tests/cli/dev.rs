@@ -1,4 +1,4 @@
-//! `elasticjob dev`: a registry, workers that may be killed, and what is said of them.
+//! `elasticjob dev`: the registry, the demo workers and the commentary.
 
 use std::{collections::BTreeSet, fs, net::TcpListener};
 
@@ -21,19 +21,19 @@ fn name(line: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_behind() {
+async fn demo_shows_failover_of_a_killed_worker_and_stops_all_workers() {
     let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
     let url = Process::word_after(&dev.logged("registry  zookeeper://127.0.0.1:"), "registry  ");
     dev.logged("endpoint  http://127.0.0.1:");
     let workers: Vec<(String, Pid)> =
-        (0..3).map(|_| dev.logged("is there")).map(|line| (name(&line), pid(&line))).collect();
+        (0..3).map(|_| dev.logged(" joined")).map(|line| (name(&line), pid(&line))).collect();
     let names: BTreeSet<&str> = workers.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["worker-1", "worker-2", "worker-3"]));
 
-    // All three share the job, and one of them has begun.
+    // Wait until all three workers own shards of the job and one of them has started.
     let shared = |line: &str| names.iter().all(|name| line.contains(name));
     while !shared(&dev.logged("settle: 0 → ")) {}
-    let begun = dev.logged(" begins with ");
+    let begun = dev.logged(" starts with ");
     let (victim, victims_pid) =
         workers.iter().find(|(name, _)| begun.contains(name)).expect("one of ours");
     kill_process(*victims_pid, Signal::KILL).unwrap();
@@ -50,9 +50,9 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
     assert_eq!(all, ["flaky", "greet", "load", "overrun", "ping", "settle"]);
     assert!(jobs.iter().all(|job| job.instances == 2 && job.status != JobStatus::Crashed));
 
-    // Started again as it was said, it is one of them again.
+    // A worker restarted with the printed command line joins again.
     let mut stranger = Process::start(&["demo-worker", "--name", victim, "--registry", &url]);
-    dev.logged(&format!("{victim} (pid {}) is there", stranger.id()));
+    dev.logged(&format!("{victim} (pid {}) joined", stranger.id()));
     stranger.terminate();
     assert_eq!(stranger.ended().0.code(), Some(0), "{}", stranger.log());
 
@@ -65,17 +65,17 @@ async fn the_demonstration_shows_a_death_and_the_take_over_and_leaves_nobody_beh
 }
 
 #[test]
-fn the_workers_of_the_demonstration_end_with_it_even_if_it_is_killed() {
+fn demo_workers_end_when_dev_is_killed() {
     let mut dev = Process::start(&["dev", "--demo", "--registry-listen", "0"]);
     for _ in 0..3 {
-        dev.logged("is there");
+        dev.logged(" joined");
     }
 
-    assert!(dev.killed_and_silent(), "somebody lives on: {}", dev.log());
+    assert!(dev.kill_and_wait_for_silence(), "somebody lives on: {}", dev.log());
 }
 
 #[test]
-fn jobs_of_a_file_run_in_the_process_and_the_registry_keeps_what_it_is_told() {
+fn dev_runs_jobs_of_a_file_and_keeps_its_data() {
     let folder = TempDir::new().unwrap();
     let (file, data) = (folder.path().join("jobs.yml"), folder.path().join("data"));
     let job = "hello: {cron: '* * * * * ?', props: {script.command.line: 'false'}}";
@@ -103,7 +103,7 @@ fn jobs_of_a_file_run_in_the_process_and_the_registry_keeps_what_it_is_told() {
 }
 
 #[test]
-fn a_registry_port_that_is_taken_is_one_line_with_the_flag_that_changes_it() {
+fn registry_port_in_use_is_reported_with_the_flag_to_change() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 

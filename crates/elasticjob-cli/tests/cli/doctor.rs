@@ -5,26 +5,26 @@ use serde_json::{Value, json};
 
 use crate::scene::{Scene, settle};
 
-/// What was found, of one kind.
-fn found<'a>(findings: &'a Value, check: &str) -> Vec<&'a Value> {
+/// The problems found by one check.
+fn problems<'a>(findings: &'a Value, check: &str) -> Vec<&'a Value> {
     let findings = findings.as_array().unwrap().iter();
     findings.filter(|one| one["check"] == check && one["isProblem"] == true).collect()
 }
 
-fn examined(scene: &Scene) -> Value {
-    let ended = scene.ask(&["doctor", "-o", "json"]);
+fn run_doctor(scene: &Scene) -> Value {
+    let ended = scene.run(&["doctor", "-o", "json"]);
     assert_eq!((ended.code, &*ended.stderr), (Some(10), ""), "{}", ended.stdout);
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_all_is_well_there_is_nothing_to_do() {
+async fn healthy_registry_has_no_problems() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let ended = scene.ask(&["doctor"]);
+    let ended = scene.run(&["doctor"]);
 
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), "nothing to do\n"), "{}", ended.stdout);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), "no problems found\n"), "{}", ended.stdout);
     for part in [
         "server  ok ",
         " ZooKeeper 3.9.0",
@@ -35,11 +35,11 @@ async fn where_all_is_well_there_is_nothing_to_do() {
     ] {
         assert!(ended.stdout.contains(part), "{part:?}: {}", ended.stdout);
     }
-    assert!(found(&scene.data(&["doctor"]), "server").is_empty());
+    assert!(problems(&scene.data(&["doctor"]), "server").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_that_cannot_run_and_what_was_left_behind_are_found() {
+async fn broken_jobs_and_stale_nodes_are_found() {
     let scene = Scene::with("").await;
     let over = settle().cron("0 0 2 1 1 ? 2020").unwrap();
     scene.put("settle/config", &over.to_yaml()).await;
@@ -49,60 +49,60 @@ async fn jobs_that_cannot_run_and_what_was_left_behind_are_found() {
     let registry = scene.line().await;
     plant(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
 
-    let findings = examined(&scene);
+    let findings = run_doctor(&scene);
 
-    let told = |check: &str, about: Value, message: &str| {
-        let is_told = found(&findings, check).iter().any(|one| {
+    let has_problem = |check: &str, about: Value, message: &str| {
+        let is_found = problems(&findings, check).iter().any(|one| {
             one["about"] == about
                 && one["message"].as_str().unwrap().contains(message)
                 && !one["hint"].as_str().unwrap().is_empty()
         });
-        assert!(is_told, "{check} {about} {message}: {findings:#}");
+        assert!(is_found, "{check} {about} {message}: {findings:#}");
     };
-    told("job", json!("settle"), "nobody is a member");
-    told("job", json!("settle"), "its schedule is over");
-    told("job", json!("broken"), "cannot be read");
-    told("stale", Value::Null, "servers without an instance: 10.0.0.9");
-    told("stale", json!("settle"), "asked to run, and gone: 10.0.0.9@-@4711");
-    told("stale", Value::Null, "pages of jobs that are gone: gone");
-    let table = scene.ask(&["doctor"]);
-    assert_eq!((table.code, &*table.stderr), (Some(10), "6 things to do\n"), "{}", table.stdout);
+    has_problem("job", json!("settle"), "nobody is a member");
+    has_problem("job", json!("settle"), "its schedule is over");
+    has_problem("job", json!("broken"), "cannot be read");
+    has_problem("stale", Value::Null, "servers without an instance: 10.0.0.9");
+    has_problem("stale", json!("settle"), "asked to run, and gone: 10.0.0.9@-@4711");
+    has_problem("stale", Value::Null, "pages of jobs that are gone: gone");
+    let table = scene.run(&["doctor"]);
+    assert_eq!((table.code, &*table.stderr), (Some(10), "6 problems found\n"), "{}", table.stdout);
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
 
-    // What the hints say helps.
+    // Following the hints solves the problems.
     for cure in
         [&["job", "remove", "gone"][..], &["job", "remove", "broken"], &["job", "remove", "settle"]]
     {
-        let ended = scene.ask(cure);
+        let ended = scene.run(cure);
         assert_eq!(ended.code, Some(0), "{cure:?}: {}", ended.stderr);
     }
-    let cured = scene.ask(&["doctor"]);
-    assert_eq!((cured.code, &*cured.stderr), (Some(0), "nothing to do\n"), "{}", cured.stdout);
+    let cured = scene.run(&["doctor"]);
+    assert_eq!((cured.code, &*cured.stderr), (Some(0), "no problems found\n"), "{}", cured.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_was_disabled_on_purpose_is_nothing_to_do() {
+async fn disabled_job_is_not_a_problem() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
-    scene.ask(&["job", "disable", "settle"]);
+    scene.run(&["job", "disable", "settle"]);
 
-    let ended = scene.ask(&["doctor"]);
+    let ended = scene.run(&["doctor"]);
 
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);
     assert!(ended.stdout.contains("settle is disabled in its configuration"), "{}", ended.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_of_several_users_are_found() {
+async fn nodes_with_mixed_access_rights_are_found() {
     let scene = Scene::with("").await;
     scene.put("settle/config", &settle().to_yaml()).await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
     plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
 
-    let findings = examined(&scene);
+    let findings = run_doctor(&scene);
 
-    let [mix] = &found(&findings, "access")[..] else { panic!("{findings:#}") };
+    let [mix] = &problems(&findings, "access")[..] else { panic!("{findings:#}") };
     let message = mix["message"].as_str().unwrap();
     assert!(message.contains("3 for world:anyone (/shop, /shop/settle"), "{message}");
     assert!(message.contains("/shop/backup"), "{message}");
@@ -110,7 +110,7 @@ async fn nodes_of_several_users_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_answer_is_found_although_another_does() {
+async fn unreachable_server_of_an_ensemble_is_found() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let port = testbed::free_port();
@@ -120,7 +120,7 @@ async fn a_server_that_does_not_answer_is_found_although_another_does() {
 
     assert_eq!(ended.code, Some(10), "{}", ended.stderr);
     let findings: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let servers = found(&findings, "server");
+    let servers = problems(&findings, "server");
     assert_eq!(servers.len(), 1, "{findings:#}");
     assert_eq!(servers[0]["about"], format!("127.0.0.1:{port}"));
     assert_eq!(crate::process::elasticjob(&["doctor", "--registry", "memory:"]).code, Some(2));
@@ -128,19 +128,19 @@ async fn a_server_that_does_not_answer_is_found_although_another_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_real_ensemble_is_examined_whole() {
+async fn doctor_checks_a_real_zookeeper() {
     let server = testbed::ZooKeeper::start();
     let scene = Scene::at(server.address());
     let _node = scene.node(settle()).await;
 
-    let waited = scene.ask(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
+    let waited = scene.run(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
     let well = scene.data(&["doctor"]);
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
     plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
-    let mixed = examined(&scene);
+    let mixed = run_doctor(&scene);
 
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);
     assert!(well[0]["message"].as_str().unwrap().starts_with("ZooKeeper 3."), "{well:#}");
-    assert_eq!(found(&mixed, "access").len(), 1, "{mixed:#}");
+    assert_eq!(problems(&mixed, "access").len(), 1, "{mixed:#}");
 }

@@ -1,4 +1,4 @@
-//! `--dump-listen`: the ancestor's dump service.
+//! `--dump-listen`: Java ElasticJob's dump service.
 
 use std::{
     io::{Read, Write},
@@ -15,12 +15,12 @@ use crate::{
 const HELLO: &str = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo}}\n";
 
 fn listening(process: &mut Process) -> String {
-    let told: Value = serde_json::from_str(&process.logged("dumps are told")).unwrap();
-    told["address"].as_str().unwrap().to_owned()
+    let line: Value = serde_json::from_str(&process.logged("dump service listening")).unwrap();
+    line["address"].as_str().unwrap().to_owned()
 }
 
-/// What is answered to these bytes, until the connection is closed.
-fn ask(address: &str, what: &[u8]) -> String {
+/// Sends a command and returns the answer.
+fn send(address: &str, what: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(what).unwrap();
@@ -30,45 +30,45 @@ fn ask(address: &str, what: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_dumped_as_the_ancestor_does_it() {
+async fn dump_has_the_format_of_java() {
     let scene = Scene::with(HELLO).await;
-    let mut process = scene.run(&["--dump-listen", "0"]);
+    let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
     assert!(address.starts_with("127.0.0.1:"), "{address}");
     process.logged("shards dealt");
 
-    let named = ask(&address, b"dump@hello\n");
-    let only = ask(&address, b"dump\r\n");
+    let named = send(&address, b"dump@hello\n");
+    let only = send(&address, b"dump\r\n");
 
     assert!(named.contains("/hello/config | "), "{named}");
     assert!(named.contains("/hello/servers/ip1 | ENABLED\n") && named.ends_with('\n'), "{named}");
     assert!(!named.contains("127.0.0.1"), "{named}");
-    assert_eq!(named, scene.ask(&["job", "dump", "hello"]).stdout);
+    assert_eq!(named, scene.run(&["job", "dump", "hello"]).stdout);
     assert_eq!(only, named);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_understood_gets_one_line() {
+async fn invalid_commands_get_one_error_line() {
     let scene = Scene::with(&format!("{HELLO}{}", HELLO.replace("hello", "howdy"))).await;
-    let mut process = scene.run(&["--dump-listen", "0"]);
+    let mut process = scene.start_worker(&["--dump-listen", "0"]);
     let address = listening(&mut process);
 
-    for (asked, told) in [
+    for (command, expected) in [
         (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
-        (b"dump\n", "error: 2 jobs run here, and nothing says which one is meant; hint: dump@JOB"),
-        (b"ruok\n", "error: \"ruok\" is no command; hint: dump@JOB"),
+        (b"dump\n", "error: 2 jobs run here, and the command names none; hint: dump@JOB"),
+        (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
         (b"dump@a/b\n", "error: "),
         (b"\xff\n", "error: a command is one line of at most 1024 bytes"),
         (&[b'x'; 1_300], "error: a command is one line of at most 1024 bytes"),
     ] {
-        let answer = ask(&address, asked);
+        let answer = send(&address, command);
 
-        assert!(answer.starts_with(told) && answer.lines().count() == 1, "{answer:?}");
+        assert!(answer.starts_with(expected) && answer.lines().count() == 1, "{answer:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_that_is_taken_is_said_before_anything_runs() {
+async fn dump_port_in_use_is_reported_before_jobs_are_joined() {
     let scene = Scene::with(HELLO).await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -89,6 +89,6 @@ async fn a_port_that_is_taken_is_said_before_anything_runs() {
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("hint: --dump-listen takes another address"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: give --dump-listen another address"), "{}", ended.stderr);
     assert_eq!(scene.get("hello").await, None);
 }

@@ -1,11 +1,11 @@
-//! Job files, as `elasticjob run --check` sees them.
+//! Job files, checked with `elasticjob run --check`.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{Ended, binary, elasticjob};
+use crate::process::{CommandOutput, binary, elasticjob};
 
 const SCRIPT: &str = "elasticjob:\n  jobs:\n    hello:\n      elasticJobType: SCRIPT\n      cron: 0/5 * * * * ?\n      props:\n        script.command.line: echo hello\n";
 
@@ -15,7 +15,7 @@ fn write(folder: &TempDir, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn check(text: &str) -> Ended {
+fn check(text: &str) -> CommandOutput {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "jobs.yml", text);
     let mut ended = elasticjob(&["run", "--check", "-o", "json", "-f", &file]);
@@ -25,7 +25,7 @@ fn check(text: &str) -> Ended {
 }
 
 #[test]
-fn check_says_what_would_run_and_needs_no_registry() {
+fn check_prints_jobs_without_a_registry() {
     let ended = check(SCRIPT);
 
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
@@ -40,8 +40,8 @@ fn check_says_what_would_run_and_needs_no_registry() {
 }
 
 #[test]
-fn a_mistake_is_told_with_file_and_line() {
-    for (from, to, told) in [
+fn problems_are_reported_with_file_and_line() {
+    for (from, to, expected) in [
         (
             "cron: 0/5",
             "crom: 0/5",
@@ -61,23 +61,23 @@ fn a_mistake_is_told_with_file_and_line() {
         (
             "elasticjob:",
             "other:",
-            "error: there is no job to run in jobs.yml\nhint: jobs stand below elasticjob.jobs, each with its name\n",
+            "error: no job found in jobs.yml\nhint: define jobs below elasticjob.jobs, each under its name\n",
         ),
         (
             "echo hello",
             "${NOBODY_SAYS}",
-            "error: jobs.yml:7: job hello: props.script.command.line: nothing is known for ${NOBODY_SAYS}",
+            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${NOBODY_SAYS} has no value",
         ),
     ] {
         let ended = check(&SCRIPT.replacen(from, to, 1));
 
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{to}");
-        assert!(ended.stderr.starts_with(told), "{to}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with(expected), "{to}: {}", ended.stderr);
     }
 }
 
 #[test]
-fn a_java_class_is_said_plainly_and_the_rest_runs_if_asked() {
+fn java_class_is_an_error_or_skipped_with_a_flag() {
     let folder = TempDir::new().unwrap();
     let text = format!("{SCRIPT}    settle:\n      elasticJobClass: com.acme.Settle\n");
     let file = write(&folder, "jobs.yml", &text);
@@ -93,12 +93,12 @@ fn a_java_class_is_said_plainly_and_the_rest_runs_if_asked() {
     );
     assert!(refused.stderr.contains("--skip-java"));
     assert_eq!(skipped.code, Some(0));
-    assert!(skipped.stderr.contains("it is left out"));
+    assert!(skipped.stderr.contains("it is skipped"));
     assert!(skipped.stdout.contains("hello") && !skipped.stdout.contains("settle"));
 }
 
 #[test]
-fn a_file_that_is_not_there_and_one_that_is_no_job_file_are_bad_input() {
+fn missing_file_and_unknown_format_are_bad_input() {
     let folder = TempDir::new().unwrap();
     let odd = write(&folder, "jobs.txt", "");
 
@@ -116,7 +116,7 @@ fn a_file_that_is_not_there_and_one_that_is_no_job_file_are_bad_input() {
 }
 
 #[test]
-fn the_environment_fills_in_what_files_leave_open() {
+fn placeholders_are_resolved_from_the_environment() {
     let folder = TempDir::new().unwrap();
     let text = SCRIPT.replace("echo hello", "echo ${GREETING:nobody}");
     let file = write(&folder, "jobs.yml", &text.replace("0/5 * * * * ?", "${WHEN}"));
@@ -128,7 +128,7 @@ fn the_environment_fills_in_what_files_leave_open() {
 }
 
 #[test]
-fn a_flag_that_makes_no_sense_is_bad_input() {
+fn invalid_flag_values_are_bad_input() {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "jobs.yml", SCRIPT);
     for (flag, value) in [

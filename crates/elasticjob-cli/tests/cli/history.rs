@@ -1,4 +1,4 @@
-//! What ran: `history list`, `history show`, `history logs`, `history prune`.
+//! `history list`, `show`, `logs` and `prune`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::free_port;
 
-use crate::process::{Ended as Exit, binary, elasticjob};
+use crate::process::{CommandOutput, binary, elasticjob};
 
-/// A file with history in it, and words about it.
-struct Book {
+/// A SQLite history store in a temporary folder.
+struct TestHistory {
     store: Store,
     url: String,
     _folder: TempDir,
 }
 
-impl Book {
+impl TestHistory {
     async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let url = HistoryUrl::sqlite(folder.path().join("history.db"));
@@ -35,7 +35,7 @@ impl Book {
         Self { store, url: url.to_string(), _folder: folder }
     }
 
-    fn ask(&self, arguments: &[&str]) -> Exit {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let mut all = vec!["history"];
         all.extend(arguments);
         all.extend(["--history", &self.url]);
@@ -43,9 +43,9 @@ impl Book {
     }
 
     fn data(&self, arguments: &[&str]) -> Value {
-        let asked = self.ask(&[arguments, &["-o", "json"]].concat());
-        assert_eq!((asked.code, &*asked.stderr), (Some(0), ""), "{arguments:?}");
-        serde_json::from_str(&asked.stdout).unwrap()
+        let output = self.run(&[arguments, &["-o", "json"]].concat());
+        assert_eq!((output.code, &*output.stderr), (Some(0), ""), "{arguments:?}");
+        serde_json::from_str(&output.stdout).unwrap()
     }
 }
 
@@ -77,9 +77,10 @@ fn printed(shard: &Shard, part: u32, text: &str) -> Event {
     Event::Printed(Printed { id, run: shard.run.clone(), item: shard.item, part, lines })
 }
 
-async fn a_good_and_a_bad_run() -> Book {
-    let book = Book::new().await;
-    book.store
+async fn history_with_success_and_failure() -> TestHistory {
+    let history = TestHistory::new().await;
+    history
+        .store
         .keep(&[
             ended(&shard(0, 0), Ending::Done),
             ended(&shard(0, 1), Ending::Done),
@@ -90,21 +91,21 @@ async fn a_good_and_a_bad_run() -> Book {
         ])
         .await
         .unwrap();
-    book
+    history
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_are_listed_and_shown_to_people_and_to_programs() {
-    let book = a_good_and_a_bad_run().await;
+async fn runs_are_listed_and_shown_as_table_json_and_yaml() {
+    let history = history_with_success_and_failure().await;
     let bad = "settle/1774785660000";
 
     assert_eq!(
-        book.ask(&["list"]).stdout,
-        "RUN                   JOB     STATE   STARTED               TOOK  LATE  SHARDS  ATTEMPTS  FAILURE\n\
-         settle/1774785660000  settle  failed  2026-03-29T12:01:00Z  40ms  3ms   1/2     2         no such order\n\
-         settle/1774785600000  settle  done    2026-03-29T12:00:00Z  40ms  3ms   2/2     2         -\n"
+        history.run(&["list"]).stdout,
+        "RUN                   JOB     STATE   STARTED               DURATION  DELAY  SHARDS  ATTEMPTS  FAILURE\n\
+         settle/1774785660000  settle  failed  2026-03-29T12:01:00Z  40ms      3ms    1/2     2         no such order\n\
+         settle/1774785600000  settle  done    2026-03-29T12:00:00Z  40ms      3ms    2/2     2         -\n"
     );
-    let runs = book.data(&["list", "--state", "failed", "--job", "settle"]);
+    let runs = history.data(&["list", "--state", "failed", "--job", "settle"]);
     assert_eq!(runs.as_array().unwrap().len(), 1);
     for (key, value) in [
         ("runId", json!(bad)),
@@ -117,55 +118,60 @@ async fn runs_are_listed_and_shown_to_people_and_to_programs() {
     ] {
         assert_eq!(runs[0][key], value, "{runs:#}");
     }
-    assert_eq!(book.data(&["list", "--since", "2h"]), json!([]));
-    assert_eq!(book.data(&["list", "--since", "2026-03-29T12:00:30Z"])[0]["runId"], bad);
-    assert_eq!(book.data(&["list", "--executions"]).as_array().unwrap().len(), 4);
+    assert_eq!(history.data(&["list", "--since", "2h"]), json!([]));
+    assert_eq!(history.data(&["list", "--since", "2026-03-29T12:00:30Z"])[0]["runId"], bad);
+    assert_eq!(history.data(&["list", "--executions"]).as_array().unwrap().len(), 4);
 
-    let page = book.ask(&["list", "--limit", "1"]);
-    let place = page.stderr.split('\'').nth(1).unwrap().to_owned();
-    assert_eq!(book.data(&["list", "--after", &place])[0]["runId"], "settle/1774785600000");
+    let page = history.run(&["list", "--limit", "1"]);
+    let cursor = page.stderr.split('\'').nth(1).unwrap().to_owned();
+    assert_eq!(history.data(&["list", "--after", &cursor])[0]["runId"], "settle/1774785600000");
 
-    let shown = book.ask(&["show", bad]).stdout;
-    for part in ["state    failed\n", "late     3ms\n", "10.0.0.7@-@4711-00000001", "no such order"]
+    let shown = history.run(&["show", bad]).stdout;
+    for part in
+        ["state        failed\n", "start delay  3ms\n", "10.0.0.7@-@4711-00000001", "no such order"]
     {
         assert!(shown.contains(part), "{part:?}: {shown}");
     }
     assert_eq!(
-        book.data(&["show", bad])["executions"][1]["failureCause"],
+        history.data(&["show", bad])["executions"][1]["failureCause"],
         "no such order\nat line 3"
     );
-    let yaml = book.ask(&["show", bad, "-o", "yaml"]).stdout;
+    let yaml = history.run(&["show", bad, "-o", "yaml"]).stdout;
     assert!(yaml.contains("runId: settle/1774785660000\n"), "{yaml}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_run_printed_is_printed() {
-    let book = a_good_and_a_bad_run().await;
+async fn logs_print_the_output_of_a_run() {
+    let history = history_with_success_and_failure().await;
 
-    let logs = book.ask(&["logs", "settle/1774785660000"]);
-    let data = book.data(&["logs", "settle/1774785660000", "--shard", "1"]);
+    let logs = history.run(&["logs", "settle/1774785660000"]);
+    let data = history.data(&["logs", "settle/1774785660000", "--shard", "1"]);
 
     assert_eq!(logs.stdout, "12:01:00.000 1 stdout looking [2J\n");
     assert_eq!(data[0]["text"], "looking\x1b[2J");
-    assert_eq!(book.data(&["logs", "settle/1774785660000", "--shard", "0"]), json!([]));
+    assert_eq!(history.data(&["logs", "settle/1774785660000", "--shard", "0"]), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_followed_to_its_end() {
-    let book = Book::new().await;
+async fn logs_follow_a_run_until_it_ends() {
+    let history = TestHistory::new().await;
     let shard = shard(0, 0);
-    book.store.keep(&[Event::Started(started(&shard)), printed(&shard, 0, "first")]).await.unwrap();
+    history
+        .store
+        .keep(&[Event::Started(started(&shard)), printed(&shard, 0, "first")])
+        .await
+        .unwrap();
     let mut following = binary()
-        .args(["history", "logs", "settle/1774785600000", "--follow", "--history", &book.url])
+        .args(["history", "logs", "settle/1774785600000", "--follow", "--history", &history.url])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
 
     assert!(lines.next().unwrap().unwrap().ends_with("first"));
-    book.store.keep(&[printed(&shard, 1, "second")]).await.unwrap();
+    history.store.keep(&[printed(&shard, 1, "second")]).await.unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("second"));
-    book.store.keep(&[printed(&shard, 2, "last"), ended(&shard, Ending::Done)]).await.unwrap();
+    history.store.keep(&[printed(&shard, 2, "last"), ended(&shard, Ending::Done)]).await.unwrap();
     assert!(lines.next().unwrap().unwrap().ends_with("last"));
 
     assert!(lines.next().is_none());
@@ -173,31 +179,31 @@ async fn a_run_is_followed_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_runs_are_forgotten_when_asked_to() {
-    let book = a_good_and_a_bad_run().await;
+async fn prune_deletes_old_runs() {
+    let history = history_with_success_and_failure().await;
 
-    let told = book.ask(&["prune", "--age", "1d", "--failures-age", "36500d"]);
-    let again = book.data(&["prune", "--age", "1d", "--failures-age", "36500d"]);
+    let pruned = history.run(&["prune", "--age", "1d", "--failures-age", "36500d"]);
+    let again = history.data(&["prune", "--age", "1d", "--failures-age", "36500d"]);
 
-    assert_eq!((told.code, &*told.stdout), (Some(0), ""));
-    assert_eq!(told.stderr, "1 runs and 0 missed fires are forgotten\n");
+    assert_eq!((pruned.code, &*pruned.stdout), (Some(0), ""));
+    assert_eq!(pruned.stderr, "deleted 1 runs and 0 missed fires\n");
     assert_eq!(again, json!({ "runs": 0, "foreign": 0, "missed": 0, "orphans": 0 }));
-    assert_eq!(book.data(&["list"]).as_array().unwrap().len(), 1);
+    assert_eq!(history.data(&["list"]).as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mistake_is_told_with_a_way_out() {
-    let book = Book::new().await;
+async fn errors_of_history_have_a_hint() {
+    let history = TestHistory::new().await;
     let nobody = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
     let nothing = "sqlite:/nowhere/history.db";
 
     for (arguments, code, part) in [
-        (&["show", "settle/1", "--history", &*book.url][..], 5, "there is no run settle/1"),
-        (&["list", "--state", "odd", "--history", &book.url], 2, "no state of a run"),
-        (&["list", "--since", "odd", "--history", &book.url], 2, "how long ago"),
-        (&["list", "--after", "odd", "--history", &book.url], 2, "no place in a list"),
+        (&["show", "settle/1", "--history", &*history.url][..], 5, "there is no run settle/1"),
+        (&["list", "--state", "odd", "--history", &history.url], 2, "no state of a run"),
+        (&["list", "--since", "odd", "--history", &history.url], 2, "how long ago"),
+        (&["list", "--after", "odd", "--history", &history.url], 2, "no place in a list"),
         (&["list", "--history", "redis://h/x"], 2, "known are sqlite, postgres and mysql"),
-        (&["list", "--history", nothing], 5, "there is no sqlite:/nowhere/history.db"),
+        (&["list", "--history", nothing], 5, "sqlite:/nowhere/history.db does not exist"),
         (&["list", "--history", &nobody], 3, "hint: is the server running"),
     ] {
         let ended = elasticjob(&[&["history"], arguments].concat());

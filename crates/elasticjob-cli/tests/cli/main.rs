@@ -1,25 +1,25 @@
-//! The binary as people and scripts use it: what it prints where, and how it ends.
+//! The binary as a black box: output, exit codes and logs.
 
-mod asked;
+mod program;
 mod cron;
-mod defined;
+mod registry_jobs;
 mod deploy;
 mod dev;
 mod doctor;
 mod dump;
 mod files;
 mod history;
-mod look;
+mod show;
 mod metrics;
-mod mistakes;
+mod errors;
 mod observe;
-mod pages;
+mod docs;
 mod process;
-mod recorded;
+mod run_history;
 mod run;
 mod scene;
 mod shard;
-mod steer;
-mod store;
+mod lifecycle;
+mod apply;
 mod trigger;
-mod watched;
+mod watched_files;

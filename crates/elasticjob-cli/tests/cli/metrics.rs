@@ -1,4 +1,4 @@
-//! `/metrics`: what a worker has done, as Prometheus reads it.
+//! `/metrics` of a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use crate::{
     scene::Scene,
 };
 
-/// One job that does well and one that fails, every second.
+/// One job that succeeds and one that fails, every second.
 const JOBS: &str = "    well: {cron: '* * * * * ?', props: {script.command.line: 'true'}}\n    \
     badly: {cron: '* * * * * ?', props: {script.command.line: 'false'}}\n";
 
-/// A worker that runs both, and where it tells how it goes.
+/// A worker that runs both jobs, and the address of its health endpoint.
 pub(crate) async fn worker() -> (Scene, Process, String) {
     let scene = Scene::with(JOBS).await;
-    let mut process = scene.run(&["--health-listen", "0"]);
-    let line: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let mut process = scene.start_worker(&["--health-listen", "0"]);
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
-    process.logged("the node runs");
+    process.logged("node started");
     (scene, process, address)
 }
 
-/// What is on the page, by series. Whatever is not in the text format is a failure.
+/// The value of each series; panics if the page is not in Prometheus's text format.
 pub(crate) fn metrics(address: &str) -> BTreeMap<String, f64> {
     let (status, text) = get(address, "/metrics");
     assert_eq!(status, 200);
@@ -62,7 +62,7 @@ pub(crate) fn metrics(address: &str) -> BTreeMap<String, f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_jobs_do_moves_the_numbers() {
+async fn metrics_change_with_runs_and_with_the_registry() {
     let (scene, mut process, address) = worker().await;
     let jobs: BTreeSet<&str> = BTreeSet::from(["well", "badly"]);
     let mut ended: Vec<String> = Vec::new();

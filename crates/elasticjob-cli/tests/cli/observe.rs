@@ -1,4 +1,4 @@
-//! `elasticjob run --observe`: looks on, and leaves everything as it is.
+//! `elasticjob run --observe`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{
     scene::{Scene, settle},
 };
 
-/// Everything there is, with what is known about each node.
+/// All nodes of the registry with their stat.
 async fn tree(registry: &dyn Registry) -> BTreeMap<Path, Stat> {
     let mut found = BTreeMap::new();
     let mut waiting: Vec<Path> = vec!["/".parse().unwrap()];
@@ -34,43 +34,43 @@ fn observe(scene: &Scene, more: &[&str]) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_looks_on_sees_who_owns_what_and_what_runs_and_touches_nothing() {
+async fn observer_logs_assignment_and_runs_and_writes_nothing() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
     let registry = scene.line().await;
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    let dealt = process.logged("the shards are dealt");
+    let dealt = process.logged("shards assigned");
     assert!(dealt.contains("0=10.0.0.7@-@") && dealt.contains("\"settle\""), "{dealt}");
     let log = process.log();
-    assert!(log.contains("the job is there") && log.contains("the job is led"), "{log}");
-    assert!(log.contains("an instance is there") && log.contains("\"Rust\""), "{log}");
+    assert!(log.contains("job found") && log.contains("leader elected"), "{log}");
+    assert!(log.contains("instance joined") && log.contains("\"Rust\""), "{log}");
     assert_eq!(tree(&*registry).await, before);
 
-    assert_eq!(scene.ask(&["job", "trigger", "settle", "--wait"]).code, Some(0));
-    let runs = process.logged("the shard runs");
+    assert_eq!(scene.run(&["job", "trigger", "settle", "--wait"]).code, Some(0));
+    let runs = process.logged("shard started");
     assert!(runs.contains("\"instance\":\"10.0.0.7@-@"), "{runs}");
-    process.logged("the shard has ended");
-    scene.ask(&["shard", "disable", "settle", "1"]);
-    process.logged("the shard is disabled");
+    process.logged("shard ended");
+    scene.run(&["shard", "disable", "settle", "1"]);
+    process.logged("shard disabled");
     scene
         .put("settle/config", "jobName: settle\nshardingTotalCount: 5\ncron: '* * * * * ?'\n")
         .await;
     let changed = process.logged("shardingTotalCount from");
-    assert!(changed.contains("the configuration has changed"), "{changed}");
-    process.logged("the job is due");
+    assert!(changed.contains("configuration changed"), "{changed}");
+    process.logged("job due");
     assert_eq!(owners(&tree(&*registry).await), owners(&before), "it has no node of its own");
 
     node.stop().await;
-    process.logged("an instance is gone");
+    process.logged("instance left");
     process.terminate();
     let (status, stdout) = process.ended();
     assert_eq!((status.code(), &*stdout), (Some(0), ""), "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is_said() {
+async fn observer_with_files_logs_only_their_jobs_and_differences() {
     let scene = Scene::with(
         "    settle: {elasticJobClass: com.acme.Settle, shardingTotalCount: 4}\n    \
          absent: {elasticJobClass: com.acme.Absent}\n",
@@ -84,22 +84,22 @@ async fn only_the_jobs_of_the_files_are_looked_at_and_what_they_say_otherwise_is
     let mut process = observe(&scene, &["-f", &scene.file()]);
 
     let otherwise = process.logged("shardingTotalCount");
-    assert!(otherwise.contains("the files say otherwise"), "{otherwise}");
-    process.logged("a job that is not in the registry");
-    process.logged("the job is there");
+    assert!(otherwise.contains("overrides the files"), "{otherwise}");
+    process.logged("in the files but not in the registry");
+    process.logged("job found");
     process.terminate();
     process.ended();
     assert!(!process.log().contains("\"other\""), "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_is_not_there_is_not_made() {
+async fn observer_does_not_create_the_namespace() {
     let scene = Scene::with("").await;
     let registry = elasticjob::registry::visit(&scene.url.parse().unwrap()).await.unwrap();
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    process.logged("looking on");
+    process.logged("observing without joining");
 
     assert_eq!(tree(&*registry).await, before);
 }

@@ -1,4 +1,4 @@
-//! The binary, started.
+//! Starts the binary.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -10,18 +10,18 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Longer than anything here takes, so that a test that waits in vain ends.
+/// Longer than anything here takes, so that a test that waits in vain fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a command ended.
+/// Exit code and output of a command.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// The binary in an environment that says nothing.
+/// The binary in an environment without its variables.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_elasticjob"));
     for variable in
@@ -29,22 +29,22 @@ pub(crate) fn binary() -> Command {
     {
         command.env_remove(variable);
     }
-    // What tests run is no history of this machine's.
+    // Tests must not write to the default history file of this machine.
     command.env("ELASTICJOB_HISTORY", "none");
     command
 }
 
-/// Runs a command to its end.
-pub(crate) fn elasticjob(arguments: &[&str]) -> Ended {
+/// Runs a command and waits for it.
+pub(crate) fn elasticjob(arguments: &[&str]) -> CommandOutput {
     let output = binary().args(arguments).stdin(Stdio::null()).output().unwrap();
-    Ended {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-/// A command that goes on until it is told to stop, and what it logs. Ends with its owner.
+/// A command that runs until it is stopped, and its log. It is killed on drop.
 pub(crate) struct Process {
     child: Child,
     lines: Receiver<String>,
@@ -56,14 +56,14 @@ impl Process {
         Self::spawn(binary().args(arguments))
     }
 
-    /// As [`Self::start`], on a disk where no file may be longer than this.
-    pub(crate) fn start_with_little_room(arguments: &[&str], kilobytes: u32) -> Self {
-        // What the shell ignores, its successor ignores: it gets an error instead of a signal, as on a full disk.
+    /// As [`Self::start`], with a limit on the size of files.
+    pub(crate) fn start_with_file_limit(arguments: &[&str], kilobytes: u32) -> Self {
+        // Ignored signals stay ignored after exec: writing fails with an error instead of a signal, as on a full disk.
         let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kilobytes * 2);
-        let usual = binary();
+        let plain = binary();
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).arg(usual.get_program()).args(arguments);
-        for (name, value) in usual.get_envs() {
+        command.args(["-c", &script]).arg(plain.get_program()).args(arguments);
+        for (name, value) in plain.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
@@ -83,7 +83,7 @@ impl Process {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// The next line of its log that has this in it.
+    /// Waits for the next line of the log that contains `part`.
     pub(crate) fn logged(&mut self, part: &str) -> String {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
@@ -96,7 +96,7 @@ impl Process {
         }
     }
 
-    /// What follows the first such part in a line, up to a space or a bracket.
+    /// The word that follows the first `part` in a line.
     pub(crate) fn word_after(line: &str, part: &str) -> String {
         let (_, rest) = line.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {line:?}"));
         rest.split([' ', ')', '\'']).next().unwrap().to_owned()
@@ -111,10 +111,10 @@ impl Process {
         kill_process(pid, Signal::TERM).unwrap();
     }
 
-    /// Kills it; says whether everybody who wrote to its log has ended then, too.
-    pub(crate) fn killed_and_silent(&mut self) -> bool {
+    /// Kills the process; returns whether all processes that share its log have ended, too.
+    pub(crate) fn kill_and_wait_for_silence(&mut self) -> bool {
         self.child.kill().unwrap();
-        // Whoever lives on goes on writing: not for ever.
+        // A surviving process keeps writing, so limit the number of lines.
         (0..200).any(|_| match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => {
                 self.seen.push(line);
@@ -124,9 +124,9 @@ impl Process {
         })
     }
 
-    /// How it ended, and what it printed on standard output.
+    /// Waits for the process; returns its status and standard output.
     pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
-        // Its log ends when it does.
+        // The log ends when the process does.
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             self.seen.push(line);
         }
@@ -135,7 +135,6 @@ impl Process {
         (self.child.wait().unwrap(), stdout)
     }
 
-    /// Everything it has logged so far.
     pub(crate) fn log(&self) -> String {
         self.seen.join("\n")
     }

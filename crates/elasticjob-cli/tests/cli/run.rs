@@ -24,8 +24,8 @@ async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// One request, answered by hand: what was asked, and 200 as the answer.
-fn answer(listener: &TcpListener) -> String {
+/// Accepts one request, answers 200 and returns the request.
+fn answer_request(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut request = Vec::new();
@@ -37,7 +37,7 @@ fn answer(listener: &TcpListener) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// What the one instance of a job says about itself.
+/// The content of the node of a job's only instance.
 async fn instance_of(url: &str, job: &str) -> String {
     let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
     let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
@@ -47,7 +47,7 @@ async fn instance_of(url: &str, job: &str) -> String {
     String::from_utf8(node.data.to_vec()).unwrap()
 }
 
-/// The status and the body of what an address says.
+/// Status and body of a GET request.
 pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -59,7 +59,7 @@ pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
+async fn script_and_http_jobs_run_until_sigterm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let jobs = format!(
         "    hello:\n      elasticJobType: SCRIPT\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/hello.sh\n    \
@@ -67,27 +67,32 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
         listener.local_addr().unwrap()
     );
     let scene = Scene::with(&jobs).await;
-    let told = scene.folder.path().join("told");
+    let output_file = scene.folder.path().join("output");
     fs::write(
         scene.folder.path().join("hello.sh"),
         format!(
             "echo \"$ELASTICJOB_JOB_NAME under $(tr '\\0' ' ' < /proc/$PPID/cmdline)\" >> {}\necho said\n",
-            told.display()
+            output_file.display()
         ),
     )
     .unwrap();
 
-    let mut process = scene.run(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
-    let address: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let mut process = scene.start_worker(&["--health-listen", "0", "--labels", "weight=3,zone=a"]);
+    let address: Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = address["address"].as_str().unwrap().to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
-    process.logged("the node runs");
-    let asked = on_a_thread(move || answer(&listener)).await;
+    process.logged("node started");
+    let request = on_a_thread(move || answer_request(&listener)).await;
     process.logged("said");
 
     assert!(instance_of(&scene.url, "hello").await.contains("labels: weight=3,zone=a"));
-    assert!(asked.starts_with("GET /ping ") && asked.to_lowercase().contains("shardingcontext"));
-    assert!(fs::read_to_string(&told).unwrap().starts_with("hello under elasticjob-supervisor"));
+    assert!(
+        request.starts_with("GET /ping ") && request.to_lowercase().contains("shardingcontext")
+    );
+    assert!(
+        fs::read_to_string(&output_file).unwrap().starts_with("hello under elasticjob-supervisor")
+    );
     assert_eq!(get(&address, "/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(get(&address, "/readyz"), (200, "ready\n".to_owned()));
     process.terminate();
@@ -99,20 +104,20 @@ async fn scripts_and_requests_run_until_the_process_is_told_to_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
+async fn running_shard_may_finish_after_sigterm() {
     let scene = Scene::with(
         "    slow:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: sh FOLDER/slow.sh\n",
     )
     .await;
-    let place = scene.folder.path().display().to_string();
-    // It goes on until the test says so, which is after the process was told to stop.
+    let folder = scene.folder.path().display().to_string();
+    // It runs until the test creates the file, which is after SIGTERM.
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\necho finished\ntouch FOLDER/done\n";
-    fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &place)).unwrap();
+    fs::write(scene.folder.path().join("slow.sh"), script.replace("FOLDER", &folder)).unwrap();
 
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     fs::write(scene.folder.path().join("go"), "").unwrap();
 
     let (status, _) = process.ended();
@@ -121,38 +126,42 @@ async fn what_runs_may_finish_when_the_process_is_told_to_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_twice_does_not_wait() {
+async fn second_signal_stops_at_once() {
     let scene = Scene::with(
         "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n",
     )
     .await;
     fs::write(scene.folder.path().join("slow.sh"), "echo begun\nsleep 600\n").unwrap();
 
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     process.terminate();
 
     let (status, _) = process.ended();
     assert_eq!(status.code(), Some(1), "{}", process.log());
-    assert!(process.log().ends_with("error: asked twice to stop: what ran was not waited for"));
+    assert!(
+        process
+            .log()
+            .ends_with("error: stopped by a second signal without waiting for running shards")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_line_that_only_the_registry_knows_does_not_run() {
+async fn command_line_changed_in_the_registry_does_not_run() {
     let scene = Scene::with(
         "    hello:\n      cron: '* * * * * ?'\n      props:\n        script.command.line: echo from-the-file\n",
     )
     .await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("from-the-file");
 
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     change_command_line(&*registry, "echo from-the-registry").await;
 
     let line = process.logged("--scripts-from");
-    assert!(line.contains("the registry says"), "{line}");
+    assert!(line.contains("the registry sets"), "{line}");
     assert!(!process.log().contains("\"from-the-registry\""), "{}", process.log());
 }
 
@@ -165,22 +174,22 @@ async fn change_command_line(registry: &dyn Registry, line: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_comes_late_is_waited_for() {
+async fn worker_waits_for_the_registry_at_the_start() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let port = free_port();
     let url = format!("zookeeper://127.0.0.1:{port}/shop?maxRetries=0&connectionTimeout=1s");
     let mut process = Process::start(&["run", "-f", &scene.file(), "--registry", &url]);
-    process.logged("trying again");
+    process.logged("registry unreachable, retrying");
 
     let mut config = Config::ephemeral();
     config.listen = ([127, 0, 0, 1], port).into();
     let _late = Server::start(config).await.unwrap();
 
-    process.logged("the node runs");
+    process.logged("node started");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_does_not_come_is_unreachable() {
+async fn worker_gives_up_after_the_connect_timeout() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let url = format!("zookeeper://jane:hunter2@127.0.0.1:{}/shop", free_port());
 
@@ -194,11 +203,11 @@ async fn a_registry_that_does_not_come_is_unreachable() {
 }
 
 #[test]
-fn the_flag_comes_before_the_environment_and_that_before_the_file() {
+fn registry_flag_precedes_environment_and_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("jobs.yml");
-    let (flag, variable, filed) = (free_port(), free_port(), free_port());
-    let center = format!("regCenter: {{serverLists: '127.0.0.1:{filed}', namespace: shop}}");
+    let (flag, variable, file_port) = (free_port(), free_port(), free_port());
+    let center = format!("regCenter: {{serverLists: '127.0.0.1:{file_port}', namespace: shop}}");
     let job = "jobs: {hello: {props: {script.command.line: echo}}}";
     fs::write(&file, format!("elasticjob:\n  {center}\n  {job}\n")).unwrap();
     let tried = |flagged: bool, environment: bool| {
@@ -216,11 +225,11 @@ fn the_flag_comes_before_the_environment_and_that_before_the_file() {
 
     assert!(tried(true, true).contains(&format!("127.0.0.1:{flag}/shop")));
     assert!(tried(false, true).contains(&format!("127.0.0.1:{variable}/shop")));
-    assert!(tried(false, false).contains(&format!("127.0.0.1:{filed}/shop")));
+    assert!(tried(false, false).contains(&format!("127.0.0.1:{file_port}/shop")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_health_port_that_is_taken_is_said_before_anything_runs() {
+async fn health_port_in_use_is_reported_before_jobs_are_joined() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -247,7 +256,7 @@ async fn a_health_port_that_is_taken_is_said_before_anything_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_somebody_elses_is_a_conflict() {
+async fn job_of_another_handler_is_a_conflict() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let root = registry.namespace().path().join("hello").unwrap();
@@ -264,7 +273,7 @@ async fn a_job_that_is_somebody_elses_is_a_conflict() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_configuration_that_cannot_be_read_is_refused_and_left_as_it_is() {
+async fn worker_refuses_unreadable_configuration_and_keeps_it() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let registry = registry::connect(&scene.url.parse().unwrap()).await.unwrap();
     let root = registry.namespace().path().join("hello").unwrap();
@@ -280,7 +289,7 @@ async fn a_stored_configuration_that_cannot_be_read_is_refused_and_left_as_it_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_somebody_elses_is_not_opened() {
+async fn registry_with_other_credentials_is_not_opened() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     registry::connect(&theirs.parse().unwrap()).await.unwrap();

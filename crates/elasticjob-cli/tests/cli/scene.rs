@@ -1,4 +1,4 @@
-//! A registry in this process, and what happens in it.
+//! A registry in this process, and commands and nodes that use it.
 
 use std::{
     fs,
@@ -18,12 +18,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tinykeeper::server::{Config, Server};
 
-use crate::process::{Ended, PATIENCE, Process, elasticjob};
+use crate::process::{CommandOutput, PATIENCE, Process, elasticjob};
 
-/// The address of the nodes that run in this process.
+/// Server address of the nodes in this process.
 pub(crate) const ADDRESS: &str = "10.0.0.7";
 
-/// A registry, a folder, and the jobs file in it.
+/// A registry, a temporary folder, and a job file in it.
 pub(crate) struct Scene {
     pub(crate) url: String,
     pub(crate) folder: TempDir,
@@ -31,25 +31,25 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// With this in the jobs file, below `jobs`.
+    /// Starts a registry; `jobs` is the content of the job file below `jobs`.
     pub(crate) async fn with(jobs: &str) -> Self {
         let mut config = Config::ephemeral();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
         let scene = Self::at(registry.address());
         let scene = Self { registry: Some(registry), ..scene };
-        scene.describe(jobs);
+        scene.write_jobs(jobs);
         scene
     }
 
-    /// In a registry that is somewhere else.
+    /// Uses a registry that is already running.
     pub(crate) fn at(registry: SocketAddr) -> Self {
         let url = format!("zookeeper://{registry}/shop?sessionTimeout=4s");
         Self { url, folder: TempDir::new().unwrap(), registry: None }
     }
 
-    /// The jobs file says something else now.
-    pub(crate) fn describe(&self, jobs: &str) {
+    /// Rewrites the job file.
+    pub(crate) fn write_jobs(&self, jobs: &str) {
         let jobs = jobs.replace("FOLDER", self.folder.path().to_str().unwrap());
         self.write("jobs.yml", &format!("elasticjob:\n  jobs:\n{jobs}"));
     }
@@ -64,28 +64,28 @@ impl Scene {
         self.folder.path().join("jobs.yml").to_str().unwrap().to_owned()
     }
 
-    /// `elasticjob run` with the jobs file.
-    pub(crate) fn run(&self, more: &[&str]) -> Process {
+    /// Starts `elasticjob run` with the job file.
+    pub(crate) fn start_worker(&self, more: &[&str]) -> Process {
         let file = self.file();
         let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
         Process::start(&[&what[..], more].concat())
     }
 
-    /// The same, on a disk with little room.
-    pub(crate) fn run_with_little_room(&self, more: &[&str], kilobytes: u32) -> Process {
+    /// The same, with a limit on the size of files.
+    pub(crate) fn start_worker_with_file_limit(&self, more: &[&str], kilobytes: u32) -> Process {
         let file = self.file();
         let what = ["run", "-f", &file, "--registry", &self.url, "--log-format", "json"];
-        Process::start_with_little_room(&[&what[..], more].concat(), kilobytes)
+        Process::start_with_file_limit(&[&what[..], more].concat(), kilobytes)
     }
 
-    /// A command to its end, in this registry.
-    pub(crate) fn ask(&self, arguments: &[&str]) -> Ended {
+    /// Runs a command on this registry and waits for it.
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         elasticjob(&[arguments, &["--registry", &self.url]].concat())
     }
 
-    /// A command that succeeds, and the data it prints.
+    /// Runs a command that must succeed; returns its JSON.
     pub(crate) fn data(&self, arguments: &[&str]) -> Value {
-        let ended = self.ask(&[arguments, &["-o", "json"]].concat());
+        let ended = self.run(&[arguments, &["-o", "json"]].concat());
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
         serde_json::from_str(&ended.stdout).unwrap()
     }
@@ -94,7 +94,7 @@ impl Scene {
         registry::connect(&self.url.parse().unwrap()).await.unwrap()
     }
 
-    /// Writes a node of the namespace, as anybody could.
+    /// Writes a node of the namespace.
     pub(crate) async fn put(&self, path: &str, data: &str) {
         let registry = self.line().await;
         let path = registry.namespace().path().join(path).unwrap();
@@ -102,7 +102,7 @@ impl Scene {
         registry.set(&path, data.to_owned().into(), Expected::Any).await.unwrap();
     }
 
-    /// What stands in a node of the namespace.
+    /// Reads a node of the namespace.
     pub(crate) async fn get(&self, path: &str) -> Option<String> {
         let registry = self.line().await;
         let path = registry.namespace().path().join(path).unwrap();
@@ -110,12 +110,12 @@ impl Scene {
         Some(String::from_utf8(node.data.to_vec()).unwrap())
     }
 
-    /// A node in this process that runs `job`, whose shards are dealt. What a shard does, its job parameter says.
+    /// Starts a node that runs `job`, and waits until its shards are assigned. The job parameter controls what a shard does: see [`handle`].
     pub(crate) async fn node(&self, job: Job) -> Running {
         let name = job.name.to_string();
         let node = Node::join(&self.url).address(ADDRESS.parse::<Ipv4Addr>().unwrap());
         let running = node.job(job, handle).start().await.unwrap();
-        self.until(&["shard", "list", &name], |shards| {
+        self.wait_until(&["shard", "list", &name], |shards| {
             shards
                 .as_array()
                 .is_some_and(|shards| shards.iter().all(|shard| shard["status"] != "SHARDING_FLAG"))
@@ -123,23 +123,27 @@ impl Scene {
         running
     }
 
-    /// Asks until the answer is so.
-    pub(crate) fn until(&self, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
+    /// Runs a command until its JSON fulfils the condition.
+    pub(crate) fn wait_until(
+        &self,
+        arguments: &[&str],
+        condition: impl Fn(&Value) -> bool,
+    ) -> Value {
         let deadline = SystemClock.monotonic() + PATIENCE;
         loop {
             let data = self.data(arguments);
-            if is_so(&data) {
+            if condition(&data) {
                 return data;
             }
-            assert!(SystemClock.monotonic() < deadline, "{arguments:?} still says {data:#}");
+            assert!(SystemClock.monotonic() < deadline, "{arguments:?} still returns {data:#}");
         }
     }
 }
 
-/// `fail=1` fails shard 1; `hang` goes on until it is cancelled.
+/// `fail=1` fails shard 1; `hang` runs until it is cancelled.
 async fn handle(shard: Shard) -> Result<(), String> {
     if shard.job_parameter == format!("fail={}", shard.item) {
-        return Err("as asked".to_owned());
+        return Err("as requested".to_owned());
     }
     if shard.job_parameter == "hang" {
         shard.cancel().cancelled().await;
@@ -147,17 +151,17 @@ async fn handle(shard: Shard) -> Result<(), String> {
     Ok(())
 }
 
-/// A job that runs only when it is asked.
+/// A job that runs only when it is triggered.
 pub(crate) fn settle() -> Job {
     let job = Job::named("settle").unwrap().shards(3).description("settles orders");
     job.items("0=Beijing,1=Shanghai,2=Guangzhou").unwrap()
 }
 
-/// Waits until it is so.
-pub(crate) fn settled(is_so: impl Fn() -> bool) {
+/// Waits until the condition holds.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let deadline = SystemClock.monotonic() + PATIENCE;
-    while !is_so() {
-        assert!(SystemClock.monotonic() < deadline, "it never became so");
+    while !condition() {
+        assert!(SystemClock.monotonic() < deadline, "the condition was never met");
         std::thread::yield_now();
     }
 }

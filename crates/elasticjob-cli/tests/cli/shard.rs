@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::process::elasticjob;
 
 #[test]
-fn shards_go_where_the_real_elasticjob_puts_them() {
+fn plan_is_the_same_as_in_java() {
     let lines = include_str!("../../../elasticjob/tests/vectors/sharding.jsonl").lines();
-    // Every one of them is checked in the library; here it is about the way from the command line and back.
+    // The library checks every vector; a sample is enough for the command line.
     for line in lines.step_by(9) {
         let case: Value = serde_json::from_str(line).unwrap();
         for strategy in ["AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN"] {
@@ -30,7 +30,7 @@ fn shards_go_where_the_real_elasticjob_puts_them() {
 }
 
 #[test]
-fn a_single_shard_goes_to_another_server_as_time_goes_on() {
+fn single_sharding_balance_depends_on_the_time() {
     let plan = |at| {
         let what = ["shard", "plan", "--job", "j", "--total", "1", "--at", at];
         let who = ["--instance", "10.0.0.1@-@1", "--instance", "10.0.0.2@-@1"];
@@ -44,8 +44,8 @@ fn a_single_shard_goes_to_another_server_as_time_goes_on() {
 }
 
 #[test]
-fn a_plan_that_makes_no_sense_is_bad_input() {
-    for (changed, told) in [
+fn invalid_plan_is_bad_input() {
+    for (changed, expected) in [
         (["--total", "0"], "a job has at least one shard"),
         (["--total", "1000001"], "too many to print"),
         (["--strategy", "FAIR"], "hint: AVG_ALLOCATION, ODEVITY"),
@@ -65,7 +65,7 @@ fn a_plan_that_makes_no_sense_is_bad_input() {
 
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{arguments:?}");
         assert!(
-            ended.stderr.starts_with("error: ") && ended.stderr.contains(told),
+            ended.stderr.starts_with("error: ") && ended.stderr.contains(expected),
             "{}",
             ended.stderr
         );

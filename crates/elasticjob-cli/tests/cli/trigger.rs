@@ -5,40 +5,40 @@ use serde_json::json;
 use crate::scene::{ADDRESS, Scene, settle};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_was_asked_for_is_waited_for_to_its_end() {
+async fn trigger_with_wait_returns_when_the_run_has_ended() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let asked = scene.data(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
+    let triggered = scene.data(&["job", "trigger", "settle", "--wait", "--timeout", "30s"]);
 
-    let shards = asked["shards"].as_array().unwrap();
-    assert_eq!(shards.len(), 3, "{asked:#}");
+    let shards = triggered["shards"].as_array().unwrap();
+    assert_eq!(shards.len(), 3, "{triggered:#}");
     for shard in shards {
         assert_eq!(
             (&shard["state"], &shard["runId"]),
-            (&json!("DONE"), &asked["runId"]),
-            "{asked:#}"
+            (&json!("DONE"), &triggered["runId"]),
+            "{triggered:#}"
         );
     }
-    let table = scene.ask(&["job", "trigger", "settle", "--wait", "--shards", "2,0"]);
+    let table = scene.run(&["job", "trigger", "settle", "--wait", "--shards", "2,0"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let first: Vec<&str> = table.stdout.lines().map(|line| &line[..12]).collect();
     assert_eq!(first, ["SHARD  STATE", "0      DONE ", "2      DONE "]);
-    assert!(table.stderr.starts_with(&format!("asked {ADDRESS}")), "{}", table.stderr);
+    assert!(table.stderr.starts_with(&format!("triggered {ADDRESS}")), "{}", table.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_that_fails_is_told_by_the_exit_code() {
+async fn failed_shard_has_its_own_exit_code() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let ended = scene.ask(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
+    let ended = scene.run(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
 
     assert_eq!(ended.code, Some(20), "{}", ended.stderr);
     assert!(ended.stdout.contains("\n0      DONE ") && ended.stdout.contains("\n1      FAILED "));
     assert!(
         ended.stderr.ends_with(
-            "\nerror: shard 1 of job settle failed\nhint: look at what the handler says\n"
+            "\nerror: shard 1 of job settle failed\nhint: see the logs of its handler\n"
         ),
         "{}",
         ended.stderr
@@ -48,15 +48,15 @@ async fn a_shard_that_fails_is_told_by_the_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_ever_and_what_hangs_can_be_stopped() {
+async fn wait_times_out_and_a_hanging_run_can_be_cancelled() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle().parameter("hang")).await;
 
-    let waited = scene.ask(&["job", "trigger", "settle", "--wait", "--timeout", "300ms"]);
-    scene.until(&["shard", "list", "settle"], |shards| shards[2]["status"] == "RUNNING");
+    let waited = scene.run(&["job", "trigger", "settle", "--wait", "--timeout", "300ms"]);
+    scene.wait_until(&["shard", "list", "settle"], |shards| shards[2]["status"] == "RUNNING");
     let one = scene.data(&["job", "cancel", "settle", "--shards", "2"]);
-    let all = scene.ask(&["job", "cancel", "settle"]);
-    let shards = scene.until(&["shard", "list", "settle"], |shards| {
+    let all = scene.run(&["job", "cancel", "settle"]);
+    let shards = scene.wait_until(&["shard", "list", "settle"], |shards| {
         shards.as_array().unwrap().iter().all(|shard| shard["status"] == "PENDING")
     });
     let idle = scene.data(&["job", "cancel", "settle"]);
@@ -66,42 +66,42 @@ async fn nobody_waits_for_ever_and_what_hangs_can_be_stopped() {
     assert!(waited.stderr.contains("hint: elasticjob job explain settle --shard 2"));
     let asked = one["asked"].as_object().unwrap();
     assert_eq!(asked.values().collect::<Vec<_>>(), [&json!([2])], "{one:#}");
-    assert!(all.stdout.contains("\n0      told to stop  10.0.0.7@-@"), "{}", all.stdout);
+    assert!(all.stdout.contains("\n0      cancel requested  10.0.0.7@-@"), "{}", all.stdout);
     assert_eq!(shards[0]["lastRun"]["state"], "FAILED");
     assert_eq!(idle["idle"], json!([0, 1, 2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_waiting_it_says_who_was_asked() {
+async fn trigger_without_wait_prints_the_triggered_instances() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let asked = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
+    let triggered = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
 
-    assert!(asked["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{asked:#}");
-    assert_eq!(asked["waiting"], json!([]));
-    let run = &asked["runId"];
-    scene.until(&["shard", "list", "settle"], |shards| shards[0]["lastRun"]["runId"] == *run);
-    let beyond = scene.ask(&["job", "trigger", "settle", "--shards", "3"]);
+    assert!(triggered["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{triggered:#}");
+    assert_eq!(triggered["waiting"], json!([]));
+    let run = &triggered["runId"];
+    scene.wait_until(&["shard", "list", "settle"], |shards| shards[0]["lastRun"]["runId"] == *run);
+    let beyond = scene.run(&["job", "trigger", "settle", "--shards", "3"]);
     assert_eq!(beyond.code, Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_can_run_or_wait_for_is_refused() {
+async fn trigger_without_instances_or_waitable_shards_is_refused() {
     let scene = Scene::with("").await;
     scene.put("settle/config", &settle().to_yaml()).await;
 
-    let nobody = scene.ask(&["job", "trigger", "settle"]);
+    let nobody = scene.run(&["job", "trigger", "settle"]);
     scene.put("settle/instances/10.0.0.9@-@4711", "").await;
-    let java = scene.ask(&["job", "trigger", "settle", "--shards", "0"]);
+    let java = scene.run(&["job", "trigger", "settle", "--shards", "0"]);
     for shard in ["0", "1", "2"] {
         scene.put(&format!("settle/sharding/{shard}/instance"), "10.0.0.9@-@4711").await;
     }
-    let waited = scene.ask(&["job", "trigger", "settle", "--wait"]);
+    let waited = scene.run(&["job", "trigger", "settle", "--wait"]);
 
     assert_eq!(nobody.code, Some(7));
     assert!(nobody.stderr.ends_with("hint: start one, then trigger it\n"), "{}", nobody.stderr);
     assert_eq!(java.code, Some(7), "{}", java.stderr);
     assert_eq!(waited.code, Some(7), "{}", waited.stderr);
-    assert!(waited.stderr.contains("is a Java instance, which keeps no ledger"));
+    assert!(waited.stderr.contains("is a Java instance, which has no ledger"));
 }

@@ -1,4 +1,4 @@
-//! Storing what files describe: `apply`, `import`. First what would change; then, if that is wanted, the change.
+//! `job apply` and `job import`: print what files would change in the registry, ask, then store it.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::{
         Global,
-        site::{Site, or_dash},
+        connection::{Connection, or_dash},
     },
     error::{Code, Error},
     output::{self, Format, Table},
@@ -24,25 +24,25 @@ use elasticjob_jobfile::{self as jobfile, Entry, Kind};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
-    /// Where the jobs are described: Spring Boot's application.yml, or .json, .toml, .properties, .xml
+    /// Job files: Spring Boot's application.yml, or .json, .toml, .properties, .xml
     #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// Only say what would change; ends with 10 if something would
+    /// Only print what would change; the exit code is 10 if there are changes
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
 }
 
 impl Apply {
-    /// The same for what older versions kept, and for nothing else.
+    /// The same, but only for files of 2.1.5.
     pub(super) fn run_import(&self, global: &Global) -> Result<(), Error> {
         for file in &self.files {
             let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
             if extension != "json" && extension != "xml" {
                 return Err(Error::bad_input(format!(
-                    "{} is nothing that 2.1.5 kept; hint: its .json, or Spring's .xml; elasticjob job apply takes the others",
+                    "{} is not a configuration of 2.1.5; hint: import its .json, or Spring's .xml; elasticjob job apply takes the others",
                     file.display()
                 )));
             }
@@ -57,15 +57,15 @@ impl Apply {
         }
         if jobs.entries.is_empty() {
             return Err(Error::bad_input(
-                "there is no job in these files; hint: jobs stand below elasticjob.jobs, each with its name",
+                "no job found in these files; hint: define jobs below elasticjob.jobs, each under its name",
             ));
         }
-        let filed = jobs.registry.as_ref().map(|(_, url)| url.as_str());
-        Site::visit(global, filed, async |site| {
-            // All of them before anything is written: what is wrong with one keeps all as they are.
+        let file_url = jobs.registry.as_ref().map(|(_, url)| url.as_str());
+        Connection::with(global, file_url, async |connection| {
+            // Plan every job before storing any: if one has a problem, none is changed.
             let mut plans = Vec::new();
             for entry in &jobs.entries {
-                plans.push(site.admin.plan(edit(entry)).await?);
+                plans.push(connection.admin.plan(edit(entry)).await?);
             }
             let changing: Vec<&str> = plans
                 .iter()
@@ -75,22 +75,22 @@ impl Apply {
             if self.dry_run || changing.is_empty() {
                 show(global.output, &plans, &[])?;
                 if changing.is_empty() && global.output == Format::Table {
-                    output::say("nothing changes");
+                    output::say("no changes");
                 }
-                return if changing.is_empty() { Ok(()) } else { Err(Error::only(Code::Found)) };
+                return if changing.is_empty() { Ok(()) } else { Err(Error::silent(Code::Found)) };
             }
             if global.output == Format::Table {
                 show(global.output, &plans, &[])?;
             }
             if !self.yes {
-                agreed(&changing)?;
+                confirm(&changing)?;
             }
             let mut applied = Vec::new();
             for plan in &plans {
-                let done = site.admin.apply(plan).await?;
+                let done = connection.admin.apply(plan).await?;
                 if done.is_changed {
                     let version = done.version.0;
-                    output::say(&format!("job {} is stored, version {version}", plan.job.name));
+                    output::say(&format!("job {} stored, version {version}", plan.job.name));
                 }
                 applied.push(done);
             }
@@ -103,7 +103,7 @@ impl Apply {
     }
 }
 
-/// What a file wants to be stored. A Java class is kept as who runs the job: Java instances are to find it there.
+/// The edit that stores a job of a file. A Java class is stored as the job's handler, where Java instances look for it.
 fn edit(entry: &Entry) -> Edit {
     let handler = match &entry.kind {
         Kind::Script => Handler::Script,
@@ -113,12 +113,12 @@ fn edit(entry: &Entry) -> Edit {
     Edit::of(entry.job.clone()).handler(handler)
 }
 
-/// Asks whoever sits there.
-fn agreed(changing: &[&str]) -> Result<(), Error> {
+/// Asks for confirmation on the terminal.
+fn confirm(changing: &[&str]) -> Result<(), Error> {
     let refused = |text: &str| Err(Error::new(Code::Refused, text));
     if !io::stdin().is_terminal() {
         return refused(
-            "nothing was stored: nobody is there to be asked; hint: --yes stores it, --dry-run only looks",
+            "nothing was stored: cannot ask for confirmation without a terminal; hint: --yes stores without asking, --dry-run only prints the changes",
         );
     }
     let mut stderr = io::stderr().lock();
@@ -128,7 +128,7 @@ fn agreed(changing: &[&str]) -> Result<(), Error> {
     let _ = io::stdin().lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => refused("nothing was stored: you did not say yes"),
+        _ => refused("nothing was stored: not confirmed"),
     }
 }
 
@@ -138,7 +138,7 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
     for (index, plan) in plans.iter().enumerate() {
         let name = plan.job.name.to_string();
         let mut differences = Vec::new();
-        let word = match &plan.change {
+        let change_kind = match &plan.change {
             Change::New => "new",
             Change::Changed(_) => "changed",
             Change::Same => "same",
@@ -148,7 +148,13 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
                 for change in changes {
                     let [stored, local] =
                         [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
-                    table.row([name.clone(), word.to_owned(), change.key.clone(), stored, local]);
+                    table.row([
+                        name.clone(),
+                        change_kind.to_owned(),
+                        change.key.clone(),
+                        stored,
+                        local,
+                    ]);
                     differences.push(json!({
                         "key": change.key, "stored": change.stored, "file": change.local,
                     }));
@@ -156,11 +162,11 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
             }
             Change::New | Change::Same | Change::Changed(_) => {
                 let dash = || "-".to_owned();
-                table.row([name.clone(), word.to_owned(), dash(), dash(), dash()]);
+                table.row([name.clone(), change_kind.to_owned(), dash(), dash(), dash()]);
             }
         }
         let mut value = json!({
-            "jobName": name, "change": word, "differences": differences, "config": plan.job.to_json(),
+            "jobName": name, "change": change_kind, "differences": differences, "config": plan.job.to_json(),
         });
         if let Some(applied) = applied.get(index) {
             value["version"] = applied.version.0.into();

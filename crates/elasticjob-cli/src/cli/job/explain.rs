@@ -5,9 +5,9 @@ use elasticjob::{admin::Topic, job::JobName};
 use crate::{
     cli::{
         Global,
-        cron::instant as parsed,
-        history::Place,
-        site::{Site, instant, value, word},
+        connection::{Connection, format_instant, status_text, to_json},
+        cron::parse_instant,
+        history::StoreArgs,
     },
     error::Error,
     output::{self, Format, Table},
@@ -15,45 +15,48 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
-    /// Which shard; without, all of them
+    /// Number of the shard [default: all shards]
     #[arg(long, value_name = "N")]
     shard: Option<u32>,
-    /// At what time, for example 2026-11-15T06:36:07Z; without, now
+    /// Instant to explain, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
 }
 
 impl Explain {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
-        let at = self.at.as_deref().map(parsed).transpose()?;
+        let at = self.at.as_deref().map(parse_instant).transpose()?;
         let job = &self.job;
-        Site::visit(global, None, async |site| {
-            let explanation = match self.place.open_if_there(global).await? {
-                Some(history) => site.admin.explain_with(&history, job, self.shard, at).await?,
-                None => site.admin.explain(job, self.shard, at).await?,
+        Connection::with(global, None, async |connection| {
+            let explanation = match self.store.open_if_exists(global).await? {
+                Some(history) => {
+                    connection.admin.explain_with(&history, job, self.shard, at).await?
+                }
+                None => connection.admin.explain(job, self.shard, at).await?,
             };
             if explanation.has(Topic::Missing, None) {
-                site.about(job, site.admin.job(job).await).await?;
+                connection.or_suggest(job, connection.admin.job(job).await).await?;
             }
             if global.output == Format::Table {
-                let (due, next) = (instant(explanation.due_at), instant(explanation.next_fire));
-                let at = instant(Some(explanation.at));
+                let (due, next) =
+                    (format_instant(explanation.due_at), format_instant(explanation.next_fire));
+                let at = format_instant(Some(explanation.at));
                 output::say(&format!("job {job} at {at}: last due {due}, next {next}"));
             }
             let mut table = Table::new(["SHARD", "WEIGHT", "FINDING"]);
             for finding in &explanation.findings {
                 let shard = finding.shard.map_or("-".to_owned(), |shard| shard.to_string());
-                table.row([shard, word(&finding.weight), finding.says.clone()]);
+                table.row([shard, status_text(&finding.weight), finding.says.clone()]);
                 if let Some(hint) = &finding.hint {
                     table.row([String::new(), String::new(), format!("hint: {hint}")]);
                 }
             }
-            output::print(global.output, &table, &value(&explanation)?)
+            output::print(global.output, &table, &to_json(&explanation)?)
         })
     }
 }

@@ -2,8 +2,8 @@
 
 mod apply;
 mod explain;
-mod look;
-mod steer;
+mod show;
+mod lifecycle;
 mod trigger;
 mod wait;
 
@@ -15,35 +15,35 @@ use crate::error::Error;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Job {
-    /// Lists the jobs: how they stand, and when they are due next
+    /// Lists the jobs with their status and next run
     List,
-    /// Shows a job: its configuration, its servers, its instances
-    Show(Named),
-    /// Stores the configurations that files describe, after saying what that changes
+    /// Shows a job: its configuration, servers and instances
+    Show(JobArg),
+    /// Stores the jobs of files, after showing what changes
     Apply(apply::Apply),
-    /// Stores what 2.1.5 kept: its JSON, or the XML of Spring's namespaces
+    /// Stores jobs of Java ElasticJob 2.1.5: its JSON, or the XML of Spring's namespaces
     Import(apply::Apply),
-    /// Lets a job run now
+    /// Runs a job now
     Trigger(trigger::Trigger),
-    /// Stops what runs
+    /// Cancels the current run of a job
     Cancel(trigger::Cancel),
-    /// Lets a job run again, on every server
-    Enable(Named),
-    /// Lets a job run nowhere, not even on servers that come later
-    Disable(Named),
-    /// Ends every instance's membership in a job
-    Shutdown(Named),
-    /// Removes a job with everything that was kept of it
-    Remove(steer::Remove),
-    /// Says why a job, or a shard of it, ran or did not run
+    /// Enables a job on every server
+    Enable(JobArg),
+    /// Disables a job on every server, including servers that join later
+    Disable(JobArg),
+    /// Makes every instance leave a job
+    Shutdown(JobArg),
+    /// Removes a job and everything stored about it
+    Remove(lifecycle::Remove),
+    /// Explains why a job, or one of its shards, ran or did not run
     Explain(explain::Explain),
-    /// Prints everything that is stored of a job, with addresses masked
-    Dump(Named),
+    /// Prints everything that the registry stores about a job, with addresses masked
+    Dump(JobArg),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Named {
-    /// Which job
+pub(crate) struct JobArg {
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
 }
@@ -51,18 +51,18 @@ pub(crate) struct Named {
 impl Job {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         match self {
-            Self::List => look::list(global),
-            Self::Show(named) => look::show(global, &named.job),
+            Self::List => show::list(global),
+            Self::Show(arg) => show::show(global, &arg.job),
             Self::Apply(apply) => apply.run(global),
             Self::Import(import) => import.run_import(global),
             Self::Trigger(trigger) => trigger.run(global),
             Self::Cancel(cancel) => cancel.run(global),
-            Self::Enable(named) => steer::enable(global, &named.job),
-            Self::Disable(named) => steer::disable(global, &named.job),
-            Self::Shutdown(named) => steer::shutdown(global, &named.job),
+            Self::Enable(arg) => lifecycle::enable(global, &arg.job),
+            Self::Disable(arg) => lifecycle::disable(global, &arg.job),
+            Self::Shutdown(arg) => lifecycle::shutdown(global, &arg.job),
             Self::Remove(remove) => remove.run(global),
             Self::Explain(explain) => explain.run(global),
-            Self::Dump(named) => look::dump(global, &named.job),
+            Self::Dump(arg) => show::dump(global, &arg.job),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! "Run now", and "stop that": `trigger`, `cancel`.
+//! `job trigger` and `cancel`.
 
 use std::{collections::BTreeSet, env, time::Duration};
 
 use elasticjob::{admin::Ask, job::JobName};
 use serde_json::json;
 
-use super::wait::{Awaited, Vigil};
+use super::wait::{AwaitedShard, RunWaiter};
 use crate::{
     cli::{
         Global,
-        cron::instant,
-        run::span,
-        site::{Site, list, value},
+        connection::{Connection, join_names, to_json},
+        cron::parse_instant,
+        run::parse_duration,
     },
     error::Error,
     output::{self, Format, Table},
@@ -19,29 +19,29 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trigger {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
     /// Only these shards, for example 0,2
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     shards: Vec<u32>,
-    /// What the job is given instead of its own parameter; several are joined with commas
+    /// Job parameter for this run, instead of the configured one; several are joined with commas
     #[arg(long = "param", value_name = "K=V")]
     parameters: Vec<String>,
-    /// The time it is to work for, for example 2026-11-15T06:36:07Z; without, now
+    /// Logical time of the run, for example 2026-11-15T06:36:07Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
-    /// Wait until the run has ended, and end with 20 if a shard failed
+    /// Wait until the run has ended; the exit code is 20 if a shard failed
     #[arg(long)]
     wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "SPAN", default_value = "10m", value_parser = span, requires = "wait")]
+    /// Maximum time to wait
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration, requires = "wait")]
     timeout: Duration,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cancel {
-    /// Which job
+    /// Name of the job
     #[arg(value_name = "JOB")]
     job: JobName,
     /// Only these shards, for example 0,2
@@ -52,77 +52,89 @@ pub(crate) struct Cancel {
 impl Trigger {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        let ask = Ask {
+        let request = Ask {
             run: None,
-            at: self.at.as_deref().map(instant).transpose()?,
+            at: self.at.as_deref().map(parse_instant).transpose()?,
             shards: self.shards.iter().copied().collect(),
             parameter: (!self.parameters.is_empty()).then(|| self.parameters.join(",")),
             by: Some(user()),
         };
-        let shards = ask.shards.clone();
-        Site::visit(global, None, async |site| {
-            // Before anybody is asked, so that nothing is missed.
-            let vigil =
-                if self.wait { Some(Vigil::begin(site, job, &shards).await?) } else { None };
-            let asked = site.about(job, site.admin.trigger(job, ask).await).await?;
-            for id in &asked.waiting {
+        let shards = request.shards.clone();
+        Connection::with(global, None, async |connection| {
+            // Watch before the trigger, so that no change is missed.
+            let waiter = if self.wait {
+                Some(RunWaiter::start(connection, job, &shards).await?)
+            } else {
+                None
+            };
+            let triggered =
+                connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
+            for id in &triggered.waiting {
                 output::say(&format!(
-                    "note: {id} was asked before and has not taken note yet: it runs, but not as {}",
-                    asked.run
+                    "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
+                    triggered.run
                 ));
             }
-            let Some(vigil) = vigil else {
+            let Some(waiter) = waiter else {
                 let mut table = Table::new(["INSTANCE", "RUN"]);
-                for id in &asked.instances {
-                    table.row([id.clone(), asked.run.to_string()]);
+                for id in &triggered.instances {
+                    table.row([id.clone(), triggered.run.to_string()]);
                 }
-                return output::print(global.output, &table, &value(&asked)?);
+                return output::print(global.output, &table, &to_json(&triggered)?);
             };
             if global.output == Format::Table {
-                output::say(&format!("asked {} to run {}", list(&asked.instances), asked.run));
+                output::say(&format!(
+                    "triggered {} to run {}",
+                    join_names(&triggered.instances),
+                    triggered.run
+                ));
             }
-            let ended = vigil.keep(site, &asked, self.timeout).await?;
+            let ended = waiter.wait(connection, &triggered, self.timeout).await?;
             let mut table = Table::new(["SHARD", "STATE", "ATTEMPT", "INSTANCE"]);
             for shard in &ended {
                 table.row(shard.cells());
             }
-            let mut told = value(&asked)?;
-            told["shards"] = ended.iter().map(Awaited::value).collect();
-            output::print(global.output, &table, &told)?;
-            Awaited::verdict(job, &ended, self.timeout)
+            let mut value = to_json(&triggered)?;
+            value["shards"] = ended.iter().map(AwaitedShard::to_json).collect();
+            output::print(global.output, &table, &value)?;
+            AwaitedShard::check_all(job, &ended, self.timeout)
         })
     }
 }
 
-/// Who is at the keyboard, by the name the system knows, else by number.
+/// The user who triggers: the name from the environment, else the user id.
 fn user() -> String {
-    let said = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
+    let variable = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
     let number = || rustix::process::getuid().as_raw().to_string();
-    said("SUDO_USER").or_else(|| said("USER")).or_else(|| said("LOGNAME")).unwrap_or_else(number)
+    variable("SUDO_USER")
+        .or_else(|| variable("USER"))
+        .or_else(|| variable("LOGNAME"))
+        .unwrap_or_else(number)
 }
 
 impl Cancel {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
         let shards: BTreeSet<u32> = self.shards.iter().copied().collect();
-        Site::visit(global, None, async |site| {
-            let cancelled = site.about(job, site.admin.cancel(job, &shards).await).await?;
+        Connection::with(global, None, async |connection| {
+            let cancelled =
+                connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
             for (id, shards) in &cancelled.asked {
-                rows.extend(shards.iter().map(|shard| (*shard, "told to stop", id.as_str())));
+                rows.extend(shards.iter().map(|shard| (*shard, "cancel requested", id.as_str())));
             }
             for (shard, id) in &cancelled.not_cancellable {
-                rows.push((*shard, "cannot be told to stop", id.as_str()));
+                rows.push((*shard, "cannot be cancelled", id.as_str()));
             }
-            rows.extend(cancelled.idle.iter().map(|shard| (*shard, "did not run", "-")));
+            rows.extend(cancelled.idle.iter().map(|shard| (*shard, "not running", "-")));
             rows.sort_unstable();
             for (shard, answer, id) in rows {
                 table.row([shard.to_string(), answer.to_owned(), id.to_owned()]);
             }
-            let mut told = value(&cancelled)?;
-            told["jobName"] = json!(job.as_str());
-            output::print(global.output, &table, &told)
+            let mut value = to_json(&cancelled)?;
+            value["jobName"] = json!(job.as_str());
+            output::print(global.output, &table, &value)
         })
     }
 }

@@ -1,7 +1,7 @@
-//! Waiting for a run to end.
+//! Waits for a run to end.
 //!
-//! Rust instances write what becomes of a shard on its page of the ledger. The ledger is watched from before anybody is asked, and its pages are read
-//! whenever one of them changes. Java keeps no ledger, so its shards are not waited for.
+//! Rust instances write the state of a shard's run to its ledger page. The ledger is watched from before the trigger, and its pages are read whenever
+//! one of them changes. Java has no ledger, so its shards are not waited for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,147 +17,164 @@ use elasticjob::{
 use serde_json::{Value, json};
 
 use crate::{
-    cli::site::{Site, or_dash, value, word},
+    cli::connection::{Connection, or_dash, status_text, to_json},
     error::{Code, Error},
     output,
 };
 
-/// Somebody waits for the end of a run.
-pub(super) struct Vigil<'s> {
+pub(super) struct RunWaiter<'s> {
     job: &'s JobName,
-    /// All, if there are none.
+    /// All shards if empty.
     shards: &'s BTreeSet<u32>,
-    /// Whether what a dead instance leaves is run again.
-    goes_on: bool,
+    /// Whether the job has failover, so that a lost shard runs again.
+    has_failover: bool,
     ledger: LedgerChanges,
 }
 
 /// A shard that was waited for.
-pub(super) struct Awaited {
+pub(super) struct AwaitedShard {
     item: u32,
-    end: End,
+    end: ShardState,
 }
 
-/// What was seen of it.
-enum End {
-    /// Nobody has started it.
+/// State of an awaited shard, from its ledger page.
+enum ShardState {
     Pending,
-    /// It was started.
     Started(LastRun),
-    /// It came to an end.
     Ended(LastRun),
-    /// It was started, and its page speaks of another run now.
+    /// It was started, but its page now describes another run.
     Overwritten,
 }
 
-impl<'s> Vigil<'s> {
-    /// Begins to watch.
-    pub(super) async fn begin(
-        site: &Site,
+impl<'s> RunWaiter<'s> {
+    /// Starts watching the ledger.
+    pub(super) async fn start(
+        connection: &Connection,
         job: &'s JobName,
         shards: &'s BTreeSet<u32>,
     ) -> Result<Self, Error> {
-        let details = site.about(job, site.admin.job(job).await).await?;
-        let goes_on =
+        let details = connection.or_suggest(job, connection.admin.job(job).await).await?;
+        let has_failover =
             details.configuration.job.is_some_and(|job| matches!(job.failover, Failover::TakeOver));
-        let ledger = site.admin.ledger_changes(job).await?;
-        Ok(Self { job, shards, goes_on, ledger })
+        let ledger = connection.admin.ledger_changes(job).await?;
+        Ok(Self { job, shards, has_failover, ledger })
     }
 
-    /// Waits until every shard has ended, but not for ever.
-    pub(super) async fn keep(
+    /// Waits until every shard has ended, or the timeout.
+    pub(super) async fn wait(
         mut self,
-        site: &Site,
-        asked: &Asked,
-        patience: Duration,
-    ) -> Result<Vec<Awaited>, Error> {
-        let mut patience = pin!(SystemClock.sleep_until(SystemClock.monotonic() + patience));
-        let run = asked.run.to_string();
-        let shards = site.admin.shards(self.job).await?;
-        let mut awaited = self.meant(&shards, asked)?;
-        note(&mut awaited, &shards, &run, self.goes_on);
-        while awaited.values().any(|end| matches!(end, End::Pending | End::Started(_))) {
+        connection: &Connection,
+        triggered: &Asked,
+        timeout: Duration,
+    ) -> Result<Vec<AwaitedShard>, Error> {
+        let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
+        let run = triggered.run.to_string();
+        let shards = connection.admin.shards(self.job).await?;
+        let mut awaited = self.waitable_shards(&shards, triggered)?;
+        update(&mut awaited, &shards, &run, self.has_failover);
+        while awaited
+            .values()
+            .any(|end| matches!(end, ShardState::Pending | ShardState::Started(_)))
+        {
             tokio::select! {
-                () = &mut patience => break,
+                () = &mut deadline => break,
                 change = self.ledger.next() => change?,
             }
-            note(&mut awaited, &site.admin.shards(self.job).await?, &run, self.goes_on);
+            update(
+                &mut awaited,
+                &connection.admin.shards(self.job).await?,
+                &run,
+                self.has_failover,
+            );
         }
-        Ok(awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect())
+        Ok(awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect())
     }
 
-    /// The shards that can be waited for; why not for the others is said.
-    fn meant(&self, shards: &[Shard], asked: &Asked) -> Result<BTreeMap<u32, End>, Error> {
-        let mut meant = BTreeMap::new();
+    /// The shards that can be waited for; prints a note for each of the others.
+    fn waitable_shards(
+        &self,
+        shards: &[Shard],
+        triggered: &Asked,
+    ) -> Result<BTreeMap<u32, ShardState>, Error> {
+        let mut waitable = BTreeMap::new();
         for shard in shards {
             let item = shard.item;
             if !self.shards.is_empty() && !self.shards.contains(&item) {
                 continue;
             }
             let owner = shard.owner.as_deref().unwrap_or_default();
-            let why = if shard.is_disabled {
+            let reason = if shard.is_disabled {
                 "it is disabled".to_owned()
             } else if shard.language == Some(Language::Java) {
-                format!("{owner} is a Java instance, which keeps no ledger")
-            } else if asked.waiting.iter().any(|id| id == owner) {
-                format!("{owner} runs it by another name")
+                format!("{owner} is a Java instance, which has no ledger")
+            } else if triggered.waiting.iter().any(|id| id == owner) {
+                format!("{owner} runs it under an earlier trigger")
             } else {
-                meant.insert(item, End::Pending);
+                waitable.insert(item, ShardState::Pending);
                 continue;
             };
-            output::say(&format!("note: shard {item} is not waited for: {why}"));
+            output::say(&format!("note: shard {item} is not waited for: {reason}"));
         }
-        if meant.is_empty() {
+        if waitable.is_empty() {
             return Err(Error::new(
                 Code::Refused,
                 format!(
-                    "job {} was asked to run, but there is no shard that can be waited for; hint: trigger it without --wait",
+                    "job {} was triggered, but it has no shard that can be waited for; hint: trigger it without --wait",
                     self.job
                 ),
             ));
         }
-        Ok(meant)
+        Ok(waitable)
     }
 }
 
-/// Takes note of what the pages say.
-fn note(awaited: &mut BTreeMap<u32, End>, shards: &[Shard], run: &str, goes_on: bool) {
+/// Updates the states from the ledger pages.
+fn update(
+    awaited: &mut BTreeMap<u32, ShardState>,
+    shards: &[Shard],
+    run: &str,
+    has_failover: bool,
+) {
     for (item, end) in awaited {
         let page = shards.iter().find(|shard| shard.item == *item);
         let page = page.and_then(|shard| shard.last_run.as_ref());
         let ours = page.filter(|page| page.run_id.as_deref() == Some(run));
         match (&end, ours) {
-            (End::Pending | End::Started(_), Some(page)) => {
+            (ShardState::Pending | ShardState::Started(_), Some(page)) => {
                 let is_over = match page.state {
                     RunState::Done | RunState::Failed => true,
-                    RunState::Lost => !goes_on,
+                    RunState::Lost => !has_failover,
                     RunState::Fresh | RunState::Running => false,
                 };
-                *end = if is_over { End::Ended(page.clone()) } else { End::Started(page.clone()) };
+                *end = if is_over {
+                    ShardState::Ended(page.clone())
+                } else {
+                    ShardState::Started(page.clone())
+                };
             }
-            (End::Started(_), None) => *end = End::Overwritten,
+            (ShardState::Started(_), None) => *end = ShardState::Overwritten,
             _ => {}
         }
     }
 }
 
-impl Awaited {
+impl AwaitedShard {
     fn page(&self) -> Option<&LastRun> {
         match &self.end {
-            End::Started(page) | End::Ended(page) => Some(page),
-            End::Pending | End::Overwritten => None,
+            ShardState::Started(page) | ShardState::Ended(page) => Some(page),
+            ShardState::Pending | ShardState::Overwritten => None,
         }
     }
 
     fn state(&self) -> String {
         match &self.end {
-            End::Started(page) | End::Ended(page) => word(&page.state),
-            End::Pending => "PENDING".to_owned(),
-            End::Overwritten => "UNKNOWN".to_owned(),
+            ShardState::Started(page) | ShardState::Ended(page) => status_text(&page.state),
+            ShardState::Pending => "PENDING".to_owned(),
+            ShardState::Overwritten => "UNKNOWN".to_owned(),
         }
     }
 
-    /// A row for people.
+    /// The cells of a table row.
     pub(super) fn cells(&self) -> [String; 4] {
         let page = self.page();
         [
@@ -168,31 +185,31 @@ impl Awaited {
         ]
     }
 
-    /// The same for programs.
-    pub(super) fn value(&self) -> Value {
-        let mut told = self.page().and_then(|page| value(page).ok()).unwrap_or_else(|| json!({}));
-        told["item"] = self.item.into();
-        told["state"] = self.state().into();
-        told
+    pub(super) fn to_json(&self) -> Value {
+        let mut value =
+            self.page().and_then(|page| to_json(page).ok()).unwrap_or_else(|| json!({}));
+        value["item"] = self.item.into();
+        value["state"] = self.state().into();
+        value
     }
 
-    /// Whether all is well.
-    pub(super) fn verdict(job: &JobName, ended: &[Self], patience: Duration) -> Result<(), Error> {
+    /// An error for every shard that did not succeed.
+    pub(super) fn check_all(job: &JobName, ended: &[Self], timeout: Duration) -> Result<(), Error> {
         let mut texts = Vec::new();
         for Self { item, end } in ended {
             texts.push(match end {
-                End::Ended(page) if page.state == RunState::Done => continue,
-                End::Ended(page) if page.state == RunState::Lost => format!(
-                    "shard {item} of job {job} is lost: whoever ran it is gone; hint: with failover another instance takes it over"
+                ShardState::Ended(page) if page.state == RunState::Done => continue,
+                ShardState::Ended(page) if page.state == RunState::Lost => format!(
+                    "shard {item} of job {job} is lost: its instance is gone; hint: with failover another instance takes it over"
                 ),
-                End::Ended(_) => format!(
-                    "shard {item} of job {job} failed; hint: look at what the handler says"
+                ShardState::Ended(_) => format!(
+                    "shard {item} of job {job} failed; hint: see the logs of its handler"
                 ),
-                End::Overwritten => format!(
-                    "how shard {item} of job {job} ended is not known: the next run has begun already"
+                ShardState::Overwritten => format!(
+                    "the outcome of shard {item} of job {job} is unknown: the next run has already started"
                 ),
-                End::Pending | End::Started(_) => format!(
-                    "shard {item} of job {job} has not ended within {patience:?}; hint: elasticjob job explain {job} --shard {item}"
+                ShardState::Pending | ShardState::Started(_) => format!(
+                    "shard {item} of job {job} has not ended within {timeout:?}; hint: elasticjob job explain {job} --shard {item}"
                 ),
             });
         }
@@ -210,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// A shard whose page speaks of this run.
+    /// A shard whose ledger page describes this run.
     fn shard(run: &str, state: RunState) -> Shard {
         Shard {
             item: 0,
@@ -238,22 +255,22 @@ mod tests {
         }
     }
 
-    /// What is known of a shard whose page said these things, one after the other.
-    fn after(pages: &[(&str, RunState)], goes_on: bool) -> (String, bool) {
-        let mut awaited = BTreeMap::from([(0, End::Pending)]);
+    /// The final state of a shard after these pages, and whether it succeeded.
+    fn after(pages: &[(&str, RunState)], has_failover: bool) -> (String, bool) {
+        let mut awaited = BTreeMap::from([(0, ShardState::Pending)]);
         for (run, state) in pages {
-            note(&mut awaited, &[shard(run, *state)], "ours", goes_on);
+            update(&mut awaited, &[shard(run, *state)], "ours", has_failover);
         }
-        let ended: Vec<Awaited> =
-            awaited.into_iter().map(|(item, end)| Awaited { item, end }).collect();
+        let ended: Vec<AwaitedShard> =
+            awaited.into_iter().map(|(item, end)| AwaitedShard { item, end }).collect();
         let job = "settle".parse().unwrap();
-        (ended[0].state(), Awaited::verdict(&job, &ended, Duration::from_secs(1)).is_ok())
+        (ended[0].state(), AwaitedShard::check_all(&job, &ended, Duration::from_secs(1)).is_ok())
     }
 
     #[test]
-    fn a_shard_has_ended_when_its_page_says_so_of_this_run() {
+    fn shard_has_ended_when_its_page_of_this_run_says_so() {
         use RunState::{Done, Failed, Lost, Running};
-        for (pages, goes_on, state, is_well) in [
+        for (pages, has_failover, state, succeeded) in [
             (&[("before", Done)][..], false, "PENDING", false),
             (&[("before", Running), ("ours", Running)], false, "RUNNING", false),
             (&[("ours", Running), ("ours", Done)], false, "DONE", true),
@@ -263,7 +280,11 @@ mod tests {
             (&[("ours", Lost), ("ours", Done)], false, "LOST", false),
             (&[("ours", Lost), ("ours", Done)], true, "DONE", true),
         ] {
-            assert_eq!(after(pages, goes_on), (state.to_owned(), is_well), "{pages:?} {goes_on}");
+            assert_eq!(
+                after(pages, has_failover),
+                (state.to_owned(), succeeded),
+                "{pages:?} {has_failover}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Looking at what there is: `job list`, `job show`, `job dump`, `job explain`, `shard list`, `server list`, `server show`.
+//! Read-only commands: `job list`, `job show`, `job dump`, `job explain`, `shard list`, `server list`, `server show`.
 
 use elasticjob::registry;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
+async fn job_shards_and_servers_are_shown_as_table_json_and_yaml() {
     let scene = Scene::with("").await;
     let job = settle().cron("0 0 2 1 1 ? 2099").unwrap().zone("GMT+8:00").unwrap();
     let _node = scene.node(job.prop("email.password", "hunter2").unwrap()).await;
@@ -26,13 +26,13 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
     ] {
         assert_eq!(jobs[0][key], value, "{jobs:#}");
     }
-    let table = scene.ask(&["job", "list"]);
+    let table = scene.run(&["job", "list"]);
     assert_eq!(
         (table.code, &*table.stderr, &*table.stdout),
         (
             Some(0),
             "",
-            "JOB     STATUS  SHARDS  INSTANCES  CRON              NEXT FIRE\n\
+            "JOB     STATUS  SHARDS  INSTANCES  CRON              NEXT RUN\n\
              settle  OK      3       1          0 0 2 1 1 ? 2099  2098-12-31T18:00:00Z\n"
         )
     );
@@ -42,8 +42,8 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
     assert!(instance.starts_with(ADDRESS), "{details:#}");
     assert_eq!(details["leader"], instance);
     assert_eq!(details["config"]["properties"]["timeZone"], "GMT+8:00");
-    let shown = scene.ask(&["job", "show", "settle"]).stdout;
-    for part in ["status     OK\n", "timeZone ", "settles orders\n", &instance, "ENABLED"] {
+    let shown = scene.run(&["job", "show", "settle"]).stdout;
+    for part in ["status    OK\n", "timeZone ", "settles orders\n", &instance, "ENABLED"] {
         assert!(shown.contains(part), "{part:?}: {shown}");
     }
     assert!(!shown.contains("hunter2") && !details.to_string().contains("hunter2"));
@@ -54,7 +54,7 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
         (&shards[1]["instanceId"], &shards[1]["parameter"], &shards[1]["status"]),
         (&json!(instance), &json!("Shanghai"), &json!("PENDING"))
     );
-    assert!(scene.ask(&["shard", "list", "settle"]).stdout.contains("Guangzhou\n"));
+    assert!(scene.run(&["shard", "list", "settle"]).stdout.contains("Guangzhou\n"));
 
     let servers = scene.data(&["server", "list"]);
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
     );
     let server = scene.data(&["server", "show", ADDRESS]);
     assert_eq!(server["jobList"][0]["instances"], json!([instance]));
-    let yaml = scene.ask(&["server", "show", ADDRESS, "-o", "yaml"]).stdout;
+    let yaml = scene.run(&["server", "show", ADDRESS, "-o", "yaml"]).stdout;
     assert!(yaml.contains("jobNames:\n  - settle\n"), "{yaml}");
 
     for arguments in [
@@ -73,25 +73,25 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
         &["server", "show", ADDRESS],
         &["job", "explain", "settle"],
     ] {
-        let table = scene.ask(arguments).stdout;
+        let table = scene.run(arguments).stdout;
         assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_registry_is_an_empty_list_and_no_mistake() {
+async fn empty_registry_is_an_empty_list() {
     let scene = Scene::with("").await;
 
-    let table = scene.ask(&["job", "list"]);
+    let table = scene.run(&["job", "list"]);
 
     assert_eq!((table.code, &*table.stdout), (Some(0), ""));
-    assert_eq!(table.stderr, "there is no job in /shop\n");
+    assert_eq!(table.stderr, "no jobs in /shop\n");
     assert_eq!(scene.data(&["job", "list"]), json!([]));
     assert_eq!(scene.data(&["server", "list"]), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_only_looks_leaves_no_trace() {
+async fn read_only_commands_write_nothing() {
     let scene = Scene::with("").await;
     let slip = scene.url.replace("/shop", "/shpo");
 
@@ -112,11 +112,11 @@ async fn whoever_only_looks_leaves_no_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_cannot_be_read_is_listed_with_the_reason() {
+async fn unreadable_job_is_listed_with_the_reason() {
     let scene = Scene::with("").await;
     scene.put("broken/config", "jobName: [").await;
 
-    let table = scene.ask(&["job", "list"]);
+    let table = scene.run(&["job", "list"]);
 
     assert_eq!(table.code, Some(0));
     assert!(table.stdout.contains("\nbroken  CRASHED  -"), "{}", table.stdout);
@@ -125,7 +125,7 @@ async fn a_job_that_cannot_be_read_is_listed_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_not_found_and_the_nearest_name_is_told() {
+async fn missing_job_is_not_found_and_the_closest_name_suggested() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     for command in [
@@ -141,8 +141,8 @@ async fn what_is_not_there_is_not_found_and_the_nearest_name_is_told() {
         &["job", "remove", "--force"],
         &["shard", "list"],
     ] {
-        let near = scene.ask(&[command, &["setle"]].concat());
-        let far = scene.ask(&[command, &["backup"]].concat());
+        let near = scene.run(&[command, &["setle"]].concat());
+        let far = scene.run(&[command, &["backup"]].concat());
 
         assert_eq!((near.code, &*near.stdout), (Some(5), ""), "{command:?}");
         assert_eq!(
@@ -153,7 +153,7 @@ async fn what_is_not_there_is_not_found_and_the_nearest_name_is_told() {
         assert!(far.stderr.ends_with("hint: list the jobs; is it another namespace?\n"));
     }
     for command in ["show", "enable", "disable", "shutdown", "remove"] {
-        let ended = scene.ask(&["server", command, "10.9.9.9"]);
+        let ended = scene.run(&["server", command, "10.9.9.9"]);
 
         assert_eq!((ended.code, &*ended.stdout), (Some(5), ""), "{command}");
         assert_eq!(
@@ -162,15 +162,15 @@ async fn what_is_not_there_is_not_found_and_the_nearest_name_is_told() {
         );
     }
     for command in ["enable", "disable"] {
-        assert_eq!(scene.ask(&["shard", command, "setle", "0"]).code, Some(5));
-        let beyond = scene.ask(&["shard", command, "settle", "3"]);
+        assert_eq!(scene.run(&["shard", command, "setle", "0"]).code, Some(5));
+        let beyond = scene.run(&["shard", command, "settle", "3"]);
         assert_eq!(beyond.code, Some(2));
         assert!(beyond.stderr.ends_with("hint: its shards are 0 to 2\n"), "{}", beyond.stderr);
     }
 }
 
 #[test]
-fn a_registry_that_is_not_there_is_unreachable() {
+fn unreachable_registry_has_its_own_exit_code() {
     let url = format!("zookeeper://jane:hunter2@127.0.0.1:{}/shop?maxRetries=0", free_port());
     for command in [&["job", "list"][..], &["server", "list"], &["doctor"]] {
         let ended = elasticjob(&[command, &["--registry", &url]].concat());
@@ -187,14 +187,14 @@ fn a_registry_that_is_not_there_is_unreachable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_somebody_elses_is_not_opened() {
+async fn registry_with_other_credentials_is_not_opened() {
     let scene = Scene::with("").await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
     registry::plant(&*jane, &"/shop/settle/config".parse().unwrap()).await.unwrap();
 
     for command in [&["job", "list"][..], &["job", "show", "settle"], &["server", "list"]] {
-        let ended = scene.ask(command);
+        let ended = scene.run(command);
 
         assert_eq!((ended.code, &*ended.stdout), (Some(4), ""), "{}", ended.stderr);
         assert!(ended.stderr.contains("hint: check user and password"), "{}", ended.stderr);
@@ -202,7 +202,7 @@ async fn a_registry_that_is_somebody_elses_is_not_opened() {
 }
 
 #[test]
-fn what_makes_no_sense_is_bad_input_before_anybody_is_asked() {
+fn invalid_arguments_are_bad_input_without_a_registry() {
     for arguments in [
         &["job", "show", "a/b"][..],
         &["job", "show"],
@@ -224,11 +224,11 @@ fn what_makes_no_sense_is_bad_input_before_anybody_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dump_is_everything_with_addresses_masked() {
+async fn dump_masks_addresses() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let text = scene.ask(&["job", "dump", "settle"]).stdout;
+    let text = scene.run(&["job", "dump", "settle"]).stdout;
     let data = scene.data(&["job", "dump", "settle"]);
 
     assert!(text.contains("/settle/servers/ip1 | ENABLED\n"), "{text}");
@@ -238,18 +238,18 @@ async fn a_dump_is_everything_with_addresses_masked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_does_not_run_is_explained() {
+async fn explain_names_what_blocks_a_job() {
     let scene = Scene::with("").await;
     let yaml = settle().cron("0 0 2 * * ?").unwrap().zone("GMT").unwrap().to_yaml();
     scene.put("settle/config", &yaml).await;
 
-    let told = scene.data(&["job", "explain", "settle", "--at", "2026-11-15T02:00:00Z"]);
-    let table = scene.ask(&["job", "explain", "settle", "--shard", "1"]);
+    let explanation = scene.data(&["job", "explain", "settle", "--at", "2026-11-15T02:00:00Z"]);
+    let table = scene.run(&["job", "explain", "settle", "--shard", "1"]);
 
-    assert_eq!(told["dueAt"], "2026-11-15T02:00:00Z");
+    assert_eq!(explanation["dueAt"], "2026-11-15T02:00:00Z");
     let topics: Vec<&Value> =
-        told["findings"].as_array().unwrap().iter().map(|f| &f["topic"]).collect();
-    assert!(topics.contains(&&json!("noInstance")), "{told:#}");
+        explanation["findings"].as_array().unwrap().iter().map(|f| &f["topic"]).collect();
+    assert!(topics.contains(&&json!("noInstance")), "{explanation:#}");
     assert_eq!(table.code, Some(0));
     assert!(
         table.stdout.contains("-      blocks   nobody is a member: there is no instance\n"),

@@ -1,4 +1,4 @@
-//! What the pages show is what happens.
+//! The commands in the documentation print the output that is shown there.
 
 use std::fs;
 
@@ -13,14 +13,14 @@ use crate::{
 const COMMAND_LINE: &str = include_str!("../../../../docs/command-line.md");
 const JOB_FILES: &str = include_str!("../../../../docs/job-files.md");
 
-/// The blocks of a page that are in this language.
+/// The code blocks of a page in this language.
 fn blocks<'a>(page: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
     let opening = format!("```{language}\n");
     let blocks: Vec<&str> = page.split(opening.as_str()).skip(1).collect();
     blocks.into_iter().filter_map(|block| block.split("```").next())
 }
 
-/// The words of a command; `'…'` is one.
+/// The arguments of a command; text in single quotes is one argument.
 fn words(command: &str) -> Vec<String> {
     let parts = command.split('\'').enumerate().flat_map(|(index, part)| {
         if index % 2 == 1 {
@@ -32,8 +32,8 @@ fn words(command: &str) -> Vec<String> {
     parts.collect()
 }
 
-/// A text with what is another one every time left open: ids, instants, runs, ports, versions, and the spaces around them.
-fn in_general(text: &str) -> String {
+/// Replaces the parts of a text that vary: ids, instants, runs, ports, versions, and the spaces around them.
+fn normalize(text: &str) -> String {
     let line = |line: &str| {
         let words = line.split_whitespace().map(|word| {
             let is_port =
@@ -53,14 +53,14 @@ fn in_general(text: &str) -> String {
             }
         });
         let line = words.collect::<Vec<_>>().join(" ");
-        // How far clocks are apart is another thing every time, too.
+        // The clock difference varies, too.
         if line.starts_with("clock ok ") { "CLOCK".to_owned() } else { line }
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_on_the_pages_prints_what_they_say() {
+async fn commands_in_the_docs_print_the_documented_output() {
     let folder = TempDir::new().unwrap();
     let described = blocks(JOB_FILES, "yaml").next().unwrap();
     fs::write(folder.path().join("application.yml"), described).unwrap();
@@ -83,7 +83,7 @@ async fn every_command_on_the_pages_prints_what_they_say() {
         let stdout = String::from_utf8(output.stdout).unwrap();
         if needs_registry {
             let said = stdout + &String::from_utf8(output.stderr).unwrap();
-            assert_eq!(in_general(&said), in_general(expected), "{line}");
+            assert_eq!(normalize(&said), normalize(expected), "{line}");
         } else {
             assert_eq!(stdout, expected, "{line}");
         }

@@ -14,34 +14,36 @@ const HELLO: &str =
     "    hello: {cron: '0 0 2 * * ?', shardingTotalCount: 2, props: {script.command.line: echo}}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_change_is_shown_and_stored_only_when_somebody_says_so() {
+async fn changes_are_shown_and_stored_only_after_confirmation() {
     let scene = Scene::with(HELLO).await;
     let file = scene.file();
 
-    let new = scene.ask(&["job", "apply", "-f", &file, "--dry-run"]);
-    let unasked = scene.ask(&["job", "apply", "-f", &file]);
+    let new = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);
+    let unconfirmed = scene.run(&["job", "apply", "-f", &file]);
     assert_eq!(scene.get("hello/config").await, None);
-    let stored = scene.ask(&["job", "apply", "-f", &file, "--yes"]);
-    let same = scene.ask(&["job", "apply", "-f", &file, "--dry-run"]);
-    let unneeded = scene.ask(&["job", "apply", "-f", &file]);
+    let stored = scene.run(&["job", "apply", "-f", &file, "--yes"]);
+    let same = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);
+    let unneeded = scene.run(&["job", "apply", "-f", &file]);
 
     assert_eq!((new.code, &*new.stderr), (Some(10), ""));
     assert_eq!(new.stdout, "JOB    CHANGE  KEY  STORED  FILE\nhello  new     -    -       -\n");
-    assert_eq!(unasked.code, Some(7));
+    assert_eq!(unconfirmed.code, Some(7));
     assert!(
-        unasked.stderr.ends_with("hint: --yes stores it, --dry-run only looks\n"),
+        unconfirmed
+            .stderr
+            .ends_with("hint: --yes stores without asking, --dry-run only prints the changes\n"),
         "{}",
-        unasked.stderr
+        unconfirmed.stderr
     );
-    assert_eq!((stored.code, &*stored.stderr), (Some(0), "job hello is stored, version 0\n"));
+    assert_eq!((stored.code, &*stored.stderr), (Some(0), "job hello stored, version 0\n"));
     assert_eq!(scene.get("hello").await.unwrap(), "SCRIPT");
-    assert_eq!((same.code, &*same.stderr), (Some(0), "nothing changes\n"));
-    assert_eq!((unneeded.code, &*unneeded.stderr), (Some(0), "nothing changes\n"));
+    assert_eq!((same.code, &*same.stderr), (Some(0), "no changes\n"));
+    assert_eq!((unneeded.code, &*unneeded.stderr), (Some(0), "no changes\n"));
 
-    scene.describe(&HELLO.replace("Count: 2", "Count: 5").replace("echo", "date"));
-    let changed = scene.ask(&["job", "apply", "-f", &file, "--dry-run"]);
-    let data = scene.ask(&["job", "apply", "-f", &file, "--dry-run", "-o", "json"]);
-    let applied = scene.ask(&["job", "apply", "-f", &file, "--yes", "-o", "json"]);
+    scene.write_jobs(&HELLO.replace("Count: 2", "Count: 5").replace("echo", "date"));
+    let changed = scene.run(&["job", "apply", "-f", &file, "--dry-run"]);
+    let data = scene.run(&["job", "apply", "-f", &file, "--dry-run", "-o", "json"]);
+    let applied = scene.run(&["job", "apply", "-f", &file, "--yes", "-o", "json"]);
 
     assert_eq!(changed.code, Some(10));
     assert!(
@@ -58,7 +60,7 @@ async fn what_would_change_is_shown_and_stored_only_when_somebody_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_sits_at_a_terminal_is_asked() {
+async fn apply_asks_for_confirmation_on_a_terminal() {
     let scene = Scene::with(HELLO).await;
 
     for (typed, code, is_stored) in [("\n", 7, false), ("n\n", 7, false), ("y\n", 0, true)] {
@@ -88,13 +90,13 @@ fn terminal() -> (File, File) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_somebody_elses_is_a_conflict_and_nothing_is_stored() {
+async fn job_of_another_handler_is_a_conflict_and_nothing_is_stored() {
     let scene =
         Scene::with(&format!("    another: {{props: {{script.command.line: echo}}}}\n{HELLO}"))
             .await;
     scene.put("hello", "com.acme.Hello").await;
 
-    let ended = scene.ask(&["job", "apply", "-f", &scene.file(), "--yes"]);
+    let ended = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
 
     assert_eq!((ended.code, &*ended.stdout), (Some(6), ""), "{}", ended.stderr);
     assert!(ended.stderr.contains("job hello belongs to the Java class com.acme.Hello"));
@@ -102,18 +104,18 @@ async fn what_is_somebody_elses_is_a_conflict_and_nothing_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_document_that_cannot_be_read_is_left_alone() {
+async fn apply_leaves_unreadable_configuration_unchanged() {
     let scene = Scene::with(HELLO).await;
     scene.put("hello/config", "jobName: [").await;
 
-    let ended = scene.ask(&["job", "apply", "-f", &scene.file(), "--yes"]);
+    let ended = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
 
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert_eq!(scene.get("hello/config").await.unwrap(), "jobName: [");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_older_versions_kept_is_carried_over_with_who_runs_it() {
+async fn import_stores_jobs_of_2_1_5_with_their_handler() {
     let scene = Scene::with("").await;
     let json = scene.write(
         "settle.json",
@@ -124,8 +126,8 @@ async fn what_older_versions_kept_is_carried_over_with_who_runs_it() {
         r#"<beans xmlns:job="http://www.dangdang.com/schema/ddframe/job"><job:script id="backup" cron="0 0 3 * * ?" sharding-total-count="1" script-command-line="echo"/></beans>"#,
     );
 
-    let imported = scene.ask(&["job", "import", "-f", &json, &xml, "--yes"]);
-    let boot = scene.ask(&["job", "import", "-f", &scene.file(), "--yes"]);
+    let imported = scene.run(&["job", "import", "-f", &json, &xml, "--yes"]);
+    let boot = scene.run(&["job", "import", "-f", &scene.file(), "--yes"]);
 
     assert_eq!(imported.code, Some(0), "{}", imported.stderr);
     assert!(
@@ -141,15 +143,15 @@ async fn what_older_versions_kept_is_carried_over_with_who_runs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_are_wrong_or_empty_are_bad_input() {
+async fn invalid_and_empty_files_are_bad_input() {
     let scene = Scene::with("    hello: {crom: x}\n").await;
     let empty = scene.write("empty.yml", "server: {port: 80}\n");
 
-    let wrong = scene.ask(&["job", "apply", "-f", &scene.file(), "--yes"]);
-    let empty = scene.ask(&["job", "apply", "-f", &empty, "--yes"]);
-    let absent = scene.ask(&["job", "apply", "-f", "/nowhere.yml", "--yes"]);
+    let wrong = scene.run(&["job", "apply", "-f", &scene.file(), "--yes"]);
+    let empty = scene.run(&["job", "apply", "-f", &empty, "--yes"]);
+    let absent = scene.run(&["job", "apply", "-f", "/nowhere.yml", "--yes"]);
 
     assert_eq!((wrong.code, empty.code, absent.code), (Some(2), Some(2), Some(2)));
     assert!(wrong.stderr.contains("hint: did you mean cron?"), "{}", wrong.stderr);
-    assert!(empty.stderr.contains("there is no job in these files"), "{}", empty.stderr);
+    assert!(empty.stderr.contains("no job found in these files"), "{}", empty.stderr);
 }

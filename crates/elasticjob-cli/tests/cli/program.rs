@@ -1,11 +1,11 @@
-//! The words all commands share.
+//! Help, completions, manual pages and other behaviour that all commands share.
 
 use std::{io::Read, process::Stdio};
 
 use crate::process::{binary, elasticjob};
 
 #[test]
-fn help_goes_to_standard_output_and_names_only_what_works() {
+fn help_lists_the_public_commands_on_standard_output() {
     let help = elasticjob(&["--help"]);
 
     assert_eq!((help.code, &*help.stderr), (Some(0), ""));
@@ -30,7 +30,7 @@ fn help_goes_to_standard_output_and_names_only_what_works() {
 }
 
 #[test]
-fn the_help_does_not_print_the_password_in_the_environment() {
+fn help_hides_the_password_in_the_environment() {
     let output = binary()
         .arg("--help")
         .env("ELASTICJOB_REGISTRY", "zookeeper://jane:hunter2@zk/shop")
@@ -41,7 +41,7 @@ fn the_help_does_not_print_the_password_in_the_environment() {
 }
 
 #[test]
-fn an_unknown_flag_and_an_unknown_command_are_bad_input() {
+fn unknown_flags_and_commands_are_bad_input() {
     for arguments in [&["cron", "next", "--frob", "x"][..], &["frob"], &[], &["cron"]] {
         let ended = elasticjob(arguments);
 
@@ -62,7 +62,7 @@ fn completions_are_printed_for_every_shell() {
 }
 
 #[test]
-fn whoever_stops_reading_is_not_told_about_it() {
+fn closed_pipe_is_not_an_error() {
     let mut child = binary()
         .args(["cron", "next", "-n", "100000", "* * * * * ?"])
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! What there is to say when a job is not as it was.
+//! Turns changes in the state of jobs into lines of the commentary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,49 +8,49 @@ use elasticjob::{
 };
 use jiff::SignedDuration;
 
-use super::voice::clock;
+use super::print::wall_clock;
 
-/// A run that starts so long after it was due makes up for something.
+/// A run that starts later than this after its due time is a misfire or catch-up run.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
-/// Everything that was told so far. Takes pictures of jobs and says what is new; does nothing else.
+/// Compares the state of jobs with the previous one and returns a line for each change; does no I/O.
 #[derive(Debug, Default)]
-pub(super) struct Story {
-    /// What instances are called, by id; the dead are remembered.
+pub(super) struct StateTracker {
+    /// Names of instances by id, including those that are gone.
     names: BTreeMap<String, String>,
     gone: BTreeSet<String>,
-    jobs: BTreeMap<JobName, Chapter>,
+    jobs: BTreeMap<JobName, TrackedJob>,
 }
 
-/// What was told of one job.
+/// The state of one job as last seen.
 #[derive(Debug, Default)]
-struct Chapter {
+struct TrackedJob {
     members: BTreeSet<String>,
     owners: Vec<String>,
     waiting: BTreeSet<u32>,
     runs: BTreeMap<u32, LastRun>,
 }
 
-impl Story {
-    /// Says what is new in this picture.
-    pub(super) fn go_on(
+impl StateTracker {
+    /// Records the state of a job and returns the lines for its changes.
+    pub(super) fn update(
         &mut self,
         job: &JobName,
         details: &JobDetails,
         shards: &[Shard],
     ) -> Vec<String> {
-        let mut chapter = self.jobs.remove(job).unwrap_or_default();
-        let mut lines = self.members(&mut chapter, &details.instances);
-        lines.extend(self.runs(job, &mut chapter, shards));
+        let mut tracked = self.jobs.remove(job).unwrap_or_default();
+        let mut lines = self.members(&mut tracked, &details.instances);
+        lines.extend(self.runs(job, &mut tracked, shards));
         if !details.is_dealing && details.resharding_since.is_none() {
-            lines.extend(self.owners(job, &mut chapter, shards));
+            lines.extend(self.owners(job, &mut tracked, shards));
         }
-        self.jobs.insert(job.clone(), chapter);
+        self.jobs.insert(job.clone(), tracked);
         lines
     }
 
-    /// Whoever came or went; each is told once, whatever it takes part in.
-    fn members(&mut self, chapter: &mut Chapter, instances: &[Instance]) -> Vec<String> {
+    /// Instances that joined or left; each is reported once, no matter how many jobs it has.
+    fn members(&mut self, tracked: &mut TrackedJob, instances: &[Instance]) -> Vec<String> {
         let mut lines = Vec::new();
         for instance in instances {
             if self.names.contains_key(&instance.id) {
@@ -60,26 +60,26 @@ impl Story {
             let name = instance.labels.get("name").cloned();
             let called = name.clone().unwrap_or_else(|| format!("pid {pid}"));
             lines.push(match name {
-                Some(name) => format!("{name} (pid {pid}) is there"),
-                None => format!("{called} is there"),
+                Some(name) => format!("{name} (pid {pid}) joined"),
+                None => format!("{called} joined"),
             });
             self.names.insert(instance.id.clone(), called);
         }
         let now: BTreeSet<String> = instances.iter().map(|instance| instance.id.clone()).collect();
-        for id in chapter.members.difference(&now) {
+        for id in tracked.members.difference(&now) {
             if self.gone.insert(id.clone()) {
-                lines.push(format!("{} is gone: its session is over", self.name(id)));
+                lines.push(format!("{} is gone: its session has ended", self.name(id)));
             }
         }
-        chapter.members = now;
+        tracked.members = now;
         lines
     }
 
-    /// Who owns what, once everything is somebody's.
-    fn owners(&self, job: &JobName, chapter: &mut Chapter, shards: &[Shard]) -> Option<String> {
+    /// The shard assignment, once every shard has an owner that is online.
+    fn owners(&self, job: &JobName, tracked: &mut TrackedJob, shards: &[Shard]) -> Option<String> {
         let owned = |shard: &Shard| shard.owner.clone().filter(|_| shard.is_owner_online);
         let owners: Vec<String> = shards.iter().map(owned).collect::<Option<_>>()?;
-        if owners.is_empty() || owners == chapter.owners {
+        if owners.is_empty() || owners == tracked.owners {
             return None;
         }
         let each: Vec<String> = owners
@@ -87,24 +87,24 @@ impl Story {
             .enumerate()
             .map(|(item, owner)| format!("{item} → {}", self.name(owner)))
             .collect();
-        chapter.owners = owners;
+        tracked.owners = owners;
         Some(format!("{job}: {}", each.join(", ")))
     }
 
-    /// What was left behind, taken over, made up for, or failed.
-    fn runs(&self, job: &JobName, chapter: &mut Chapter, shards: &[Shard]) -> Vec<String> {
+    /// Shards that await failover, were taken over, started late or failed.
+    fn runs(&self, job: &JobName, tracked: &mut TrackedJob, shards: &[Shard]) -> Vec<String> {
         let mut lines = Vec::new();
         for shard in shards {
             let item = shard.item;
             if !shard.waits_for_failover {
-                chapter.waiting.remove(&item);
-            } else if chapter.waiting.insert(item) {
-                lines.push(format!("{job}: {item} was not finished and waits to be taken over"));
+                tracked.waiting.remove(&item);
+            } else if tracked.waiting.insert(item) {
+                lines.push(format!("{job}: {item} was not finished and awaits failover"));
             }
             let Some(run) = &shard.last_run else { continue };
-            let before = chapter.runs.insert(item, run.clone());
+            let before = tracked.runs.insert(item, run.clone());
             lines
-                .extend(self.run(before.as_ref(), run).map(|said| format!("{job}: {item} {said}")));
+                .extend(self.run(before.as_ref(), run).map(|text| format!("{job}: {item} {text}")));
         }
         lines
     }
@@ -126,7 +126,10 @@ impl Story {
                 let late = since.duration_since(due_at);
                 (late > LATE).then(|| {
                     let seconds = late.as_secs();
-                    format!("makes up for {} on {who}, {seconds} s late", clock(due_at))
+                    format!(
+                        "runs on {who} for the fire of {}, {seconds} s late",
+                        wall_clock(due_at)
+                    )
                 })
             }
             RunState::Failed if before.state != RunState::Failed || is_new => {
@@ -141,7 +144,7 @@ impl Story {
     }
 }
 
-/// The process in an instance's id.
+/// The process id in an instance id.
 fn pid(id: &str) -> &str {
     let process = id.rsplit("@-@").next().unwrap_or(id);
     process.split('-').next().unwrap_or(process)
@@ -155,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// A job that nobody runs; tests draw the rest.
-    async fn picture() -> (JobName, JobDetails, Shard) {
+    /// A job without instances; tests fill in the rest.
+    async fn idle_job() -> (JobName, JobDetails, Shard) {
         let registry = registry::connect(&"memory:".parse().unwrap()).await.unwrap();
         let admin = Admin::on(Arc::clone(&registry));
         let job = Job::named("settle").unwrap();
@@ -195,50 +198,54 @@ mod tests {
     const TWO: &str = "127.0.0.1@-@22-b";
 
     #[tokio::test]
-    async fn a_death_is_told_once_and_then_who_takes_over() {
-        let (job, mut details, mut shard) = picture().await;
-        let mut story = Story::default();
+    async fn lost_instance_is_reported_once_then_the_failover() {
+        let (job, mut details, mut shard) = idle_job().await;
+        let mut tracker = StateTracker::default();
         details.instances = vec![instance(ONE, "worker-1"), instance(TWO, "worker-2")];
         (shard.owner, shard.is_owner_online) = (Some(ONE.to_owned()), true);
         shard.last_run = Some(run(10_000, 1, ONE, RunState::Running, 5));
 
         assert_eq!(
-            story.go_on(&job, &details, &[shard.clone()]),
-            ["worker-1 (pid 11) is there", "worker-2 (pid 22) is there", "settle: 0 → worker-1"]
+            tracker.update(&job, &details, &[shard.clone()]),
+            ["worker-1 (pid 11) joined", "worker-2 (pid 22) joined", "settle: 0 → worker-1"]
         );
-        assert!(story.go_on(&job, &details, &[shard.clone()]).is_empty(), "nothing is new");
+        assert!(tracker.update(&job, &details, &[shard.clone()]).is_empty(), "nothing is new");
         details.instances.remove(0);
         (shard.is_owner_online, shard.waits_for_failover) = (false, true);
         assert_eq!(
-            story.go_on(&job, &details, &[shard.clone()]),
+            tracker.update(&job, &details, &[shard.clone()]),
             [
-                "worker-1 is gone: its session is over",
-                "settle: 0 was not finished and waits to be taken over"
+                "worker-1 is gone: its session has ended",
+                "settle: 0 was not finished and awaits failover"
             ]
         );
         shard.waits_for_failover = false;
         shard.last_run = Some(run(10_000, 2, TWO, RunState::Running, 4_000));
         assert_eq!(
-            story.go_on(&job, &details, &[shard]),
+            tracker.update(&job, &details, &[shard]),
             ["settle: 0 is taken over by worker-2 from worker-1: attempt 2"]
         );
     }
 
     #[tokio::test]
-    async fn a_run_that_starts_late_makes_up_for_something_and_one_on_time_is_not_worth_a_word() {
-        let (job, details, mut shard) = picture().await;
-        let mut story = Story::default();
-        let mut told = |run: LastRun| {
+    async fn only_late_and_failed_runs_are_reported() {
+        let (job, details, mut shard) = idle_job().await;
+        let mut tracker = StateTracker::default();
+        let mut update = |run: LastRun| {
             shard.last_run = Some(run);
-            story.go_on(&job, &details, &[shard.clone()])
+            tracker.update(&job, &details, &[shard.clone()])
         };
 
-        assert!(told(run(10_000, 1, ONE, RunState::Done, 20)).is_empty());
-        assert!(told(run(20_000, 1, ONE, RunState::Running, 20)).is_empty());
-        let late = told(run(30_000, 1, ONE, RunState::Running, 4_000));
-        let failed = told(run(30_000, 1, ONE, RunState::Failed, 5_000));
+        assert!(update(run(10_000, 1, ONE, RunState::Done, 20)).is_empty());
+        assert!(update(run(20_000, 1, ONE, RunState::Running, 20)).is_empty());
+        let late = update(run(30_000, 1, ONE, RunState::Running, 4_000));
+        let failed = update(run(30_000, 1, ONE, RunState::Failed, 5_000));
 
-        assert!(late[0].ends_with(&format!("on {ONE}, 4 s late")), "{late:?}");
+        assert!(
+            late[0].starts_with(&format!("settle: 0 runs on {ONE} for the fire of ")),
+            "{late:?}"
+        );
+        assert!(late[0].ends_with(", 4 s late"), "{late:?}");
         assert_eq!(failed, [format!("settle: 0 failed on {ONE}")]);
     }
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::{
     metrics::metrics,
     process::Process,
-    scene::{Scene, settled},
+    scene::{Scene, wait_until},
 };
 
-/// Says its name every second.
+/// A job that prints its name every second.
 fn job(name: &str) -> String {
     format!(
         "    {name}: {{cron: '* * * * * ?', props: {{script.command.line: echo {name}-said}}}}\n"
@@ -23,8 +23,8 @@ async fn instances(scene: &Scene, job: &str) -> usize {
     registry.children(&path).await.unwrap().map_or(0, |children| children.len())
 }
 
-/// The next line of its log that has this in it and is about this job.
-fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
+/// Waits for the next log line of this job that contains `part`.
+fn logged_of_job(process: &mut Process, job: &str, part: &str) -> Value {
     loop {
         let line: Value = serde_json::from_str(&process.logged(part)).unwrap();
         if line["job"] == job {
@@ -34,36 +34,36 @@ fn of_job(process: &mut Process, job: &str, part: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_new_in_the_file_is_joined_and_one_that_vanishes_is_left() {
+async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
     let scene = Scene::with(&job("hello")).await;
-    let mut process = scene.run(&["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
-    let address = told["address"].as_str().unwrap();
+    let mut process = scene.start_worker(&["--health-listen", "0"]);
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap();
     process.logged("hello-said");
 
-    scene.describe(&format!("{}{}", job("hello"), job("howdy")));
-    assert_eq!(of_job(&mut process, "howdy", "the job is joined")["from"], "the files");
+    scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
+    assert_eq!(logged_of_job(&mut process, "howdy", "job joined")["from"], "the files");
     process.logged("howdy-said");
     let both = metrics(address);
     assert!(both.contains_key(r#"elasticjob_shards_running{job_name="howdy"}"#), "{both:?}");
 
-    scene.describe(&job("howdy"));
-    of_job(&mut process, "hello", "the job has been left");
+    scene.write_jobs(&job("howdy"));
+    logged_of_job(&mut process, "hello", "job left");
     assert_eq!((instances(&scene, "hello").await, instances(&scene, "howdy").await), (0, 1));
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
-    settled(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
+    wait_until(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
     process.terminate();
     let (status, _) = process.ended();
     assert_eq!(status.code(), Some(0), "{}", process.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
+async fn prune_removes_a_job_when_the_last_instance_leaves() {
     let both = format!("{}{}", job("hello"), job("howdy"));
     let scene = Scene::with(&both).await;
     let other = scene.write("other.yml", &format!("elasticjob:\n  jobs:\n{both}"));
-    let mut first = scene.run(&["--prune"]);
-    first.logged("the node runs");
+    let mut first = scene.start_worker(&["--prune"]);
+    first.logged("node started");
     let mut second = Process::start(&[
         "run",
         "-f",
@@ -74,103 +74,103 @@ async fn with_prune_the_last_one_that_leaves_a_job_removes_it() {
         "json",
         "--prune",
     ]);
-    second.logged("the node runs");
+    second.logged("node started");
 
-    scene.describe(&job("howdy"));
-    let stays = of_job(&mut first, "hello", "others run it");
+    scene.write_jobs(&job("howdy"));
+    let stays = logged_of_job(&mut first, "hello", "other instances run it");
     assert!(stays["problem"].as_str().unwrap().contains("has instances"), "{stays}");
     assert!(scene.get("hello/config").await.is_some());
 
     fs::write(&other, format!("elasticjob:\n  jobs:\n{}", job("howdy"))).unwrap();
-    of_job(&mut second, "hello", "the job is removed from the registry");
+    logged_of_job(&mut second, "hello", "job removed from registry");
     assert_eq!(scene.get("hello").await, None);
     assert!(scene.get("howdy/config").await.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_stored_counts_unless_the_file_overwrites_it_and_then_it_counts_at_once() {
+async fn changed_file_applies_only_with_overwrite() {
     let quiet = "    hello: {cron: '0 0 2 1 1 ?', props: {script.command.line: echo first}}\n";
     let scene = Scene::with(quiet).await;
-    let mut process = scene.run(&[]);
-    process.logged("the node runs");
+    let mut process = scene.start_worker(&[]);
+    process.logged("node started");
     let before = scene.get("hello/instances").await;
 
-    scene.describe(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
+    scene.write_jobs(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
     let drift = process.logged("the stored configuration counts");
     assert!(drift.contains("cron"), "{drift}");
-    process.logged("the job is described otherwise");
+    process.logged("job updated");
     assert!(scene.get("hello/config").await.unwrap().contains("cron: 0 0 2 1 1 ?"));
 
     let loud = quiet.replace("0 0 2 1 1 ?", "* * * * * ?").replace("first", "second-said");
-    scene.describe(&loud.replace("{cron", "{overwrite: true, cron"));
+    scene.write_jobs(&loud.replace("{cron", "{overwrite: true, cron"));
     process.logged("second-said");
     assert!(scene.get("hello/config").await.unwrap().contains("second-said"));
     assert_eq!(scene.get("hello/instances").await, before);
-    assert!(!process.log().contains("the job is left"), "it was never left");
+    assert!(!process.log().contains("leaving job"), "it was never left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_wrong_or_gone_is_said_once_and_what_ran_goes_on() {
+async fn invalid_file_is_logged_once_and_jobs_keep_running() {
     let scene = Scene::with(&job("hello")).await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("hello-said");
 
-    scene.describe("    hello: {crom: x}\n");
-    let wrong = process.logged("the files cannot be used");
+    scene.write_jobs("    hello: {crom: x}\n");
+    let wrong = process.logged("job files invalid");
     assert!(wrong.contains("jobs.yml:3") && wrong.contains("did you mean cron?"), "{wrong}");
     process.logged("hello-said");
-    scene.describe(&job("hello"));
-    process.logged("the files are good again");
+    scene.write_jobs(&job("hello"));
+    process.logged("job files valid again");
 
     fs::remove_file(scene.file()).unwrap();
-    let gone = process.logged("the files cannot be used");
+    let gone = process.logged("job files invalid");
     assert!(gone.contains("cannot read"), "{gone}");
     process.logged("hello-said");
     process.logged("hello-said");
-    scene.describe(&format!("{}{}", job("hello"), job("howdy")));
-    process.logged("the files are good again");
+    scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
+    process.logged("job files valid again");
     process.logged("howdy-said");
     let log = process.log();
-    assert_eq!(log.matches("the files cannot be used").count(), 2, "{log}");
-    assert!(!log.contains("the job is left"), "{log}");
+    assert_eq!(log.matches("job files invalid").count(), 2, "{log}");
+    assert!(!log.contains("leaving job"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_job_that_is_somebody_elses_is_said_once_and_the_others_go_on() {
+async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
     let scene = Scene::with(&job("hello")).await;
     scene.put("settle", "com.acme.Settle").await;
-    let mut process = scene.run(&[]);
+    let mut process = scene.start_worker(&[]);
     process.logged("hello-said");
 
-    scene.describe(&format!("{}{}{}", job("hello"), job("settle"), job("howdy")));
-    let refused = process.logged("what is wanted of the job does not work");
+    scene.write_jobs(&format!("{}{}{}", job("hello"), job("settle"), job("howdy")));
+    let refused = process.logged("job not applied");
     assert!(refused.contains("belongs to the Java class com.acme.Settle"), "{refused}");
     process.logged("howdy-said");
     process.logged("hello-said");
 
-    // When the class is gone it is joined, without anybody's doing.
+    // Once the class is gone the job is joined without further action.
     let registry = scene.line().await;
     let root = registry.namespace().path().join("settle").unwrap();
     registry.delete(&root, elasticjob::registry::Expected::Any).await.unwrap();
     process.logged("settle-said");
     let log = process.log();
-    assert_eq!(log.matches("what is wanted of the job does not work").count(), 1, "{log}");
+    assert_eq!(log.matches("job not applied").count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_of_a_job_that_is_being_left_may_finish_when_the_process_is_told_to_stop() {
+async fn shard_of_a_job_being_left_may_finish_after_sigterm() {
     let slow = "    slow: {cron: '* * * * * ?', props: {script.command.line: sh FOLDER/slow.sh}}\n";
     let scene = Scene::with(&format!("{slow}{}", job("hello"))).await;
-    let place = scene.folder.path().display().to_string();
+    let folder = scene.folder.path().display().to_string();
     let script = "echo begun\nwhile [ ! -e FOLDER/go ]; do sleep 0.05; done\ntouch FOLDER/done\n";
-    scene.write("slow.sh", &script.replace("FOLDER", &place));
-    let mut process = scene.run(&[]);
+    scene.write("slow.sh", &script.replace("FOLDER", &folder));
+    let mut process = scene.start_worker(&[]);
     process.logged("begun");
 
-    scene.describe(&job("hello"));
-    of_job(&mut process, "slow", "the job is left");
+    scene.write_jobs(&job("hello"));
+    logged_of_job(&mut process, "slow", "leaving job");
     process.terminate();
-    process.logged("the node stops");
+    process.logged("node stopping");
     scene.write("go", "");
 
     let (status, _) = process.ended();

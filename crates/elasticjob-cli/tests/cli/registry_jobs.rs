@@ -1,4 +1,4 @@
-//! Jobs that stand in the registry and in no file.
+//! Jobs that are defined in the registry and in no file.
 
 use std::{fmt::Write, fs, os::unix::fs::PermissionsExt};
 
@@ -8,10 +8,10 @@ use testbed::ZooKeeper;
 use crate::{
     metrics::metrics,
     process::Process,
-    scene::{Scene, settled},
+    scene::{Scene, wait_until},
 };
 
-/// A script in the folder of the scene that says its name.
+/// Writes a script that prints its name.
 fn script(scene: &Scene, name: &str) -> String {
     let path = scene.folder.path().join("bin");
     fs::create_dir_all(&path).unwrap();
@@ -21,14 +21,14 @@ fn script(scene: &Scene, name: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Stores jobs that are due every second.
+/// Stores jobs that fire every second.
 fn apply(scene: &Scene, jobs: &[(&str, String)]) {
     let mut text = "elasticjob:\n  jobs:\n".to_owned();
     for (name, props) in jobs {
         writeln!(text, "    {name}: {{cron: '* * * * * ?', props: {{{props}}}}}").unwrap();
     }
     let file = scene.write("apply.yml", &text);
-    let ended = scene.ask(&["job", "apply", "-f", &file, "--yes"]);
+    let ended = scene.run(&["job", "apply", "-f", &file, "--yes"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
@@ -36,7 +36,7 @@ fn command(line: &str) -> String {
     format!("script.command.line: '{line}'")
 }
 
-/// A worker without a file, which may run what is in the folder.
+/// A worker without a file that may run the programs in the folder.
 fn worker(scene: &Scene, more: &[&str]) -> Process {
     let folder = scene.folder.path().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -46,22 +46,22 @@ fn worker(scene: &Scene, more: &[&str]) -> Process {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_applied_starts_one_that_is_removed_stops_and_a_restart_changes_nothing() {
+async fn worker_joins_applied_jobs_and_leaves_removed_ones() {
     let scene = Scene::with("").await;
     scene.put("java", "com.acme.Java").await;
     scene.put("java/config", "jobName: java\nshardingTotalCount: 1\n").await;
     scene.put("rust/config", "jobName: rust\nshardingTotalCount: 1\n").await;
     let mut process = worker(&scene, &["--health-listen", "0"]);
-    let told: Value = serde_json::from_str(&process.logged("health is told")).unwrap();
-    let address = told["address"].as_str().unwrap().to_owned();
-    process.logged("the node runs");
+    let line: Value = serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
+    let address = line["address"].as_str().unwrap().to_owned();
+    process.logged("node started");
 
     let path = script(&scene, "hello");
     apply(&scene, &[("outside", command("echo outside-said")), ("hello", command(&path))]);
     process.logged("hello-said");
-    settled(|| metrics(&address)["elasticjob_jobs_refused"] as u64 == 1);
+    wait_until(|| metrics(&address)["elasticjob_jobs_refused"] as u64 == 1);
     let log = process.log();
-    assert_eq!(log.matches("is not run here").count(), 1, "{log}");
+    assert_eq!(log.matches("registry job refused").count(), 1, "{log}");
     assert!(log.contains("--scripts-from DIR allows programs"), "{log}");
     assert!(!log.contains(r#""line":"outside-said""#), "{log}");
     assert_eq!(scene.get("outside/instances").await, None, "it is not joined");
@@ -73,21 +73,21 @@ async fn a_job_that_is_applied_starts_one_that_is_removed_stops_and_a_restart_ch
     let mut process = worker(&scene, &[]);
     process.logged("hello-said");
 
-    let removed = scene.ask(&["job", "remove", "hello", "--force"]);
+    let removed = scene.run(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("the job has been left");
+    process.logged("job left");
     assert_eq!(scene.get("hello").await, None, "nobody brought it back");
     apply(&scene, &[("hello", command(&path))]);
     process.logged("hello-said");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_was_refused_runs_when_it_has_become_one_that_may() {
+async fn refused_job_runs_once_it_is_permitted() {
     let scene = Scene::with("").await;
     let path = script(&scene, "hello");
     apply(&scene, &[("hello", command("echo outside"))]);
     let mut process = worker(&scene, &[]);
-    process.logged("is not run here");
+    process.logged("registry job refused");
 
     apply(&scene, &[("hello", command(&path))]);
 
@@ -95,7 +95,7 @@ async fn a_job_that_was_refused_runs_when_it_has_become_one_that_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_made_only_to_a_host_that_is_allowed() {
+async fn requests_go_only_to_allowed_hosts() {
     let scene = Scene::with("").await;
     let uri = |host: &str| format!("http.uri: 'http://{host}:1/', http.method: GET");
     apply(&scene, &[("near", uri("127.0.0.1")), ("far", uri("169.254.169.254"))]);
@@ -110,14 +110,14 @@ async fn a_request_is_made_only_to_a_host_that_is_allowed() {
         "127.0.0.1",
     ]);
 
-    let refused = process.logged("is not run here");
+    let refused = process.logged("registry job refused");
     assert!(refused.contains("\"far\"") && refused.contains("--http-allow"), "{refused}");
-    let joined = process.logged("the job is joined");
+    let joined = process.logged("job joined");
     assert!(joined.contains("\"near\"") && joined.contains("HTTP"), "{joined}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_of_the_file_comes_first_and_one_that_was_shut_down_stays_so() {
+async fn file_job_takes_precedence_and_shut_down_job_is_not_rejoined() {
     let scene = Scene::with(
         "    own: {cron: '* * * * * ?', props: {script.command.line: echo own-said}}\n",
     )
@@ -125,14 +125,14 @@ async fn a_job_of_the_file_comes_first_and_one_that_was_shut_down_stays_so() {
     let path = script(&scene, "hello");
     apply(&scene, &[("hello", command(&path)), ("own", command("echo own-said"))]);
     let folder = scene.folder.path().join("bin");
-    let mut process = scene.run(&["--scripts-from", folder.to_str().unwrap()]);
+    let mut process = scene.start_worker(&["--scripts-from", folder.to_str().unwrap()]);
     process.logged("own-said");
     process.logged("hello-said");
-    assert!(!process.log().contains("is not run here"), "{}", process.log());
+    assert!(!process.log().contains("registry job refused"), "{}", process.log());
 
-    assert_eq!(scene.ask(&["job", "shutdown", "hello"]).code, Some(0));
-    scene.until(&["job", "show", "hello"], |job| job["instanceCount"] == 0);
-    // What the registry offers is looked at while the other job runs on.
+    assert_eq!(scene.run(&["job", "shutdown", "hello"]).code, Some(0));
+    scene.wait_until(&["job", "show", "hello"], |job| job["instanceCount"] == 0);
+    // The registry is polled while the other job keeps running.
     for _ in 0..4 {
         process.logged("own-said");
     }
@@ -140,50 +140,50 @@ async fn a_job_of_the_file_comes_first_and_one_that_was_shut_down_stays_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pruned_is_not_joined_again_by_those_who_may_run_everything() {
+async fn pruned_job_is_not_rejoined_by_permitted_workers() {
     let scene = Scene::with("").await;
     let path = script(&scene, "hello");
     let job = |name: &str| {
         format!("    {name}: {{cron: '* * * * * ?', props: {{script.command.line: {path}}}}}\n")
     };
-    scene.describe(&format!("{}{}", job("hello"), job("howdy")));
+    scene.write_jobs(&format!("{}{}", job("hello"), job("howdy")));
     let folder = scene.folder.path().join("bin");
     let rights = ["--prune", "--scripts-from", folder.to_str().unwrap()];
-    let mut workers = [scene.run(&rights), scene.run(&rights)];
+    let mut workers = [scene.start_worker(&rights), scene.start_worker(&rights)];
     for worker in &mut workers {
-        worker.logged("the node runs");
+        worker.logged("node started");
     }
 
-    scene.describe(&job("howdy"));
+    scene.write_jobs(&job("howdy"));
     for worker in &mut workers {
-        worker.logged("the job has been left");
+        worker.logged("job left");
     }
 
-    settled(|| scene.ask(&["job", "show", "hello"]).code == Some(5));
+    wait_until(|| scene.run(&["job", "show", "hello"]).code == Some(5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn on_a_real_zookeeper_what_is_applied_runs_and_whoever_looks_on_sees_it() {
+async fn applied_job_runs_and_is_observed_on_real_zookeeper() {
     let server = ZooKeeper::start();
     let scene = Scene::at(server.address());
     let path = script(&scene, "hello");
     let mut process = worker(&scene, &["--dump-listen", "0"]);
-    process.logged("the node runs");
+    process.logged("node started");
     let mut observer =
         Process::start(&["run", "--observe", "--registry", &scene.url, "--log-format", "json"]);
-    observer.logged("looking on");
+    observer.logged("observing without joining");
 
     apply(&scene, &[("hello", command(&path))]);
 
     process.logged("hello-said");
-    observer.logged("the shards are dealt");
-    observer.logged("the job is due");
-    observer.logged("the shard runs");
-    observer.logged("the shard has ended");
-    let removed = scene.ask(&["job", "remove", "hello", "--force"]);
+    observer.logged("shards assigned");
+    observer.logged("job due");
+    observer.logged("shard started");
+    observer.logged("shard ended");
+    let removed = scene.run(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    process.logged("the job has been left");
-    observer.logged("the job is removed");
+    process.logged("job left");
+    observer.logged("job removed");
     assert_eq!(scene.get("hello").await, None, "nobody brought it back");
 }

@@ -1,4 +1,4 @@
-//! One worker of the demonstration, from inside.
+//! The process of one demo worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,53 +10,52 @@ use elasticjob::{
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::{jobs, voice::tell};
+use super::{demo_jobs, print::print_event};
 use crate::error::{Code, Error};
 
-/// Nobody wants to wait for a demonstration.
+/// Shorter than usual, so that a demo stops quickly.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// One worker of the demonstration.
-pub(crate) struct Member {
+pub(crate) struct DemoWorker {
     pub(crate) registry: String,
-    /// What it is called in the commentary.
+    /// Name in the commentary.
     pub(crate) name: String,
-    /// What the HTTP job asks; without, there is none.
+    /// URL of the job `ping`; without it the worker does not join that job.
     pub(crate) endpoint: Option<String>,
-    /// Ends with the process that started it.
+    /// Die with the parent process.
     pub(crate) is_child: bool,
     pub(crate) supervisor: Supervisor,
     pub(crate) history: Option<Recorder>,
 }
 
-impl Member {
-    /// Runs every job of the demonstration until the process is asked to stop.
+impl DemoWorker {
+    /// Runs the demo jobs until SIGINT or SIGTERM.
     pub(crate) async fn run(self) -> Result<(), Error> {
         if self.is_child {
             set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| {
-                Error::new(Code::Internal, format!("cannot bind its life to its parent's: {error}"))
+                Error::new(Code::Internal, format!("cannot set the parent death signal: {error}"))
             })?;
         }
         let mut node = Node::join(&self.registry)
             .labels(format!("name={}", self.name))
             .drain(DRAIN)
             .supervisor(self.supervisor)
-            .output(Arc::new(Said(self.name.clone())));
+            .output(Arc::new(ScriptOutput(self.name.clone())));
         if let Some(history) = self.history {
             node = node.history(history);
         }
-        for job in jobs::all(&self.name, self.endpoint.as_deref())? {
+        for job in demo_jobs::all(&self.name, self.endpoint.as_deref())? {
             node = node.with(job);
         }
         Ok(node.run().await?)
     }
 }
 
-/// Says what scripts print.
-struct Said(String);
+/// Prints the output of scripts; holds the worker's name.
+struct ScriptOutput(String);
 
-impl Output for Said {
+impl Output for ScriptOutput {
     fn line(&self, shard: &Shard, _: Stream, line: &str) {
-        tell(&format!("{}: {}  {} prints {line:?}", shard.job, shard.item, self.0));
+        print_event(&format!("{}: {}  {} prints {line:?}", shard.job, shard.item, self.0));
     }
 }

@@ -1,4 +1,4 @@
-//! `run` remembers what happened.
+//! The history that `run` records.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,14 @@ use crate::{
 const JOBS: &str = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'echo hello'}}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_runs_is_kept_and_counted() {
+async fn runs_of_a_worker_are_recorded_and_counted() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("deep/history.db").display());
-    let mut process = scene.run(&["--health-listen", "0", "--history", &url]);
-    assert!(process.logged("the node starts").contains(&url));
-    let line: serde_json::Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let mut process = scene.start_worker(&["--health-listen", "0", "--history", &url]);
+    assert!(process.logged("node starting").contains(&url));
+    let line: serde_json::Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
     for _ in 0..3 {
         process.logged("shard ended");
@@ -38,38 +39,39 @@ async fn what_a_worker_runs_is_kept_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_not_there_stops_no_job() {
+async fn jobs_run_while_the_database_is_unreachable() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let spill = folder.path().join("spill");
     let away = "postgres://jane:hunter2@127.0.0.1:1/jobs";
-    let mut process = scene.run(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
+    let mut process =
+        scene.start_worker(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
-    process.logged("the node runs");
-    let told = process.logged("history cannot be kept now");
+    process.logged("node started");
+    let line = process.logged("history cannot be kept now");
     process.logged("shard ended");
     process.logged("shard ended");
 
-    assert!(told.contains("127.0.0.1:1") && !process.log().contains("hunter2"), "{told}");
-    let waits = std::fs::read_dir(folder_of(&spill).join("0")).unwrap().count();
+    assert!(line.contains("127.0.0.1:1") && !process.log().contains("hunter2"), "{line}");
+    let waits = std::fs::read_dir(spill_folder(&spill).join("0")).unwrap().count();
     assert!(waits > 1, "the lock, and what waits");
 }
 
-/// Where events wait for the one database there is.
-fn folder_of(spill: &Path) -> PathBuf {
+/// The spill folder of the only database.
+fn spill_folder(spill: &Path) -> PathBuf {
     let folder = std::fs::read_dir(spill).unwrap().next().unwrap().unwrap();
     assert!(folder.file_name().to_str().unwrap().starts_with("history-"), "{folder:?}");
     folder.path()
 }
 
-/// Jobs go on; that history is refused was said in one line, which names the database, says what is wrong and a way out, and hides the password.
-fn goes_on_without(process: &mut Process, database: &str, problem: &str) {
-    let told = process.logged("history is refused");
+/// Asserts that jobs keep running and that the refusal was logged once, with database, problem and hint and without the password.
+fn assert_jobs_run_without_history(process: &mut Process, database: &str, problem: &str) {
+    let line = process.logged("history is refused");
     for _ in 0..2 {
         process.logged("shard ended");
     }
     for part in [database, problem, "; hint: "] {
-        assert!(told.contains(part), "{part:?} is not in {told}");
+        assert!(line.contains(part), "{part:?} is not in {line}");
     }
     let log = process.log();
     assert!(!log.contains("hunter2"), "{log}");
@@ -77,23 +79,27 @@ fn goes_on_without(process: &mut Process, database: &str, problem: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_of_somebody_elses_stops_no_job() {
+async fn jobs_run_although_a_foreign_table_is_in_the_way() {
     let scene = Scene::with(JOBS).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("history.db").display());
     let mut file = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
     file.execute("CREATE TABLE JOB_EXECUTION_LOG (id INTEGER, note TEXT)").await.unwrap();
 
-    let mut process = scene.run(&["--history", &url]);
+    let mut process = scene.start_worker(&["--history", &url]);
 
-    goes_on_without(&mut process, &url, "JOB_EXECUTION_LOG without the column job_name");
-    let waits = folder_of(&folder.path().join("history.db.waiting")).join("0/00000001.events");
+    assert_jobs_run_without_history(
+        &mut process,
+        &url,
+        "JOB_EXECUTION_LOG without the column job_name",
+    );
+    let waits = spill_folder(&folder.path().join("history.db.waiting")).join("0/00000001.events");
     assert!(waits.metadata().unwrap().len() > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real PostgreSQL: make test"]
-async fn a_user_who_may_do_nothing_stops_no_job() {
+async fn jobs_run_although_the_database_user_has_no_rights() {
     let scene = Scene::with(JOBS).await;
     let postgres = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
     let mut database = PgConnection::connect(&postgres.url()).await.unwrap();
@@ -103,14 +109,18 @@ async fn a_user_who_may_do_nothing_stops_no_job() {
     let (address, spill) = (postgres.address(), spill.to_str().unwrap());
 
     let url = format!("postgres://guest:hunter2@{address}/postgres");
-    let mut process = scene.run(&["--history", &url, "--history-spill", spill]);
-    goes_on_without(&mut process, &format!("@{address}/postgres"), "USAGE and CREATE");
+    let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
+    assert_jobs_run_without_history(
+        &mut process,
+        &format!("@{address}/postgres"),
+        "USAGE and CREATE",
+    );
     process.terminate();
     assert!(process.ended().0.success());
 
-    // What happened meanwhile is kept by the next one, once it may be.
+    // The next process records the spilled events, once it is permitted.
     database.execute("GRANT ALL ON SCHEMA public TO guest").await.unwrap();
-    let mut process = scene.run(&["--history", &url, "--history-spill", spill]);
+    let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
     process.logged("history of an earlier process waits to be kept");
     process.logged("shard ended");
     process.terminate();
@@ -121,28 +131,30 @@ async fn a_user_who_may_do_nothing_stops_no_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_stops_no_job() {
+async fn jobs_run_although_the_disk_is_full() {
     // About 20 kB each second.
     let jobs = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'yes hello | head -c 20000', elasticjob.script.shell: 'true'}}\n";
     let scene = Scene::with(jobs).await;
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("history.db").display());
 
-    let mut process = scene.run_with_little_room(&["--health-listen", "0", "--history", &url], 600);
-    let line: serde_json::Value = serde_json::from_str(&process.logged("health is told")).unwrap();
+    let mut process =
+        scene.start_worker_with_file_limit(&["--health-listen", "0", "--history", &url], 600);
+    let line: serde_json::Value =
+        serde_json::from_str(&process.logged("health endpoint listening")).unwrap();
     let address = line["address"].as_str().unwrap().to_owned();
 
-    goes_on_without(&mut process, &url, "disk");
+    assert_jobs_run_without_history(&mut process, &url, "disk");
     let counted = metrics(&address);
     assert!(counted[r#"elasticjob_history_spilled_total{sink="history"}"#] > 0.0, "{counted:?}");
-    // The files that it waits in are on the same disk.
-    let told = process.logged("not all of history can wait in its file");
-    assert!(told.contains("history.db.waiting") && told.contains("hint: "), "{told}");
+    // The spill files are on the same disk.
+    let line = process.logged("not all of history can wait in its file");
+    assert!(line.contains("history.db.waiting") && line.contains("hint: "), "{line}");
     process.logged("shard ended");
 }
 
 #[test]
-fn a_wrong_url_is_told_before_anything_runs() {
+fn invalid_history_url_is_reported_before_jobs_are_joined() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jobs.yml");
     std::fs::write(&file, format!("elasticjob:\n  jobs:\n{JOBS}")).unwrap();

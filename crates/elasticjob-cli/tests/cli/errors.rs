@@ -1,4 +1,4 @@
-//! What people get wrong: one line, one way out, an exit code that means it.
+//! Errors of users: one line, one hint, a specific exit code.
 
 use std::{
     fs,
@@ -10,11 +10,12 @@ use std::{
 
 use crate::{process::elasticjob, scene::Scene};
 
-/// `addWatch`, which came with 3.6.
+/// `addWatch`, new in 3.6.
 const ADD_WATCH: i32 = 106;
 const UNIMPLEMENTED: i32 = -6;
 
-/// A ZooKeeper of before 3.6 for one client: what it does not know it says so, and closes the connection. Everything else is the registry's.
+/// A proxy that behaves as a ZooKeeper before 3.6: it answers `addWatch` with "unimplemented" and closes the connection. Everything else goes to the
+/// registry.
 fn older(registry: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -36,14 +37,14 @@ fn pass(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
             to_client.lock().unwrap().write_all(&answer)?;
         }
     });
-    // The first one opens the session.
-    let mut asked = frame(&mut client)?;
+    // The first frame opens the session.
+    let mut request = frame(&mut client)?;
     loop {
-        server.write_all(&asked)?;
-        asked = frame(&mut client)?;
-        if asked[8..12] == ADD_WATCH.to_be_bytes() {
+        server.write_all(&request)?;
+        request = frame(&mut client)?;
+        if request[8..12] == ADD_WATCH.to_be_bytes() {
             let mut answer = 16_i32.to_be_bytes().to_vec();
-            answer.extend_from_slice(&asked[4..8]);
+            answer.extend_from_slice(&request[4..8]);
             answer.extend_from_slice(&0_i64.to_be_bytes());
             answer.extend_from_slice(&UNIMPLEMENTED.to_be_bytes());
             answers.lock().unwrap().write_all(&answer)?;
@@ -52,7 +53,7 @@ fn pass(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
     }
 }
 
-/// A message, with its length.
+/// Reads a message, including its length prefix.
 fn frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
@@ -63,7 +64,7 @@ fn frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
+async fn zookeeper_older_than_3_6_is_refused() {
     let scene = Scene::with("    hello: {props: {script.command.line: echo}}\n").await;
     let old = older(scene.registry.as_ref().unwrap().address());
     let url = format!("zookeeper://{old}/shop");
@@ -78,23 +79,23 @@ async fn a_zookeeper_older_than_3_6_is_told_what_it_lacks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it() {
+async fn missing_or_non_executable_script_fails_with_a_hint() {
     let scene = Scene::with(
         "    missing: {props: {script.command.line: FOLDER/missing.sh}}\n    \
          text: {props: {script.command.line: FOLDER/text.sh}}\n",
     )
     .await;
     scene.write("text.sh", "#!/bin/sh\n");
-    let mut process = scene.run(&[]);
-    process.logged("the node runs");
+    let mut process = scene.start_worker(&[]);
+    process.logged("node started");
 
-    for (job, told) in [
+    for (job, expected) in [
         ("missing", "missing.sh: No such file or directory"),
         ("text", "text.sh: Permission denied"),
     ] {
-        scene.until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
-        let ended = scene.ask(&["job", "trigger", job, "--wait"]);
-        let line = process.logged(told);
+        scene.wait_until(&["shard", "list", job], |shards| shards[0]["status"] == "PENDING");
+        let ended = scene.run(&["job", "trigger", job, "--wait"]);
+        let line = process.logged(expected);
 
         assert_eq!(ended.code, Some(20), "{}", ended.stderr);
         assert!(line.contains("cannot start ") && line.contains("; hint: "), "{line}");
@@ -102,7 +103,7 @@ async fn a_script_that_is_missing_or_no_program_fails_with_what_to_do_about_it()
 }
 
 #[test]
-fn a_cron_that_never_fires_is_bad_input() {
+fn cron_that_never_fires_is_bad_input() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jobs.yml");
     let job = "hello: {cron: '0 0 0 30 2 ?', props: {script.command.line: echo}}";
@@ -115,14 +116,14 @@ fn a_cron_that_never_fires_is_bad_input() {
     assert!(
         ended
             .stderr
-            .contains("never fires\nhint: a job without cron runs when somebody asks for it"),
+            .contains("never fires\nhint: a job without cron runs only when it is triggered"),
         "{}",
         ended.stderr
     );
 }
 
 #[test]
-fn a_worker_that_has_nothing_to_run_says_what_it_could_be_given() {
+fn worker_without_jobs_is_bad_input() {
     let nothing = elasticjob(&["run"]);
     let alone = elasticjob(&["run", "--prune", "--http-allow", "shop"]);
     let both = elasticjob(&["run", "--observe", "--http-allow", "shop"]);

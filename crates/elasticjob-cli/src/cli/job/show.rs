@@ -1,4 +1,4 @@
-//! Looking at jobs: `list`, `show`, `dump`.
+//! `job list`, `show` and `dump`.
 
 use elasticjob::{
     admin::{Instance, JobDetails, JobSummary, RunsWith},
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use crate::{
     cli::{
         Global,
-        site::{Site, instant, list as names, or_dash, value, word},
+        connection::{Connection, format_instant, join_names, or_dash, status_text, to_json},
     },
     error::Error,
     output::{self, Format, Table},
 };
 
 pub(super) fn list(global: &Global) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let jobs = site.admin.jobs().await?;
-        let mut table = Table::new(["JOB", "STATUS", "SHARDS", "INSTANCES", "CRON", "NEXT FIRE"]);
+    Connection::with(global, None, async |connection| {
+        let jobs = connection.admin.jobs().await?;
+        let mut table = Table::new(["JOB", "STATUS", "SHARDS", "INSTANCES", "CRON", "NEXT RUN"]);
         for job in &jobs {
             if global.output == Format::Table
                 && let Some(problem) = &job.problem
@@ -27,28 +27,28 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             }
             table.row([
                 job.name.clone(),
-                word(&job.status),
+                status_text(&job.status),
                 count(job),
                 job.instances.to_string(),
                 or_dash(job.cron.as_deref()),
-                instant(job.next_fire),
+                format_instant(job.next_fire),
             ]);
         }
         if jobs.is_empty() && global.output == Format::Table {
-            output::say(&format!("there is no job in {}", site.registry.namespace()));
+            output::say(&format!("no jobs in {}", connection.registry.namespace()));
         }
-        output::print(global.output, &table, &value(&jobs)?)
+        output::print(global.output, &table, &to_json(&jobs)?)
     })
 }
 
 pub(super) fn show(global: &Global, job: &JobName) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let details = site.about(job, site.admin.job(job).await).await?;
+    Connection::with(global, None, async |connection| {
+        let details = connection.or_suggest(job, connection.admin.job(job).await).await?;
         let mut servers = Table::new(["SERVER", "STATUS", "INSTANCES"]);
         for server in &details.servers {
             servers.row([
                 server.address.clone(),
-                word(&server.status),
+                status_text(&server.status),
                 server.instances.to_string(),
             ]);
         }
@@ -56,19 +56,19 @@ pub(super) fn show(global: &Global, job: &JobName) -> Result<(), Error> {
         for instance in &details.instances {
             instances.row([
                 instance.id.clone(),
-                word(&instance.language),
-                instant(instance.since),
+                status_text(&instance.language),
+                format_instant(instance.since),
                 labels(instance),
             ]);
         }
         let tables = [facts(&details), configuration(&details)?, servers, instances];
-        output::print_all(global.output, &tables, &value(&details)?)
+        output::print_all(global.output, &tables, &to_json(&details)?)
     })
 }
 
 pub(super) fn dump(global: &Global, job: &JobName) -> Result<(), Error> {
-    Site::visit(global, None, async |site| {
-        let dump = site.about(job, site.admin.dump(job).await).await?;
+    Connection::with(global, None, async |connection| {
+        let dump = connection.or_suggest(job, connection.admin.dump(job).await).await?;
         if global.output == Format::Table {
             return output::write(dump.as_bytes());
         }
@@ -78,38 +78,38 @@ pub(super) fn dump(global: &Global, job: &JobName) -> Result<(), Error> {
 
 fn facts(details: &JobDetails) -> Table {
     let summary = &details.summary;
-    let mut table = Table::new(["FACT", "VALUE"]);
+    let mut table = Table::new(["FIELD", "VALUE"]);
     let mut fact = |name: &str, value: String| table.row([name.to_owned(), value]);
     fact("name", summary.name.clone());
-    fact("status", word(&summary.status));
-    fact("run by", runs_with(&summary.runs_with));
-    fact("next fire", instant(summary.next_fire));
+    fact("status", status_text(&summary.status));
+    fact("type", runs_with(&summary.runs_with));
+    fact("next run", format_instant(summary.next_fire));
     fact("leader", or_dash(details.leader.as_deref()));
     if let Some(problem) = &summary.problem {
         fact("problem", problem.clone());
     }
     if let Some(since) = details.resharding_since {
-        fact("dealt anew since", instant(Some(since)));
+        fact("resharding since", format_instant(Some(since)));
     }
     if !details.failover_items.is_empty() {
         let items: Vec<String> = details.failover_items.iter().map(ToString::to_string).collect();
-        fact("waiting for failover", names(&items));
+        fact("awaiting failover", join_names(&items));
     }
     if !details.triggers.is_empty() {
-        fact("asked to run", names(&details.triggers));
+        fact("pending triggers", join_names(&details.triggers));
     }
     table
 }
 
-/// What is set: a key that says nothing is left out.
+/// The configuration without unset and empty keys.
 fn configuration(details: &JobDetails) -> Result<Table, Error> {
     let mut table = Table::new(["KEY", "VALUE"]);
-    let properties = value(&details.configuration)?;
+    let properties = to_json(&details.configuration)?;
     let Value::Object(properties) = &properties["properties"] else { return Ok(table) };
     for (key, value) in properties {
         match value {
             Value::Null => {}
-            // That is above.
+            // Already shown above.
             _ if key == "jobName" => {}
             Value::String(text) if text.is_empty() => {}
             Value::Array(items) if items.is_empty() => {}

@@ -1,4 +1,4 @@
-//! A registry whose answers are timed.
+//! A registry that measures how long requests take.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use elasticjob::{
 
 use super::metrics::{Metrics, Request};
 
-/// Passes everything on, and says how long it took.
+/// Forwards every request and records its duration.
 #[derive(Debug)]
-pub(super) struct Timed {
+pub(super) struct TimedRegistry {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) metrics: Arc<Metrics>,
 }
 
-impl Timed {
+impl TimedRegistry {
     async fn timed<T>(
         &self,
         request: Request,
-        asked: impl Future<Output = Result<T, Error>> + Send,
+        request_future: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, Error> {
         let since = SystemClock.monotonic();
-        let answer = asked.await;
+        let answer = request_future.await;
         let is_answered = !answer.as_ref().is_err_and(Error::is_outage);
         let took = SystemClock.monotonic().saturating_since(since);
-        self.metrics.answered(request, is_answered, took);
+        self.metrics.record_request(request, is_answered, took);
         answer
     }
 }
 
 #[async_trait]
-impl Registry for Timed {
+impl Registry for TimedRegistry {
     fn namespace(&self) -> &Namespace {
         self.registry.namespace()
     }

@@ -1,7 +1,7 @@
-//! The file that history is kept in if nobody says anything.
+//! The default history file.
 //!
-//! A history knows jobs by their names alone: two namespaces that share one would share the runs of jobs that are called the same, and each would take the
-//! other's shards for lost. So every registry and namespace has a file of its own.
+//! A history store identifies jobs by name only. Two namespaces that shared a store would mix the runs of jobs with the same name, and each would
+//! consider the other's shards lost. So every registry and namespace has its own default file.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use ring::digest::{SHA256, digest};
 
 use super::DEFAULT_REGISTRY;
 
-/// The file of this registry; that of the usual one if none was said. Nothing for somebody who has no home.
+/// The default file of this registry, or of the default registry if `None`. `None` if the user has no home directory.
 pub(super) fn file(registry: Option<&str>) -> Option<PathBuf> {
     let path = default_path()?;
-    let place = |url: &str| match url.parse() {
+    let identity = |url: &str| match url.parse() {
         Ok(RegistryUrl::ZooKeeper(settings)) => {
             let namespace = settings.namespace.to_string();
             let mut servers: Vec<String> =
@@ -21,11 +21,11 @@ pub(super) fn file(registry: Option<&str>) -> Option<PathBuf> {
             servers.sort();
             Some((namespace.trim_matches('/').to_owned(), servers.join(",")))
         }
-        // A tree of one process: there is nothing to share.
+        // An in-memory registry cannot be shared.
         _ => None,
     };
-    let Some((namespace, servers)) = registry.and_then(place) else { return Some(path) };
-    if Some(&(namespace.clone(), servers.clone())) == place(DEFAULT_REGISTRY).as_ref() {
+    let Some((namespace, servers)) = registry.and_then(identity) else { return Some(path) };
+    if Some(&(namespace.clone(), servers.clone())) == identity(DEFAULT_REGISTRY).as_ref() {
         return Some(path);
     }
     let plain: String = namespace
@@ -43,25 +43,28 @@ pub(super) fn file(registry: Option<&str>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn named(registry: Option<&str>) -> String {
+    fn file_name(registry: Option<&str>) -> String {
         let file = file(registry).map(|file| file.file_name().unwrap().to_owned());
         file.unwrap_or_default().into_string().unwrap()
     }
 
     #[test]
-    fn every_registry_and_namespace_has_a_file_of_its_own_and_the_usual_one_the_usual() {
+    fn every_registry_and_namespace_has_its_own_file() {
         if default_path().is_none() {
             return;
         }
         let [shop, bank, other] =
             ["zookeeper://zk1,zk2/shop", "zookeeper://zk1,zk2/bank", "zookeeper://zk3/shop"]
-                .map(|url| named(Some(url)));
+                .map(|url| file_name(Some(url)));
 
-        assert_eq!(named(None), "history.db");
-        assert_eq!(named(Some(DEFAULT_REGISTRY)), "history.db");
-        assert_eq!(named(Some("zookeeper://127.0.0.1/elasticjob?sessionTimeout=9s")), "history.db");
+        assert_eq!(file_name(None), "history.db");
+        assert_eq!(file_name(Some(DEFAULT_REGISTRY)), "history.db");
+        assert_eq!(
+            file_name(Some("zookeeper://127.0.0.1/elasticjob?sessionTimeout=9s")),
+            "history.db"
+        );
         assert!(shop.starts_with("history-shop-") && bank.starts_with("history-bank-"));
         assert!(shop != bank && shop != other);
-        assert_eq!(named(Some("zookeeper://jane:x@zk2:2181,zk1:2181/shop")), shop);
+        assert_eq!(file_name(Some("zookeeper://jane:x@zk2:2181,zk1:2181/shop")), shop);
     }
 }

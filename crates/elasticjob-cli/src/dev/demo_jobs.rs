@@ -1,4 +1,4 @@
-//! The demonstration's jobs: one of every kind, one that fails now and then, one that takes too long now and then.
+//! The demo jobs: one of each kind, one that fails sometimes, one that overruns its interval sometimes.
 
 use std::{
     collections::BTreeMap,
@@ -13,19 +13,19 @@ use elasticjob::{
     node::NodeJob,
 };
 
-use super::voice;
+use super::print::print_event;
 
-/// How many orders a shard settles in one run, and how many at once.
+/// Orders per shard and run, and per batch.
 const ORDERS: u32 = 15;
 const BATCH: u32 = 2;
-/// How long that takes: a run of all orders is about eight seconds of every ten, so whoever is killed has probably something in hand.
+/// Duration of a batch: a run takes about eight of every ten seconds, so a worker that is killed is probably running a shard.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// What this worker takes part in.
+/// The jobs of a demo worker; `ping` only if there is an endpoint.
 pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, Invalid> {
     let job = |name: &str, cron: &str, shards: u32, description: &str| {
         let job = Job::named(name)?.cron(cron)?.shards(shards).description(description);
-        // The commentary tells what fails.
+        // The commentary already reports failures.
         Ok::<Job, Invalid>(job.alert("IGNORE"))
     };
     let greet = job("greet", "0/10 * * * * ?", 3, "a simple job that prints")?
@@ -50,18 +50,18 @@ pub(super) fn all(name: &str, endpoint: Option<&str>) -> Result<Vec<NodeJob>, In
         let ping = job("ping", "0/20 * * * * ?", 2, "an HTTP request")?
             .prop("http.uri", endpoint)?
             .prop("http.method", "GET")?
-            // The endpoint has another port every time.
+            // The endpoint has a new port at every start.
             .if_stored_differs(Overwrite::LocalWins);
         jobs.push(NodeJob::http(ping));
     }
     Ok(jobs)
 }
 
-/// For whoever watches, and for the history.
-fn tell(text: &str) {
-    // This program has the library's name, and what the library says about a shard is not what the shard says.
+/// Prints a line and logs it, so that it also appears in the history.
+fn report(text: &str) {
+    // A target of its own: the default one begins with the library's name, and the library's logs are not output of the shard.
     tracing::info!(target: "demo", "{text}");
-    voice::tell(text);
+    print_event(text);
 }
 
 struct Greet {
@@ -73,15 +73,15 @@ impl SimpleJob for Greet {
 
     async fn execute(&self, shard: Shard) -> Result<(), Infallible> {
         let city = shard.parameter.as_deref().unwrap_or("everybody");
-        tell(&format!("greet: {}  {} says hello to {city}", shard.item, self.worker));
+        report(&format!("greet: {}  {} says hello to {city}", shard.item, self.worker));
         Ok(())
     }
 }
 
-/// Settles so many orders in every run, some at a time.
+/// Settles [`ORDERS`] orders in every run, in batches.
 struct Settle {
     worker: String,
-    /// By shard: which claim this is, and how many of its orders are done.
+    /// By shard: fencing token of the claim and number of orders settled.
     settled: Mutex<BTreeMap<u32, (i64, u32)>>,
 }
 
@@ -94,7 +94,7 @@ impl DataflowJob for Settle {
         let mine = settled.entry(shard.item).or_default();
         if mine.0 != shard.token.get() {
             *mine = (shard.token.get(), 0);
-            tell(&format!("settle: {}  {} begins with {ORDERS} orders", shard.item, self.worker));
+            report(&format!("settle: {}  {} starts with {ORDERS} orders", shard.item, self.worker));
         }
         Ok((mine.1..ORDERS).take(BATCH as usize).collect())
     }
@@ -104,7 +104,7 @@ impl DataflowJob for Settle {
         let mut settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner);
         let mine = settled.entry(shard.item).or_default();
         mine.1 += orders.len() as u32;
-        // For the history alone: it is read while it comes, and the commentary has enough to say.
+        // Only for the history: shows output of a running shard without flooding the commentary.
         tracing::info!(target: "demo", "settle: {}  {} of {ORDERS} orders are settled", shard.item, mine.1);
         Ok(())
     }
@@ -116,7 +116,7 @@ async fn flaky_run(shard: Shard) -> Result<(), &'static str> {
     if shard.due_at.as_second() % 30 == 15 { Err("the other side hung up") } else { Ok(()) }
 }
 
-/// Takes a second; twice a minute so long that the next fire comes meanwhile.
+/// Takes one second; twice a minute longer than its interval, so that the next fire misfires.
 async fn overrun_run(shard: Shard) -> Result<(), Infallible> {
     let seconds = if shard.due_at.as_second() % 30 == 0 { 14 } else { 1 };
     tokio::time::sleep(Duration::from_secs(seconds)).await;

@@ -1,4 +1,4 @@
-//! Where a command works: one registry, and the door to it.
+//! The connection of a command to its registry, and formatting helpers that commands share.
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ use super::Global;
 use crate::error::{Code, Error};
 use elasticjob_jobfile as jobfile;
 
-/// A registry while a command works in it.
-pub(super) struct Site {
+/// A connected registry and the admin client on it.
+pub(super) struct Connection {
     pub(super) admin: Admin,
     pub(super) registry: Arc<dyn Registry>,
 }
 
-impl Site {
-    /// Works in the registry that is meant. A file may name it, if nobody else does.
-    pub(super) fn visit<T>(
+impl Connection {
+    /// Connects to the registry, runs `work` and closes the connection. `file_url` is used if neither flag nor environment sets a URL.
+    pub(super) fn with<T>(
         global: &Global,
-        filed: Option<&str>,
+        file_url: Option<&str>,
         work: impl AsyncFnOnce(&Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let url: RegistryUrl = global.registry(filed).parse()?;
-        asynchronously(async {
+        let url: RegistryUrl = global.registry(file_url).parse()?;
+        block_on_current_thread(async {
             let registry = registry::visit(&url).await?;
-            let site = Self { admin: Admin::on(Arc::clone(&registry)), registry };
-            let answer = work(&site).await;
-            site.registry.close().await;
+            let connection = Self { admin: Admin::on(Arc::clone(&registry)), registry };
+            let answer = work(&connection).await;
+            connection.registry.close().await;
             answer
         })
     }
 
-    /// What was answered about a job. Where there is none of this name, the nearest one is named.
-    pub(super) async fn about<T>(
+    /// Passes on a result about a job; if the job does not exist, the error suggests the closest name.
+    pub(super) async fn or_suggest<T>(
         &self,
         job: &JobName,
         answer: Result<T, AdminError>,
@@ -47,7 +47,7 @@ impl Site {
         match answer {
             Err(AdminError::NotFound { what, hint }) => {
                 let known = self.admin.jobs().await.unwrap_or_default().into_iter();
-                // One of this very name has its own way out.
+                // The job itself exists but something else of it does not: keep that hint.
                 let mut known = known.map(|known| (known.name.clone(), known.name));
                 let hint = match jobfile::nearest(job.as_str(), &mut known) {
                     Some(near) if near != job.as_str() => format!("did you mean {near}?"),
@@ -60,8 +60,9 @@ impl Site {
     }
 }
 
-/// Runs to its end what has to wait for answers.
-pub(super) fn asynchronously<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub(super) fn block_on_current_thread<T>(
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Error::new(Code::Internal, format!("cannot start the runtime: {error}"))
@@ -69,30 +70,28 @@ pub(super) fn asynchronously<T>(work: impl Future<Output = Result<T, Error>>) ->
     runtime.block_on(work)
 }
 
-/// What programs are told.
-pub(super) fn value(data: &impl Serialize) -> Result<Value, Error> {
+pub(super) fn to_json(data: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(data)
         .map_err(|error| Error::new(Code::Internal, format!("cannot be written as JSON: {error}")))
 }
 
-/// A status as the ancestor spells it.
-pub(super) fn word(status: &impl Serialize) -> String {
+/// A status as it is spelled in JSON.
+pub(super) fn status_text(status: &impl Serialize) -> String {
     let value = serde_json::to_value(status).unwrap_or_default();
     value.as_str().unwrap_or("-").to_owned()
 }
 
-/// An instant for people, to the second.
-pub(super) fn instant(at: Option<Timestamp>) -> String {
+/// An instant to the second, or a dash.
+pub(super) fn format_instant(at: Option<Timestamp>) -> String {
     at.map_or("-".to_owned(), |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// What there is, or a dash.
 pub(super) fn or_dash(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
 }
 
-/// Names one after the other, or that there are none.
-pub(super) fn list<T: AsRef<str>>(names: &[T]) -> String {
+/// Names separated by commas, or `none`.
+pub(super) fn join_names<T: AsRef<str>>(names: &[T]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

@@ -1,23 +1,23 @@
-//! Enabling, disabling, shutting down and removing: jobs, shards, servers.
+//! `enable`, `disable`, `shutdown` and `remove` for jobs, shards and servers.
 
 use serde_json::json;
 
 use crate::scene::{ADDRESS, Scene, settle};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_disabled_and_enabled_and_says_so() {
+async fn job_can_be_disabled_and_enabled() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let off = scene.ask(&["job", "disable", "settle"]);
+    let off = scene.run(&["job", "disable", "settle"]);
     let status = scene.data(&["job", "list"])[0]["status"].clone();
     let again = scene.data(&["job", "disable", "settle"]);
-    let on = scene.ask(&["job", "enable", "settle"]);
+    let on = scene.run(&["job", "enable", "settle"]);
 
     assert_eq!((off.code, &*off.stdout), (Some(0), ""));
     assert_eq!(
         off.stderr,
-        "job settle is disabled; servers that were not: 10.0.0.7; its configuration says so for servers that come\n"
+        "job settle is disabled; servers changed: 10.0.0.7; configuration updated, so that new servers follow it\n"
     );
     assert_eq!(status, "DISABLED");
     assert_eq!(again, json!({ "servers": [], "config": { "outcome": "same" } }));
@@ -27,14 +27,14 @@ async fn a_job_is_disabled_and_enabled_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_is_disabled_and_enabled_and_says_so() {
+async fn shard_can_be_disabled_and_enabled() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let off = scene.ask(&["shard", "disable", "settle", "1"]);
+    let off = scene.run(&["shard", "disable", "settle", "1"]);
     let again = scene.data(&["shard", "disable", "settle", "1"]);
     let status = scene.data(&["shard", "list", "settle"])[1]["status"].clone();
-    let on = scene.ask(&["shard", "enable", "settle", "1"]);
+    let on = scene.run(&["shard", "enable", "settle", "1"]);
 
     assert_eq!((off.code, &*off.stderr), (Some(0), "shard 1 of job settle is disabled\n"));
     assert_eq!(
@@ -43,46 +43,48 @@ async fn a_shard_is_disabled_and_enabled_and_says_so() {
     );
     assert_eq!(status, "DISABLED");
     assert_eq!((on.code, &*on.stderr), (Some(0), "shard 1 of job settle is enabled\n"));
-    let waited = scene.ask(&["job", "trigger", "settle", "--wait"]);
+    let waited = scene.run(&["job", "trigger", "settle", "--wait"]);
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_steered_and_forgotten_once_it_is_empty() {
+async fn server_can_be_disabled_shut_down_and_removed() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let off = scene.ask(&["server", "disable", ADDRESS]);
-    let again = scene.ask(&["server", "disable", ADDRESS, "--job", "settle"]);
+    let off = scene.run(&["server", "disable", ADDRESS]);
+    let again = scene.run(&["server", "disable", ADDRESS, "--job", "settle"]);
     let on = scene.data(&["server", "enable", ADDRESS]);
-    let busy = scene.ask(&["server", "remove", ADDRESS]);
-    let ended = scene.ask(&["server", "shutdown", ADDRESS]);
-    let gone = scene.ask(&["server", "remove", ADDRESS]);
+    let busy = scene.run(&["server", "remove", ADDRESS]);
+    let ended = scene.run(&["server", "shutdown", ADDRESS]);
+    let gone = scene.run(&["server", "remove", ADDRESS]);
 
     assert_eq!(off.stderr, "server 10.0.0.7 is disabled in settle\n");
-    assert_eq!(again.stderr, "server 10.0.0.7 was disabled before: nothing changed\n");
+    assert_eq!(again.stderr, "server 10.0.0.7 was already disabled: nothing changed\n");
     assert_eq!(on, json!({ "serverIp": ADDRESS, "jobNames": ["settle"] }));
     assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
     assert!(busy.stderr.ends_with("\nhint: shut it down first\n"), "{}", busy.stderr);
-    assert!(ended.stderr.starts_with("told to leave on server 10.0.0.7: job settle: 10.0.0.7@-@"));
-    assert_eq!((gone.code, &*gone.stderr), (Some(0), "server 10.0.0.7 is forgotten in settle\n"));
+    assert!(
+        ended.stderr.starts_with("shutdown requested on server 10.0.0.7: job settle: 10.0.0.7@-@")
+    );
+    assert_eq!((gone.code, &*gone.stderr), (Some(0), "server 10.0.0.7 is removed in settle\n"));
     assert_eq!(scene.data(&["server", "list"]), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_removed_once_nobody_runs_it_or_by_force() {
+async fn job_is_removed_without_instances_or_by_force() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let busy = scene.ask(&["job", "remove", "settle"]);
+    let busy = scene.run(&["job", "remove", "settle"]);
     let ended = scene.data(&["job", "shutdown", "settle"]);
-    let again = scene.ask(&["job", "shutdown", "settle"]);
-    let removed = scene.ask(&["job", "remove", "settle"]);
+    let again = scene.run(&["job", "shutdown", "settle"]);
+    let removed = scene.run(&["job", "remove", "settle"]);
 
     assert_eq!((busy.code, &*busy.stdout), (Some(7), ""));
     assert!(busy.stderr.ends_with("\nhint: shut it down first, or force it\n"), "{}", busy.stderr);
     assert_eq!(ended["instances"].as_array().unwrap().len(), 1);
-    assert!(again.stderr.contains("there was nothing to shut down"), "{}", again.stderr);
+    assert!(again.stderr.contains("nothing to shut down"), "{}", again.stderr);
     assert_eq!(removed.code, Some(0));
     assert!(removed.stderr.starts_with("removed job settle: "), "{}", removed.stderr);
     assert_eq!(scene.data(&["job", "list"]), json!([]));
@@ -90,5 +92,5 @@ async fn a_job_is_removed_once_nobody_runs_it_or_by_force() {
     let _node = scene.node(settle()).await;
     let forced = scene.data(&["job", "remove", "settle", "--force"]);
     assert_eq!(forced["instances"].as_array().unwrap().len(), 1, "{forced:#}");
-    assert_eq!(scene.ask(&["job", "show", "settle"]).code, Some(5));
+    assert_eq!(scene.run(&["job", "show", "settle"]).code, Some(5));
 }
