@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(told(&[Outcome::Done, Outcome::Done]), (StatusState::Finished, String::new()));
         assert_eq!(
             told(&[failed.clone(), Outcome::Done, Outcome::Fenced]).1,
-            "{0=no, 2=ended after its lease was lost; somebody else may have run it}"
+            "{0=no, 2=ended after its lease was lost; another instance may have run it}"
         );
         assert_eq!(told(&[failed, Outcome::Fenced]).0, StatusState::Error);
         assert_eq!(told(&[cancelled.clone(), Outcome::Fenced]).0, StatusState::Lost);
