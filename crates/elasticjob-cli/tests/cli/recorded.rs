@@ -46,7 +46,7 @@ async fn a_database_that_is_not_there_stops_no_job() {
     let mut process = scene.run(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
     process.logged("the node runs");
-    let told = process.logged("history cannot be kept now");
+    let told = process.logged("history not stored, jobs continue");
     process.logged("shard ended");
     process.logged("shard ended");
 
@@ -64,7 +64,7 @@ fn folder_of(spill: &Path) -> PathBuf {
 
 /// Jobs go on; that history is refused was said in one line, which names the database, says what is wrong and a way out, and hides the password.
 fn goes_on_without(process: &mut Process, database: &str, problem: &str) {
-    let told = process.logged("history is refused");
+    let told = process.logged("history refused");
     for _ in 0..2 {
         process.logged("shard ended");
     }
@@ -73,7 +73,7 @@ fn goes_on_without(process: &mut Process, database: &str, problem: &str) {
     }
     let log = process.log();
     assert!(!log.contains("hunter2"), "{log}");
-    assert_eq!(log.matches("history is refused").count(), 1, "{log}");
+    assert_eq!(log.matches("history refused").count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +86,7 @@ async fn a_table_of_somebody_elses_stops_no_job() {
 
     let mut process = scene.run(&["--history", &url]);
 
-    goes_on_without(&mut process, &url, "JOB_EXECUTION_LOG without the column job_name");
+    goes_on_without(&mut process, &url, "JOB_EXECUTION_LOG has no column job_name");
     let waits = folder_of(&folder.path().join("history.db.waiting")).join("0/00000001.events");
     assert!(waits.metadata().unwrap().len() > 0);
 }
@@ -111,7 +111,7 @@ async fn a_user_who_may_do_nothing_stops_no_job() {
     // What happened meanwhile is kept by the next one, once it may be.
     database.execute("GRANT ALL ON SCHEMA public TO guest").await.unwrap();
     let mut process = scene.run(&["--history", &url, "--history-spill", spill]);
-    process.logged("history of an earlier process waits to be kept");
+    process.logged("history of an earlier process found");
     process.logged("shard ended");
     process.terminate();
     assert!(process.ended().0.success());
@@ -136,7 +136,7 @@ async fn a_full_disk_stops_no_job() {
     let counted = metrics(&address);
     assert!(counted[r#"elasticjob_history_spilled_total{sink="history"}"#] > 0.0, "{counted:?}");
     // The files that it waits in are on the same disk.
-    let told = process.logged("not all of history can wait in its file");
+    let told = process.logged("history cannot be spilled completely");
     assert!(told.contains("history.db.waiting") && told.contains("hint: "), "{told}");
     process.logged("shard ended");
 }
