@@ -288,6 +288,6 @@ pub(crate) async fn cut_output_is_noted_once_and_stays_deleted(database: &TestDa
     let output = store.output(&attempt.run().to_string(), None, &OutputPosition::default()).await;
     let lines = output.unwrap().lines;
     let texts: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
-    assert_eq!(texts, ["0", "… 300 bytes are left out here …", "4"]);
+    assert_eq!(texts, ["0", "… 300 bytes omitted …", "4"]);
     assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 2);
 }

@@ -177,7 +177,7 @@ impl CutParts {
             attempt_id: attempt.to_owned(),
             at,
             stream: "note".to_owned(),
-            text: format!("… {} bytes are left out here …", self.bytes),
+            text: format!("… {} bytes omitted …", self.bytes),
         }
     }
 }
