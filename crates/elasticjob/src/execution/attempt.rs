@@ -225,9 +225,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<String>>);
+    struct RecordingObserver(Mutex<Vec<String>>);
 
-    impl Observer for Seen {
+    impl Observer for RecordingObserver {
         fn begins(&self, shard: &Shard) {
             self.0.lock().unwrap().push(format!("{} begins", shard.attempt.number));
         }
@@ -243,7 +243,7 @@ mod tests {
         rules: Rules,
         guard: Guard,
         shard: Shard,
-        seen: Arc<Seen>,
+        seen: Arc<RecordingObserver>,
     }
 
     impl Fixture {

@@ -400,7 +400,8 @@ async fn temporarily_unreadable_spill_file_is_stored_later() {
     let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
     let waiting = fixture.attempts(0..10);
     fixture.advance(SECOND).await;
-    let (file, aside) = (folder.path().join("memory/0/00000001.events"), folder.path().join("aside"));
+    let (file, aside) =
+        (folder.path().join("memory/0/00000001.events"), folder.path().join("aside"));
     fs::rename(&file, &aside).unwrap();
     // A folder can be opened but not read as a file.
     fs::create_dir(&file).unwrap();

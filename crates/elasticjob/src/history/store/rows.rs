@@ -178,7 +178,7 @@ impl Rows {
                 job_name: truncate_distinct(started.job.as_str(), 100),
                 due_ms: millis(started.due_at),
                 source: source(&started.source),
-                triggered_by: by(&started.source),
+                triggered_by: triggered_by(&started.source),
                 total: started.total.get(),
                 started_ms: at,
             },
@@ -277,7 +277,7 @@ fn attempt(started: &Started) -> AttemptRow {
         reason: started.attempt.reason.as_str(),
         token: started.token.get(),
         source: source(&started.source),
-        triggered_by: by(&started.source),
+        triggered_by: triggered_by(&started.source),
         outcome: None,
         started_ms,
         ended_ms: None,
@@ -308,7 +308,7 @@ fn source(source: &Source) -> &'static str {
     }
 }
 
-fn by(source: &Source) -> Option<String> {
+fn triggered_by(source: &Source) -> Option<String> {
     match source {
         Source::Trigger { by: Some(by) } => Some(truncate(by, 100)),
         _ => None,
