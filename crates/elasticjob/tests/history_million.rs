@@ -1,4 +1,4 @@
-//! A million executions in SQLite: every question is answered through an index, and soon.
+//! A million executions in SQLite: every query uses an index and is fast.
 //!
 //! `HISTORY_ROWS=10000000` for more of them.
 
@@ -22,27 +22,27 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, layer::Context, prelude::*};
 
-/// What the driver was asked to do. It tells on threads of its own, so there is one for the process.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// The executed statements. The driver logs on threads of its own, so there is one list for the process.
+static STATEMENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-struct Listener;
+struct StatementLogger;
 
-impl<S: Subscriber> Layer<S> for Listener {
+impl<S: Subscriber> Layer<S> for StatementLogger {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if event.metadata().target() == "sqlx::query" {
-            event.record(&mut Statement);
+            event.record(&mut StatementVisitor);
         }
     }
 }
 
-/// The driver says a short statement in `summary` and a long one in `db.statement`.
-struct Statement;
+/// Reads the statement of a log record: the driver puts a short one into `summary` and a long one into `db.statement`.
+struct StatementVisitor;
 
-impl Visit for Statement {
+impl Visit for StatementVisitor {
     fn record_str(&mut self, field: &Field, text: &str) {
         let is_cut = field.name() == "summary" && text.contains('…');
         if ["summary", "db.statement"].contains(&field.name()) && !text.is_empty() && !is_cut {
-            SAID.lock().unwrap().push(text.trim().to_owned());
+            STATEMENTS.lock().unwrap().push(text.trim().to_owned());
         }
     }
 
@@ -69,38 +69,38 @@ const FILL: [&str; 4] = [
      message, creation_time, run_id) \
      SELECT run_id, job_name, '', job_name, '10.0.0.7', 'LITE_EXECUTOR', 'READY', '[0]', 'TASK_FINISHED', '', ended_ms, run_id \
      FROM ELASTICJOB_RUN",
-    // And what the ancestor wrote before: as many as there are runs, all of which went well.
+    // Java ElasticJob's earlier rows: as many as there are runs, all successful.
     "INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, is_success, start_time, complete_time) \
      SELECT 'legacy-' || run_id, job_name, 't', 'java', '10.0.0.9', 0, 'NORMAL_TRIGGER', 1, started_ms - 100000000000, started_ms - 99999999000 \
      FROM ELASTICJOB_RUN",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_million_executions_are_asked_through_indexes() {
+async fn queries_on_a_million_executions_use_indexes() {
     let executions = env::var("HISTORY_ROWS").ok().and_then(|rows| rows.parse().ok());
     let executions: i64 = executions.unwrap_or(1_000_000);
-    tracing_subscriber::registry().with(Listener).init();
+    tracing_subscriber::registry().with(StatementLogger).init();
     let folder = TempDir::new().unwrap();
     let url = HistoryUrl::sqlite(folder.path().join("history.db"));
     let started = watch();
     fill(&url, executions / 4).await;
-    // Opening makes the indexes that are missing.
+    // Opening creates the missing indexes.
     let store = Store::open(&url).await.unwrap();
     let megabytes = url.file().unwrap().metadata().unwrap().len() / 1_000_000;
     eprintln!("{executions} executions are there after {:?}: {megabytes} MB", started.elapsed());
-    SAID.lock().unwrap().clear();
+    STATEMENTS.lock().unwrap().clear();
 
-    ask_everything(&store, executions / 4).await;
+    run_every_query(&store, executions / 4).await;
 
     let mut connection = SqliteConnection::connect(&url.to_string()).await.unwrap();
-    let said: Vec<String> = SAID.lock().unwrap().drain(..).collect();
-    let asked: Vec<&String> = said.iter().filter(|sql| !sql.starts_with("PRAGMA")).collect();
-    assert!(asked.len() > 25, "{said:#?}");
-    for sql in asked.into_iter().filter(|sql| !sql.starts_with("BEGIN") && *sql != "COMMIT") {
+    let logged: Vec<String> = STATEMENTS.lock().unwrap().drain(..).collect();
+    let statements: Vec<&String> = logged.iter().filter(|sql| !sql.starts_with("PRAGMA")).collect();
+    assert!(statements.len() > 25, "{logged:#?}");
+    for sql in statements.into_iter().filter(|sql| !sql.starts_with("BEGIN") && *sql != "COMMIT") {
         let plan = plan(&mut connection, sql).await;
-        assert_eq!(fault(sql, &plan), None, "{sql}\n{plan:#?}");
+        assert_eq!(plan_problem(sql, &plan), None, "{sql}\n{plan:#?}");
     }
-    // And what is looked for is found.
+    // The check itself finds bad plans.
     for (sql, found) in [
         ("SELECT a.id FROM JOB_EXECUTION_LOG a WHERE a.hostname = 'x'", "a whole table"),
         ("SELECT r.changes FROM ELASTICJOB_RUN AS r WHERE r.total > 3 LIMIT 1", "a whole table"),
@@ -115,7 +115,7 @@ async fn a_million_executions_are_asked_through_indexes() {
         ),
     ] {
         let plan = plan(&mut connection, sql).await;
-        assert_eq!(fault(sql, &plan), Some(found), "{sql}\n{plan:#?}");
+        assert_eq!(plan_problem(sql, &plan), Some(found), "{sql}\n{plan:#?}");
     }
 }
 
@@ -125,40 +125,40 @@ async fn plan(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
     plan.iter().map(|row| row.get("detail")).collect()
 }
 
-/// What this statement walks through or sorts, if it is more than it should be.
-fn fault(sql: &str, plan: &[String]) -> Option<&'static str> {
-    let tables = called(sql);
+/// What this statement scans or sorts beyond what it should.
+fn plan_problem(sql: &str, plan: &[String]) -> Option<&'static str> {
+    let tables = aliases(sql);
     let is_sorted =
         plan.iter().any(|step| step.contains("TEMP B-TREE FOR") && step.contains("ORDER BY"));
     for step in plan {
         let Some(scanned) = step.strip_prefix("SCAN ") else { continue };
         let (name, how) = scanned.split_once(' ').unwrap_or((scanned, ""));
         if !tables.contains(&name) {
-            // What the statement made itself: a few rows.
+            // An intermediate result of the statement: a few rows.
             continue;
         }
         if !how.contains("INDEX") {
             return Some("a whole table");
         }
-        // In the order of the index, and only as far as the page goes.
+        // In the order of the index, and only to the end of the page.
         if !sql.contains("LIMIT") || is_sorted || sql.contains("COUNT(") {
             return Some("a whole index");
         }
     }
     let is_page = sql.contains("_ms DESC, ") || sql.contains("_time DESC, ");
-    // What one instance had a part in is as much as it lived to see.
+    // The runs of one instance are limited by its lifetime.
     if is_page && is_sorted && !sql.contains("WHERE instance = ?") {
         return Some("sorted");
     }
     let is_failed = sql.contains("run_id IS NULL") && sql.contains("is_success = 0");
-    // Of one job, or one row, there are not as many.
+    // Rows of one job, or one row, are few.
     let found = ["_FOREIGN_FAILED", "(job_name=?", "(id=?"];
     let is_found = plan.iter().any(|step| found.iter().any(|part| step.contains(part)));
     (is_failed && !is_found).then_some("the ancestor's rows")
 }
 
-/// The tables of a statement, by what it calls them.
-fn called(sql: &str) -> Vec<&str> {
+/// The tables of a statement and their aliases.
+fn aliases(sql: &str) -> Vec<&str> {
     let words: Vec<&str> = sql
         .split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
         .filter(|word| !word.is_empty())
@@ -192,8 +192,8 @@ async fn fill(url: &HistoryUrl, runs: i64) {
     }
 }
 
-/// Every question there is, with every filter; each in less than what a person waits for.
-async fn ask_everything(store: &Store, runs: i64) {
+/// Runs every query with every filter; each must be fast enough for an interactive user.
+async fn run_every_query(store: &Store, runs: i64) {
     let at = |second: i64| Timestamp::from_millisecond(1_700_000_000_000 + second * 1000).unwrap();
     let day = Span { since: Some(at(runs - 86_400)), until: Some(at(runs)) };
     let job = || Some("job-3".to_owned());
@@ -245,7 +245,7 @@ async fn ask_everything(store: &Store, runs: i64) {
     }
     for named in [Named::ExecutedJob, Named::Ip, Named::TracedJob] {
         quickly("names", store.names(named, "job-1")).await;
-        quickly("names that nobody has", store.names(named, "xyz")).await;
+        quickly("names without a match", store.names(named, "xyz")).await;
     }
     quickly("jobs", store.jobs()).await;
     quickly("figures of a job", store.figures(&["job-3"], day)).await;
@@ -258,7 +258,7 @@ async fn ask_everything(store: &Store, runs: i64) {
     quickly("missed", store.missed(Some("job-3"), day, 20)).await;
     quickly("missed by all", store.missed(None, day, 20)).await;
     quickly("lost", store.mark_lost(at(runs))).await;
-    // Nothing is old enough; finding that out is what is asked here.
+    // Nothing is old enough to be deleted; finding that out has to be fast.
     let mut retention = Retention::default();
     retention.runs_per_job = u32::MAX.try_into().unwrap();
     quickly("prune", store.prune(&retention, at(0))).await;

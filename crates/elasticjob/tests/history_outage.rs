@@ -1,6 +1,6 @@
-//! A database that goes away under load and comes back: every attempt that the handlers saw is there then, once.
+//! A database stops under load and comes back: every attempt that the handlers saw is stored then, exactly once.
 //!
-//! `HISTORY_OUTAGE=60` for a longer one, in seconds.
+//! `HISTORY_OUTAGE=60` for a longer outage, in seconds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,18 +24,18 @@ use tinykeeper::server::{Config, Server};
 
 const JOBS: usize = 10;
 const SHARDS: u32 = 4;
-/// For how many fires of each job the database is away, unless somebody says otherwise.
+/// Default length of the outage, in fires of each job.
 const FIRES: usize = 10;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Run, shard, attempt.
-type Tried = (String, i64, i64);
+type AttemptKey = (String, i64, i64);
 
-/// What the handlers saw, and whether it went well.
+/// The attempts that the handlers saw, and whether they succeeded.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(Tried, bool)>>>);
+struct SeenAttempts(Arc<Mutex<Vec<(AttemptKey, bool)>>>);
 
-impl Seen {
+impl SeenAttempts {
     /// The first attempt of shard 3 fails, and so does every attempt of the last job.
     fn handle(&self, shard: &Shard) -> Result<(), String> {
         let number = i64::from(shard.attempt.number.get());
@@ -52,21 +52,21 @@ impl Seen {
         seen.iter().map(|((run, ..), _)| run.clone()).collect::<BTreeSet<_>>().len()
     }
 
-    /// Waits until so many runs more have begun.
+    /// Waits until this many more runs have started.
     async fn wait(&self, more: usize) {
         let until = self.runs() + more;
         wait("runs begin", || (self.runs() >= until).then_some(())).await;
     }
 }
 
-/// Looks until there is something to see.
-async fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Waits until `probe` returns something.
+async fn wait<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let deadline = SystemClock.monotonic() + PATIENCE;
     loop {
-        if let Some(seen) = look() {
+        if let Some(seen) = probe() {
             return seen;
         }
-        assert!(SystemClock.monotonic() < deadline, "it never came so far that {what}");
+        assert!(SystemClock.monotonic() < deadline, "timed out waiting until {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -79,11 +79,11 @@ fn counts(node: &Running) -> Counts {
     node.recording().unwrap().counts()[0].1
 }
 
-/// A node under load; what it saw and what its history says when `outage` is over.
-async fn nothing_is_missing(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut()) {
+/// Runs a node under load, stops and restarts the database, and compares what the handlers saw with history.
+async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut()) {
     let url: HistoryUrl = url.parse().unwrap();
     let registry = Server::start(Config::ephemeral()).await.unwrap();
-    let (folder, seen) = (TempDir::new().unwrap(), Seen::default());
+    let (folder, seen) = (TempDir::new().unwrap(), SeenAttempts::default());
     let recorder = Recorder::new().database(url.clone(), Retention::default()).spill(folder.path());
     let mut node =
         Node::join(&format!("zookeeper://{}/shop", registry.address())).history(recorder);
@@ -105,7 +105,7 @@ async fn nothing_is_missing(url: &str, mut stop: impl FnMut(), mut restart: impl
     let meanwhile = counts(&node);
     tokio::task::block_in_place(&mut restart);
     seen.wait(JOBS * 3).await;
-    // Whatever is recorded while the last waits are being kept is kept with them.
+    // Events that are recorded while the last spilled ones are stored, are stored with them.
     wait("nothing waits in a file", || (counts(&node).spill_bytes == 0).then_some(())).await;
     let at_last = counts(&node);
     node.stop().await;
@@ -114,16 +114,16 @@ async fn nothing_is_missing(url: &str, mut stop: impl FnMut(), mut restart: impl
     assert!(Worth::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
     let store = Store::open(&url).await.unwrap();
     let seen = seen.0.lock().unwrap().clone();
-    let expected: BTreeMap<Tried, bool> = seen.iter().cloned().collect();
+    let expected: BTreeMap<AttemptKey, bool> = seen.iter().cloned().collect();
     assert_eq!(expected.len(), seen.len(), "nothing ran twice");
     let kept = kept(&store).await;
     assert_eq!(kept.len(), expected.len(), "attempts in {url}");
     assert_eq!(kept.into_iter().collect::<BTreeMap<_, _>>(), expected);
-    runs_are_whole(&store, &expected).await;
+    check_runs(&store, &expected).await;
 }
 
-/// Every row there is.
-async fn kept(store: &Store) -> Vec<(Tried, bool)> {
+/// All stored attempts.
+async fn kept(store: &Store) -> Vec<(AttemptKey, bool)> {
     let mut filter = ExecutionFilter { limit: Some(10_000), ..ExecutionFilter::default() };
     let mut kept = Vec::new();
     loop {
@@ -140,8 +140,8 @@ async fn kept(store: &Store) -> Vec<(Tried, bool)> {
     }
 }
 
-/// Runs say what their attempts say.
-async fn runs_are_whole(store: &Store, expected: &BTreeMap<Tried, bool>) {
+/// Checks that runs agree with their attempts.
+async fn check_runs(store: &Store, expected: &BTreeMap<AttemptKey, bool>) {
     let filter = RunFilter { limit: Some(10_000), ..RunFilter::default() };
     let runs = store.runs(&filter).await.unwrap().rows;
     let ids: BTreeSet<&str> = expected.keys().map(|(run, ..)| run.as_str()).collect();
@@ -155,28 +155,20 @@ async fn runs_are_whole(store: &Store, expected: &BTreeMap<Tried, bool>) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real PostgreSQL: make test"]
-async fn postgresql_stopped_under_load_has_everything_when_it_is_back() {
+async fn stopped_postgresql_gets_all_events_after_restart() {
     let postgres = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
     let (url, postgres) = (postgres.url(), Mutex::new(postgres));
 
-    nothing_is_missing(
-        &url,
-        || postgres.lock().unwrap().stop(),
-        || postgres.lock().unwrap().restart(),
-    )
-    .await;
+    check_outage(&url, || postgres.lock().unwrap().stop(), || postgres.lock().unwrap().restart())
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real MariaDB: make test"]
-async fn mariadb_killed_under_load_has_everything_when_it_is_back() {
+async fn killed_mariadb_gets_all_events_after_restart() {
     let mariadb = tokio::task::spawn_blocking(MariaDb::start).await.unwrap();
     let (url, mariadb) = (mariadb.url(), Mutex::new(mariadb));
 
-    nothing_is_missing(
-        &url,
-        || mariadb.lock().unwrap().stop(),
-        || mariadb.lock().unwrap().restart(),
-    )
-    .await;
+    check_outage(&url, || mariadb.lock().unwrap().stop(), || mariadb.lock().unwrap().restart())
+        .await;
 }

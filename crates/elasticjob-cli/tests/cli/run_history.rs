@@ -48,7 +48,7 @@ async fn jobs_run_while_the_database_is_unreachable() {
         scene.start_worker(&["--history", away, "--history-spill", spill.to_str().unwrap()]);
 
     process.logged("node started");
-    let line = process.logged("history cannot be kept now");
+    let line = process.logged("history not stored, jobs continue");
     process.logged("shard ended");
     process.logged("shard ended");
 
@@ -66,7 +66,7 @@ fn spill_folder(spill: &Path) -> PathBuf {
 
 /// Asserts that jobs keep running and that the refusal was logged once, with database, problem and hint and without the password.
 fn assert_jobs_run_without_history(process: &mut Process, database: &str, problem: &str) {
-    let line = process.logged("history is refused");
+    let line = process.logged("history refused");
     for _ in 0..2 {
         process.logged("shard ended");
     }
@@ -75,7 +75,7 @@ fn assert_jobs_run_without_history(process: &mut Process, database: &str, proble
     }
     let log = process.log();
     assert!(!log.contains("hunter2"), "{log}");
-    assert_eq!(log.matches("history is refused").count(), 1, "{log}");
+    assert_eq!(log.matches("history refused").count(), 1, "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ async fn jobs_run_although_a_foreign_table_is_in_the_way() {
     assert_jobs_run_without_history(
         &mut process,
         &url,
-        "JOB_EXECUTION_LOG without the column job_name",
+        "JOB_EXECUTION_LOG has no column job_name",
     );
     let waits = spill_folder(&folder.path().join("history.db.waiting")).join("0/00000001.events");
     assert!(waits.metadata().unwrap().len() > 0);
@@ -121,7 +121,7 @@ async fn jobs_run_although_the_database_user_has_no_rights() {
     // The next process records the spilled events, once it is permitted.
     database.execute("GRANT ALL ON SCHEMA public TO guest").await.unwrap();
     let mut process = scene.start_worker(&["--history", &url, "--history-spill", spill]);
-    process.logged("history of an earlier process waits to be kept");
+    process.logged("history of an earlier process found");
     process.logged("shard ended");
     process.terminate();
     assert!(process.ended().0.success());
@@ -148,7 +148,7 @@ async fn jobs_run_although_the_disk_is_full() {
     let counted = metrics(&address);
     assert!(counted[r#"elasticjob_history_spilled_total{sink="history"}"#] > 0.0, "{counted:?}");
     // The spill files are on the same disk.
-    let line = process.logged("not all of history can wait in its file");
+    let line = process.logged("history cannot be spilled completely");
     assert!(line.contains("history.db.waiting") && line.contains("hint: "), "{line}");
     process.logged("shard ended");
 }

@@ -1,21 +1,21 @@
-//! One shard, tried until it is done, or until it makes no sense to try again.
+//! Tries one shard until it succeeds or another attempt makes no sense.
 //!
 //! ```text
-//!            ┌─────────────── pause, if it failed or timed out and may be tried again ──────────────┐
+//!            ┌─────────────── delay, if it failed or timed out and attempts are left ───────────────┐
 //!            ▼                                                                                      │
 //!   may it run? ── handler ──┬── returns ──────────────────────────────▶ Done │ Failed ─────────────┤
 //!     │      │               ├── panics ───────────────────────────────▶ Failed ────────────────────┤
-//!     │      │               ├── timeout ──▶ told, grace, dropped ─────▶ TimedOut ──────────────────┘
-//!     │      │               ├── cancel ───▶ told, grace, dropped ─────▶ Cancelled
+//!     │      │               ├── timeout ──▶ cancel, grace, drop ──────▶ TimedOut ──────────────────┘
+//!     │      │               ├── cancel ───▶ cancel, grace, drop ──────▶ Cancelled
 //!     │      └ lease lost    └── a poll after the lease ───────────────▶ Fenced
 //!     └ cancelled
 //! ```
 //!
-//! * The timeout counts for each attempt; the waits in between do not count.
-//! * Being told is [`Shard::cancel`]. A handler that returns after it was told counts as cancelled whatever it returned: one that ends
-//!   early because it was told often returns `Ok`.
-//! * Whatever ends when the lease is gone is [`Outcome::Fenced`], unless the job says that it may happen twice.
-//! * A panic fails its attempt and nothing else, also one while the handler is dropped.
+//! * The timeout applies to each attempt; the delays in between do not count.
+//! * A handler is cancelled through [`Shard::cancel`]. A handler that returns after that counts as cancelled whatever it returned: one that
+//!   stops early often returns `Ok`.
+//! * An attempt that ends after the lease was lost is [`Outcome::Fenced`], unless the job's policy allows running twice.
+//! * A panic fails its attempt and nothing else, even if it happens while the handler is dropped.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -27,7 +27,7 @@ use futures_util::FutureExt;
 
 use super::{
     failure::Failure,
-    guard::{Guard, Lost, guarded},
+    guard::{Guard, LeaseLost, guarded},
     handler::Handler,
     observer::Observer,
     outcome::Outcome,
@@ -37,72 +37,70 @@ use crate::{
     runtime::{Cancel, CancelReason, Clock, Monotonic},
 };
 
-/// How long a handler that was told to end may take before it is dropped.
+/// How long a cancelled handler may take to return before it is dropped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often to look whether the lease of a handler that is to end is still there.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often to check the lease of a handler that was cancelled because of it.
+const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How a shard is tried.
+/// Timeout, retries and grace of a shard's attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// How long an attempt may take.
+    /// Limit for one attempt.
     pub timeout: Option<Duration>,
-    /// How often to try, and how long to wait in between.
+    /// Number of attempts, and the delay in between.
     pub retry: Retry,
-    /// How long a handler that was told to end may take before it is dropped.
+    /// How long a cancelled handler may take to return before it is dropped.
     pub grace: Duration,
 }
 
 impl Rules {
-    /// What this job says.
+    /// The rules that the job's policies set.
     pub fn of(job: &Job) -> Self {
         let policies = job.props.policies();
         Self { timeout: policies.timeout, retry: policies.retry, grace: GRACE }
     }
 }
 
-/// What an attempt needs from its surroundings.
+/// What attempts need from their environment.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// A number from zero up to one, another each time.
+    /// Returns a random number from zero up to one.
     pub dice: Arc<dyn Fn() -> f64 + Send + Sync>,
-    /// Who wants to know about every attempt.
     pub observer: Arc<dyn Observer>,
 }
 
-/// Tries a shard until it is done, or until it makes no sense to try again.
+/// Runs attempts of a shard until one succeeds or another makes no sense.
 pub async fn attempt(
     handler: &dyn Handler,
     mut shard: Shard,
     guard: &Guard,
     rules: &Rules,
-    around: &Surroundings,
+    context: &Surroundings,
 ) -> Outcome {
     let (mut attempts, mut last) = (0_u32, None);
     loop {
-        // What may go on without a lease may do that; to begin anew is something else.
+        // A policy may let a running attempt finish without a lease; a new attempt always needs one.
         if !guard.holds() {
-            return last.filter(|_| guard.counts()).unwrap_or(Outcome::Fenced);
+            return last.filter(|_| guard.outcome_counts()).unwrap_or(Outcome::Fenced);
         }
         if let Some(reason) = shard.cancel().reason() {
             return last.unwrap_or(Outcome::Cancelled { reason });
         }
         attempts = attempts.saturating_add(1);
-        around.observer.begins(&shard);
-        let end = once(handler, shard.clone(), guard, rules, &*around.clock).await;
-        let (outcome, again) = end.judge(guard, rules, attempts);
-        around.observer.ended(&shard, &outcome);
+        context.observer.begins(&shard);
+        let end = run_attempt(handler, shard.clone(), guard, rules, &*context.clock).await;
+        let (outcome, again) = end.into_outcome(guard, rules, attempts);
+        context.observer.ended(&shard, &outcome);
         if !again {
             return outcome;
         }
         last = Some(outcome);
-        let pause = pause(rules.retry.backoff, attempts, (around.dice)());
+        let pause = pause(rules.retry.backoff, attempts, (context.dice)());
         tokio::select! {
             biased;
-            () = around.clock.sleep_until(around.clock.monotonic() + pause) => {}
+            () = context.clock.sleep_until(context.clock.monotonic() + pause) => {}
             _ = shard.cancel().cancelled() => {}
         }
         let next = shard.attempt.next(Reason::Retry);
@@ -110,96 +108,98 @@ pub async fn attempt(
     }
 }
 
-/// How long to wait after so many failed attempts: between half of what the policy says and all of it, so that shards that failed
-/// together do not come back together.
+/// Delay before the next attempt: between half of the policy's backoff and all of it, so that shards that failed together do not retry
+/// together.
 pub fn pause(backoff: Backoff, failed: u32, random: f64) -> Duration {
     backoff.after(failed).mul_f64(0.5 + 0.5 * random.clamp(0.0, 1.0))
 }
 
-/// How one attempt ended.
-enum End {
+/// How one attempt ended, before the guard and the retry policy are considered.
+enum AttemptEnd {
     Returned(Result<(), Failure>),
-    Told(CancelReason),
-    Lost,
+    Cancelled(CancelReason),
+    LeaseLost,
 }
 
-impl End {
-    /// What that means, and whether to try again.
-    fn judge(self, guard: &Guard, rules: &Rules, attempts: u32) -> (Outcome, bool) {
+impl AttemptEnd {
+    /// The outcome, and whether to try again.
+    fn into_outcome(self, guard: &Guard, rules: &Rules, attempts: u32) -> (Outcome, bool) {
         let left = attempts < rules.retry.max_attempts.get();
-        if matches!(self, Self::Lost) || !guard.counts() {
+        if matches!(self, Self::LeaseLost) || !guard.outcome_counts() {
             return (Outcome::Fenced, false);
         }
         match self {
-            Self::Returned(Ok(())) | Self::Lost => (Outcome::Done, false),
+            Self::Returned(Ok(())) | Self::LeaseLost => (Outcome::Done, false),
             Self::Returned(Err(failure)) => {
                 let again = left && !failure.is_lasting();
                 (Outcome::Failed { message: failure.to_string(), attempts }, again)
             }
-            Self::Told(CancelReason::TimedOut) => {
+            Self::Cancelled(CancelReason::TimedOut) => {
                 (Outcome::TimedOut { limit: rules.timeout.unwrap_or_default(), attempts }, left)
             }
-            Self::Told(reason) => (Outcome::Cancelled { reason }, false),
+            Self::Cancelled(reason) => (Outcome::Cancelled { reason }, false),
         }
     }
 }
 
-async fn once(
+async fn run_attempt(
     handler: &dyn Handler,
     shard: Shard,
     guard: &Guard,
     rules: &Rules,
     clock: &dyn Clock,
-) -> End {
+) -> AttemptEnd {
     let from_outside = shard.cancel().clone();
-    // Not a child: what returns before it was told by us returned on its own.
-    let told = Cancel::new();
-    let run = guarded(handler.run(shard.cancelled_by(told.clone())), || guard.lets_run());
+    // Not a child of the shard's own: a handler that returns before this function cancels it counts as returned.
+    let cancel = Cancel::new();
+    let run = guarded(handler.run(shard.cancelled_by(cancel.clone())), || guard.may_poll());
     let mut run = Box::pin(AssertUnwindSafe(run).catch_unwind());
 
-    let too_late = rules.timeout.map(|timeout| clock.monotonic() + timeout);
+    let deadline = rules.timeout.map(|timeout| clock.monotonic() + timeout);
     let reason = tokio::select! {
         biased;
         end = &mut run => return returned(end),
-        () = reached(clock, too_late) => CancelReason::TimedOut,
+        () = deadline_reached(clock, deadline) => CancelReason::TimedOut,
         reason = from_outside.cancelled() => reason,
     };
-    told.cancel(reason);
+    cancel.cancel(reason);
 
-    let patience = handler.ends_when_dropped().then(|| clock.monotonic() + rules.grace);
+    let drop_at = handler.ends_when_dropped().then(|| clock.monotonic() + rules.grace);
     let end = tokio::select! {
         biased;
         end = &mut run => Some(returned(end)),
-        () = reached(clock, patience) => None,
-        () = lost(guard, clock), if reason == CancelReason::LeaseLost => Some(End::Lost),
+        () = deadline_reached(clock, drop_at) => None,
+        () = lease_lost(guard, clock), if reason == CancelReason::LeaseLost => Some(AttemptEnd::LeaseLost),
     };
-    // A panic while it is dropped is not worth more than one while it runs.
+    // A panic in a destructor must not fail more than this attempt.
     let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(run)));
     match end {
-        Some(End::Lost) => End::Lost,
-        _ => End::Told(reason),
+        Some(AttemptEnd::LeaseLost) => AttemptEnd::LeaseLost,
+        _ => AttemptEnd::Cancelled(reason),
     }
 }
 
-fn returned(end: Result<Result<Result<(), Failure>, Lost>, Box<dyn std::any::Any + Send>>) -> End {
+fn returned(
+    end: Result<Result<Result<(), Failure>, LeaseLost>, Box<dyn std::any::Any + Send>>,
+) -> AttemptEnd {
     match end {
-        Ok(Ok(result)) => End::Returned(result),
-        Ok(Err(Lost)) => End::Lost,
-        Err(payload) => End::Returned(Err(Failure::panicked(&*payload))),
+        Ok(Ok(result)) => AttemptEnd::Returned(result),
+        Ok(Err(LeaseLost)) => AttemptEnd::LeaseLost,
+        Err(payload) => AttemptEnd::Returned(Err(Failure::panicked(&*payload))),
     }
 }
 
-async fn reached(clock: &dyn Clock, deadline: Option<Monotonic>) {
+async fn deadline_reached(clock: &dyn Clock, deadline: Option<Monotonic>) {
     match deadline {
         Some(deadline) => clock.sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits until the lease is gone. Only a poll would notice, and a handler that waits for something is not polled.
-async fn lost(guard: &Guard, clock: &dyn Clock) {
-    while guard.lets_run() {
-        clock.sleep_until(clock.monotonic() + LOOK).await;
+/// Waits until the lease is lost. The guard notices that only when polled, and a handler that waits for something is not polled.
+async fn lease_lost(guard: &Guard, clock: &dyn Clock) {
+    while guard.may_poll() {
+        clock.sleep_until(clock.monotonic() + LEASE_CHECK_INTERVAL).await;
     }
 }
 
@@ -225,9 +225,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<String>>);
+    struct RecordingObserver(Mutex<Vec<String>>);
 
-    impl Observer for Seen {
+    impl Observer for RecordingObserver {
         fn begins(&self, shard: &Shard) {
             self.0.lock().unwrap().push(format!("{} begins", shard.attempt.number));
         }
@@ -237,16 +237,16 @@ mod tests {
         }
     }
 
-    /// A clock turned by hand, and one shard tried under it.
-    struct Bench {
+    /// Runs attempts of one shard under a manual clock.
+    struct Fixture {
         clock: ManualClock,
         rules: Rules,
         guard: Guard,
         shard: Shard,
-        seen: Arc<Seen>,
+        seen: Arc<RecordingObserver>,
     }
 
-    impl Bench {
+    impl Fixture {
         fn new() -> Self {
             Self {
                 clock: ManualClock::at(Timestamp::UNIX_EPOCH),
@@ -276,13 +276,13 @@ mod tests {
         }
 
         fn attempt_by<H: Handler>(&self, handler: H) -> impl Future<Output = Outcome> + use<H> {
-            let around = Surroundings {
+            let context = Surroundings {
                 clock: Arc::new(self.clock.clone()),
                 dice: Arc::new(|| 1.0),
                 observer: Arc::clone(&self.seen) as Arc<dyn Observer>,
             };
             let (shard, guard, rules) = (self.shard.clone(), self.guard.clone(), self.rules);
-            async move { attempt(&handler, shard, &guard, &rules, &around).await }
+            async move { attempt(&handler, shard, &guard, &rules, &context).await }
         }
 
         fn seen(&self) -> Vec<String> {
@@ -290,42 +290,42 @@ mod tests {
         }
     }
 
-    /// Polls once; the future must not be over.
+    /// Polls once and asserts that the future is pending.
     fn wait(future: &mut (impl Future<Output = Outcome> + Unpin)) {
         assert_eq!(future.now_or_never(), None);
     }
 
     #[tokio::test]
-    async fn a_shard_that_fails_is_tried_again_after_a_pause_that_doubles() {
-        let bench = Bench::new().attempts(3);
-        let mut run = Box::pin(bench.attempt(async |_| Err(Failure::new("no"))));
+    async fn failed_shard_is_retried_with_doubling_delay() {
+        let fixture = Fixture::new().attempts(3);
+        let mut run = Box::pin(fixture.attempt(async |_| Err(Failure::new("no"))));
 
         wait(&mut run);
-        bench.clock.advance(3 * SECOND);
+        fixture.clock.advance(3 * SECOND);
         wait(&mut run);
-        assert_eq!(bench.seen(), ["1 begins", "1 no"]);
-        bench.clock.advance(SECOND);
+        assert_eq!(fixture.seen(), ["1 begins", "1 no"]);
+        fixture.clock.advance(SECOND);
         wait(&mut run);
-        assert_eq!(bench.seen()[2..], ["2 begins", "2 no"]);
-        bench.clock.advance(8 * SECOND);
+        assert_eq!(fixture.seen()[2..], ["2 begins", "2 no"]);
+        fixture.clock.advance(8 * SECOND);
 
         assert_eq!(run.await, Outcome::Failed { message: "no".into(), attempts: 3 });
     }
 
     #[tokio::test]
-    async fn a_failure_that_lasts_is_not_tried_again() {
-        let bench = Bench::new().attempts(3);
+    async fn permanent_failure_is_not_retried() {
+        let fixture = Fixture::new().attempts(3);
 
-        let outcome = bench.attempt(async |_| Err(Failure::new("no such file").lasting())).await;
+        let outcome = fixture.attempt(async |_| Err(Failure::new("no such file").lasting())).await;
 
         assert_eq!(outcome, Outcome::Failed { message: "no such file".into(), attempts: 1 });
     }
 
     #[tokio::test]
-    async fn a_panic_fails_the_shard_and_is_told() {
-        let bench = Bench::new();
+    async fn panic_fails_shard_with_its_message() {
+        let fixture = Fixture::new();
 
-        let outcome = bench.attempt(async |shard| panic!("shard {} is odd", shard.item)).await;
+        let outcome = fixture.attempt(async |shard| panic!("shard {} is odd", shard.item)).await;
 
         assert_eq!(
             outcome,
@@ -334,17 +334,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_attempt_that_takes_too_long_is_told_then_dropped_then_tried_again() {
-        let bench = Bench::new().attempts(2).timeout(30 * SECOND);
-        let tries = AtomicU32::new(0);
-        let told = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&told);
-        let mut run = Box::pin(bench.attempt(move |shard: Shard| {
-            let first = tries.fetch_add(1, Ordering::SeqCst) == 0;
-            let told = Arc::clone(&seen);
+    async fn timed_out_attempt_is_cancelled_dropped_and_retried() {
+        let fixture = Fixture::new().attempts(2).timeout(30 * SECOND);
+        let calls = AtomicU32::new(0);
+        let cancelled = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&cancelled);
+        let mut run = Box::pin(fixture.attempt(move |shard: Shard| {
+            let first = calls.fetch_add(1, Ordering::SeqCst) == 0;
+            let cancelled = Arc::clone(&seen);
             async move {
                 if first {
-                    *told.lock().unwrap() = Some(shard.cancel().cancelled().await);
+                    *cancelled.lock().unwrap() = Some(shard.cancel().cancelled().await);
                     pending::<()>().await;
                 }
                 Ok(())
@@ -352,41 +352,41 @@ mod tests {
         }));
 
         wait(&mut run);
-        bench.clock.advance(30 * SECOND);
+        fixture.clock.advance(30 * SECOND);
         wait(&mut run);
-        assert_eq!(*told.lock().unwrap(), Some(CancelReason::TimedOut));
-        bench.clock.advance(5 * SECOND);
+        assert_eq!(*cancelled.lock().unwrap(), Some(CancelReason::TimedOut));
+        fixture.clock.advance(5 * SECOND);
         wait(&mut run);
-        assert_eq!(bench.seen(), ["1 begins", "1 took longer than 30s"]);
-        bench.clock.advance(4 * SECOND);
+        assert_eq!(fixture.seen(), ["1 begins", "1 took longer than 30s"]);
+        fixture.clock.advance(4 * SECOND);
 
         assert_eq!(
             run.await,
             Outcome::Done,
-            "the second attempt has a timeout of its own, and was not cancelled"
+            "the second attempt has its own timeout and is not cancelled"
         );
     }
 
     #[tokio::test]
-    async fn what_ends_because_it_was_told_is_cancelled_even_if_it_says_it_is_well() {
-        let bench = Bench::new().attempts(3);
-        let mut run = Box::pin(bench.attempt(async |shard| {
+    async fn cancelled_handler_counts_as_cancelled_even_if_it_returns_ok() {
+        let fixture = Fixture::new().attempts(3);
+        let mut run = Box::pin(fixture.attempt(async |shard| {
             shard.cancel().cancelled().await;
             Ok(())
         }));
         wait(&mut run);
 
-        bench.shard.cancel().cancel(CancelReason::Requested);
+        fixture.shard.cancel().cancel(CancelReason::Requested);
 
         assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::Requested });
     }
 
     #[tokio::test]
-    async fn whoever_does_not_listen_is_dropped_after_the_grace() {
-        let bench = Bench::new();
-        let kept = Arc::new(());
-        let inside = Arc::clone(&kept);
-        let mut run = Box::pin(bench.attempt(move |_| {
+    async fn handler_ignoring_cancellation_is_dropped_after_grace() {
+        let fixture = Fixture::new();
+        let alive = Arc::new(());
+        let inside = Arc::clone(&alive);
+        let mut run = Box::pin(fixture.attempt(move |_| {
             let inside = Arc::clone(&inside);
             async move {
                 pending::<()>().await;
@@ -395,40 +395,40 @@ mod tests {
             }
         }));
         wait(&mut run);
-        assert_eq!(Arc::strong_count(&kept), 3);
+        assert_eq!(Arc::strong_count(&alive), 3);
 
-        bench.shard.cancel().cancel(CancelReason::ShuttingDown);
+        fixture.shard.cancel().cancel(CancelReason::ShuttingDown);
         wait(&mut run);
-        bench.clock.advance(5 * SECOND);
+        fixture.clock.advance(5 * SECOND);
 
         assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::ShuttingDown });
-        assert_eq!(Arc::strong_count(&kept), 1);
+        assert_eq!(Arc::strong_count(&alive), 1);
     }
 
     #[tokio::test]
-    async fn a_panic_while_it_is_dropped_is_caught() {
+    async fn panic_while_dropping_handler_is_caught() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {
                 panic!("dropped");
             }
         }
-        let bench = Bench::new();
-        let mut run = Box::pin(bench.attempt(async |_| {
+        let fixture = Fixture::new();
+        let mut run = Box::pin(fixture.attempt(async |_| {
             let _bomb = Bomb;
             pending().await
         }));
         wait(&mut run);
 
-        bench.shard.cancel().cancel(CancelReason::Requested);
+        fixture.shard.cancel().cancel(CancelReason::Requested);
         wait(&mut run);
-        bench.clock.advance(5 * SECOND);
+        fixture.clock.advance(5 * SECOND);
 
         assert_eq!(run.await, Outcome::Cancelled { reason: CancelReason::Requested });
     }
 
     #[tokio::test]
-    async fn what_cannot_be_stopped_counts_as_running_until_it_returns() {
+    async fn unstoppable_handler_counts_as_running_until_it_returns() {
         struct Stubborn(Arc<tokio::sync::Notify>);
         #[async_trait::async_trait]
         impl Handler for Stubborn {
@@ -440,14 +440,14 @@ mod tests {
                 false
             }
         }
-        let bench = Bench::new().timeout(SECOND);
+        let fixture = Fixture::new().timeout(SECOND);
         let end = Arc::new(tokio::sync::Notify::new());
-        let mut run = Box::pin(bench.attempt_by(Stubborn(Arc::clone(&end))));
+        let mut run = Box::pin(fixture.attempt_by(Stubborn(Arc::clone(&end))));
         wait(&mut run);
 
-        bench.clock.advance(3600 * SECOND);
+        fixture.clock.advance(3600 * SECOND);
         wait(&mut run);
-        bench.clock.advance(3600 * SECOND);
+        fixture.clock.advance(3600 * SECOND);
         wait(&mut run);
         end.notify_one();
 
@@ -455,28 +455,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_cancelled_while_it_waits_for_its_next_attempt_has_failed() {
-        let bench = Bench::new().attempts(3);
-        let mut run = Box::pin(bench.attempt(async |_| Err(Failure::new("no"))));
+    async fn shard_cancelled_between_attempts_keeps_last_failure() {
+        let fixture = Fixture::new().attempts(3);
+        let mut run = Box::pin(fixture.attempt(async |_| Err(Failure::new("no"))));
         wait(&mut run);
 
-        bench.shard.cancel().cancel(CancelReason::ShuttingDown);
+        fixture.shard.cancel().cancel(CancelReason::ShuttingDown);
 
         assert_eq!(run.await, Outcome::Failed { message: "no".into(), attempts: 1 });
     }
 
     #[tokio::test]
-    async fn what_is_cancelled_before_it_begins_does_not_begin() {
-        let bench = Bench::new();
-        bench.shard.cancel().cancel(CancelReason::Requested);
+    async fn shard_cancelled_before_start_does_not_start() {
+        let fixture = Fixture::new();
+        fixture.shard.cancel().cancel(CancelReason::Requested);
 
-        let outcome = bench.attempt(async |_| Ok(())).await;
+        let outcome = fixture.attempt(async |_| Ok(())).await;
 
         assert_eq!(outcome, Outcome::Cancelled { reason: CancelReason::Requested });
-        assert!(bench.seen().is_empty());
+        assert!(fixture.seen().is_empty());
     }
 
-    /// A lease that ends when told to.
+    /// A lease that the test can end.
     fn lease(policy: LeaseLoss) -> (Arc<AtomicBool>, Guard) {
         let holds = Arc::new(AtomicBool::new(true));
         let seen = Arc::clone(&holds);
@@ -484,20 +484,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_ends_after_its_lease_is_fenced_unless_it_may_happen_twice() {
-        for (policy, told) in [
+    async fn attempt_ending_after_its_lease_is_fenced_unless_policy_continues() {
+        for (policy, expected) in [
             (LeaseLoss::Cancel, Outcome::Fenced),
             (LeaseLoss::FinishFenced, Outcome::Fenced),
             (LeaseLoss::Continue, Outcome::Done),
         ] {
-            let mut bench = Bench::new();
+            let mut fixture = Fixture::new();
             let (holds, guard) = lease(policy);
-            bench.guard = guard;
+            fixture.guard = guard;
             let (go, gone) = tokio::sync::oneshot::channel::<()>();
             let gone = Arc::new(Mutex::new(Some(gone)));
             let finished = Arc::new(AtomicBool::new(false));
             let inside = Arc::clone(&finished);
-            let mut run = Box::pin(bench.attempt(move |_| {
+            let mut run = Box::pin(fixture.attempt(move |_| {
                 let (gone, finished) = (gone.lock().unwrap().take().unwrap(), Arc::clone(&inside));
                 async move {
                     gone.await?;
@@ -510,44 +510,44 @@ mod tests {
             holds.store(false, Ordering::SeqCst);
             go.send(()).unwrap();
 
-            assert_eq!(run.await, told, "{policy}");
+            assert_eq!(run.await, expected, "{policy}");
             assert_eq!(finished.load(Ordering::SeqCst), policy != LeaseLoss::Cancel, "{policy}");
         }
     }
 
     #[tokio::test]
-    async fn a_lost_lease_ends_a_handler_that_nobody_wakes() {
-        let mut bench = Bench::new();
+    async fn lost_lease_stops_a_handler_that_is_never_woken() {
+        let mut fixture = Fixture::new();
         let (holds, guard) = lease(LeaseLoss::Cancel);
-        bench.guard = guard;
-        let mut run = Box::pin(bench.attempt(async |_| pending().await));
+        fixture.guard = guard;
+        let mut run = Box::pin(fixture.attempt(async |_| pending().await));
         wait(&mut run);
 
-        bench.shard.cancel().cancel(CancelReason::LeaseLost);
+        fixture.shard.cancel().cancel(CancelReason::LeaseLost);
         wait(&mut run);
         holds.store(false, Ordering::SeqCst);
-        bench.clock.advance(LOOK);
+        fixture.clock.advance(LEASE_CHECK_INTERVAL);
 
         assert_eq!(run.await, Outcome::Fenced);
     }
 
     #[tokio::test]
-    async fn nothing_is_tried_again_without_a_lease() {
-        let mut bench = Bench::new().attempts(3);
+    async fn shard_is_not_retried_without_lease() {
+        let mut fixture = Fixture::new().attempts(3);
         let (holds, guard) = lease(LeaseLoss::FinishFenced);
-        bench.guard = guard;
-        let mut run = Box::pin(bench.attempt(async |_| Err(Failure::new("no"))));
+        fixture.guard = guard;
+        let mut run = Box::pin(fixture.attempt(async |_| Err(Failure::new("no"))));
         wait(&mut run);
 
         holds.store(false, Ordering::SeqCst);
-        bench.clock.advance(4 * SECOND);
+        fixture.clock.advance(4 * SECOND);
 
         assert_eq!(run.await, Outcome::Fenced);
-        assert_eq!(bench.seen(), ["1 begins", "1 no"]);
+        assert_eq!(fixture.seen(), ["1 begins", "1 no"]);
     }
 
     #[test]
-    fn a_pause_is_between_half_and_all_of_what_the_policy_says() {
+    fn retry_delay_is_between_half_and_full_backoff() {
         let millis = |failed, random| pause(Backoff::DEFAULT, failed, random).as_millis();
 
         assert_eq!(

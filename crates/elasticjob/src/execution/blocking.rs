@@ -1,8 +1,8 @@
-//! Code that blocks its thread, on threads of its own.
+//! Handlers that block their thread, on a limited number of threads.
 //!
-//! A thread cannot be stopped from outside. So cancelling only tells: [`Shard::cancel`] is set, and code that never looks at it
-//! runs to its end. The shard counts as running until then, even after its timeout. If the lease is lost meanwhile the shard is
-//! fenced at once, but here it is not started again while the old one still runs.
+//! A thread cannot be stopped from outside. So cancelling only sets [`Shard::cancel`], and code that never checks it runs to its end. The
+//! shard counts as running until then, even after its timeout. If the lease is lost meanwhile, the shard is fenced at once, but this process
+//! does not start it again while the old call still runs.
 
 use std::{
     collections::HashSet,
@@ -21,8 +21,8 @@ use crate::{
     runtime::Carried,
 };
 
-/// Makes a job of a function that blocks. At most two shards for each processor run at once, unless
-/// [`threads`](Blocking::threads) says otherwise.
+/// Makes a handler of a function that blocks. At most two shards for each processor run at once, unless
+/// [`threads`](Blocking::threads) sets another limit.
 ///
 /// ```
 /// use elasticjob::{execution::blocking, job::Shard};
@@ -46,26 +46,26 @@ pub fn blocking<F>(function: F) -> Blocking<F> {
     }
 }
 
-/// How many threads there are for blocking code. Clones are the same threads.
+/// A limit on threads for blocking code. Clones share the limit.
 #[derive(Debug, Clone)]
 pub struct Threads(Arc<Semaphore>);
 
 impl Threads {
-    /// At most this many at once, and at least one.
+    /// At most `limit` threads at once, and at least one.
     pub fn limited(limit: usize) -> Self {
         Self(Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))))
     }
 }
 
-/// A function that blocks; see [`blocking`].
+/// A blocking function as a handler; see [`blocking`].
 pub struct Blocking<F> {
     function: Arc<F>,
     threads: Threads,
-    running: Arc<Running>,
+    running: Arc<RunningShards>,
 }
 
 impl<F> Blocking<F> {
-    /// On these threads, which several jobs may share.
+    /// Uses these threads, which several jobs may share.
     #[must_use]
     pub fn threads(mut self, threads: &Threads) -> Self {
         self.threads = threads.clone();
@@ -80,30 +80,30 @@ where
     E: Into<Failure>,
 {
     async fn run(&self, shard: Shard) -> Result<(), Failure> {
-        // What waits has not begun, so it can be cancelled.
-        let begun = async {
-            let place = Arc::clone(&self.running).enter((shard.job.clone(), shard.item)).await;
+        // A shard that waits here has not started yet, so it can be cancelled.
+        let acquired = async {
+            let running = Arc::clone(&self.running).enter((shard.job.clone(), shard.item)).await;
             let thread = Arc::clone(&self.threads.0).acquire_owned().await;
-            (place, thread)
+            (running, thread)
         };
-        let (place, thread) = tokio::select! {
-            begun = begun => begun,
+        let (running, thread) = tokio::select! {
+            acquired = acquired => acquired,
             reason = shard.cancel().cancelled() => {
-                return Err(Failure::new(format_args!("cancelled before it began: {reason}")));
+                return Err(Failure::new(format_args!("cancelled before it started: {reason}")));
             }
         };
         let function = Arc::clone(&self.function);
         let (span, carried) = (Span::current(), Carried::current());
         let ended = tokio::task::spawn_blocking(move || {
-            // They belong to the thread, not to whoever waits for it.
-            let _kept = (place, thread);
+            // Released when the thread is done, not when the waiting future is dropped.
+            let _held = (running, thread);
             carried.during(|| span.in_scope(|| function(shard).map_err(Into::into)))
         });
         match ended.await {
             Ok(result) => result,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => panic::resume_unwind(payload),
-                Err(_) => Err(Failure::new("the runtime shut down before it began")),
+                Err(_) => Err(Failure::new("the runtime shut down before it started")),
             },
         }
     }
@@ -113,39 +113,39 @@ where
     }
 }
 
-/// The shards whose code is on a thread right now.
+/// The shards whose code runs on a thread now.
 #[derive(Default)]
-struct Running {
+struct RunningShards {
     shards: Mutex<HashSet<Key>>,
-    left: Notify,
+    released: Notify,
 }
 
 type Key = (JobName, u32);
 
-impl Running {
-    /// Waits until nobody runs this shard.
-    async fn enter(self: Arc<Self>, key: Key) -> Place {
+impl RunningShards {
+    /// Waits until no thread runs this shard, then marks it as running.
+    async fn enter(self: Arc<Self>, key: Key) -> RunningShard {
         loop {
-            let left = self.left.notified();
+            let released = self.released.notified();
             if self.shards.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone()) {
-                drop(left);
-                return Place { running: self, key };
+                drop(released);
+                return RunningShard { running: self, key };
             }
-            left.await;
+            released.await;
         }
     }
 }
 
-/// A shard's place among those that run. Dropping it makes room for the next.
-struct Place {
-    running: Arc<Running>,
+/// Marks a shard as running until dropped.
+struct RunningShard {
+    running: Arc<RunningShards>,
     key: Key,
 }
 
-impl Drop for Place {
+impl Drop for RunningShard {
     fn drop(&mut self) {
         self.running.shards.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-        self.running.left.notify_waiters();
+        self.running.released.notify_waiters();
     }
 }
 
@@ -159,34 +159,34 @@ mod tests {
     use crate::{execution::fixture, runtime::CancelReason};
 
     #[tokio::test]
-    async fn a_shard_whose_code_still_runs_is_not_started_again() {
-        let (started, begins) = mpsc::channel();
+    async fn shard_is_not_started_while_its_code_still_runs() {
+        let (started, calls) = mpsc::channel();
         let (allow, go) = mpsc::channel::<()>();
         let go = Mutex::new(go);
         let handler = blocking(move |shard: Shard| {
             started.send(shard.attempt.number.get()).unwrap();
-            go.lock().unwrap().recv().map_err(|_| "left alone")
+            go.lock().unwrap().recv().map_err(|_| "channel closed")
         });
         let shard = fixture::shard("j", 0);
         let mut first = Box::pin(handler.run(shard.clone()));
         assert!(first.as_mut().now_or_never().is_none());
-        assert_eq!(begins.recv(), Ok(1));
+        assert_eq!(calls.recv(), Ok(1));
 
         drop(first);
         let mut again = Box::pin(
             handler.run(shard.clone().attempt(shard.attempt.next(crate::job::Reason::Retry))),
         );
         assert!(again.as_mut().now_or_never().is_none());
-        assert!(begins.try_recv().is_err(), "the first still runs");
+        assert!(calls.try_recv().is_err(), "the first call still runs");
         allow.send(()).unwrap();
         allow.send(()).unwrap();
 
         assert_eq!(again.await, Ok(()));
-        assert_eq!(begins.recv(), Ok(2));
+        assert_eq!(calls.recv(), Ok(2));
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_thread_can_be_cancelled() {
+    async fn shard_waiting_for_a_thread_can_be_cancelled() {
         let threads = Threads::limited(1);
         let _taken = threads.0.acquire().await;
         let handler = blocking(|_: Shard| Ok::<_, String>(())).threads(&threads);
@@ -197,6 +197,6 @@ mod tests {
 
         cancel.cancel(CancelReason::Requested);
 
-        assert!(run.await.unwrap_err().to_string().contains("before it began"));
+        assert!(run.await.unwrap_err().to_string().contains("before it started"));
     }
 }

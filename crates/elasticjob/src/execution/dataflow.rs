@@ -1,4 +1,4 @@
-//! Jobs that fetch data and process it, until there is none.
+//! Dataflow jobs: fetch data and process it.
 
 use std::{future::Future, sync::Arc};
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::job::Shard;
 
-/// The ancestor's key: whether to go on fetching until there is nothing left.
+/// Java ElasticJob's property: whether to fetch again until there is no data left.
 const STREAMING: &str = "streaming.process";
 
-/// A job that fetches data and processes it: once, or, with the property `streaming.process`, again and again until there is
-/// nothing to fetch, shards are about to be dealt again, or the shard is cancelled.
+/// A job that fetches data and processes it: once, or, with the property `streaming.process`, repeatedly until there is nothing to fetch,
+/// shards are about to be reassigned, or the shard is cancelled.
 ///
 /// ```
 /// use elasticjob::{execution::DataflowJob, job::Shard};
@@ -37,18 +37,16 @@ const STREAMING: &str = "streaming.process";
 /// }
 /// ```
 pub trait DataflowJob: Send + Sync + 'static {
-    /// One piece of data.
     type Item: Send;
-    /// What can go wrong.
     type Error: Into<Failure>;
 
-    /// The data this shard has to process next; nothing means that it is done.
+    /// Fetches the data to process next; empty if there is none left.
     fn fetch(
         &self,
         shard: &Shard,
     ) -> impl Future<Output = Result<Vec<Self::Item>, Self::Error>> + Send;
 
-    /// Processes what was fetched.
+    /// Processes the fetched data.
     fn process(
         &self,
         shard: &Shard,
@@ -56,7 +54,7 @@ pub trait DataflowJob: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// A dataflow job as it is registered.
+/// A registered dataflow job.
 pub(super) struct DataflowWork<J>(Arc<J>);
 
 impl<J> DataflowWork<J> {
@@ -76,7 +74,7 @@ impl<J: DataflowJob> Work for DataflowWork<J> {
     }
 }
 
-/// A dataflow job in one run.
+/// The handler of one run of a dataflow job.
 struct Dataflow<J> {
     job: Arc<J>,
     streaming: bool,
@@ -92,7 +90,7 @@ impl<J: DataflowJob> Handler for Dataflow<J> {
                 return Ok(());
             }
             self.job.process(&shard, data).await.map_err(Into::into)?;
-            // Looked at after processing, as the ancestor does: what was fetched is never left lying.
+            // Checked after processing, as in Java ElasticJob, so that fetched data is always processed.
             if !self.streaming || (self.resharding)() || shard.cancel().is_cancelled() {
                 return Ok(());
             }
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
     use crate::{execution::fixture, runtime::CancelReason};
 
-    /// Has so many batches, and notes what it processed.
+    /// Returns `left` batches and records which ones it processed.
     #[derive(Default)]
     struct Batches {
         left: AtomicUsize,
@@ -159,13 +157,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_goes_on_until_there_is_nothing_left_and_others_fetch_once() {
+    async fn streaming_job_fetches_until_empty_and_others_once() {
         assert_eq!(processed("True", None, 99).await, [3, 2, 1]);
         assert_eq!(processed("false", None, 99).await, [3]);
     }
 
     #[tokio::test]
-    async fn a_stream_ends_when_shards_are_dealt_again_or_it_is_cancelled() {
+    async fn stream_ends_on_resharding_or_cancellation() {
         assert_eq!(processed("true", None, 2).await, [3, 2]);
         assert_eq!(processed("true", Some(3), 99).await, [3]);
     }

@@ -1,4 +1,4 @@
-//! Why a shard failed.
+//! The failure of a shard or listener.
 
 use std::{
     any::Any,
@@ -6,12 +6,12 @@ use std::{
     fmt::{self, Display},
 };
 
-/// Any error that can cross threads.
+/// Any error that can be sent between threads.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a shard failed, in words for whoever has to do something about it.
+/// Why a shard failed, as a message for people.
 ///
-/// Every error becomes one with `?`, with its causes. It is not an error itself; nothing is done with it but told.
+/// Every error converts into it with `?`, its causes included. It is not an error itself; it is only reported.
 ///
 /// ```
 /// use elasticjob::execution::Failure;
@@ -28,12 +28,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure in these words.
     pub fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), lasting: false }
     }
 
-    /// What a panic left behind.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         match text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)) {
@@ -42,14 +40,14 @@ impl Failure {
         }
     }
 
-    /// The same, and trying again would not help: the shard is not retried.
+    /// Marks the failure as permanent: the shard is not retried.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         self.lasting = true;
         self
     }
 
-    /// Whether trying again would not help.
+    /// Whether the failure is permanent, so that the shard is not retried.
     pub fn is_lasting(&self) -> bool {
         self.lasting
     }
@@ -67,7 +65,7 @@ impl<E: Into<BoxError>> From<E> for Failure {
     }
 }
 
-/// An error and its causes, `: ` in between. Some errors repeat their cause in their own words; then it is not said again.
+/// An error and its causes, separated by `: `. A cause that the error already repeats at its end is left out.
 pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut message = error.to_string();
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
@@ -92,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes() {
+    fn message_includes_causes() {
         let source = "x".parse::<u32>().unwrap_err();
 
         let failure = Failure::from(Settle { order: 7, source });
@@ -102,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_in_its_own_words() {
+    fn panic_payload_becomes_message() {
         let payloads: [Box<dyn Any + Send>; 3] =
             [Box::new("one"), Box::new("two".to_owned()), Box::new(3)];
 
-        let told = payloads.map(|payload| Failure::panicked(&*payload).to_string());
+        let messages = payloads.map(|payload| Failure::panicked(&*payload).to_string());
 
-        assert_eq!(told, ["panicked: one", "panicked: two", "panicked"]);
+        assert_eq!(messages, ["panicked: one", "panicked: two", "panicked"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of this room start from.
+//! Shared test fixtures of this module.
 
 use jiff::Timestamp;
 

@@ -1,8 +1,8 @@
-//! Not one step after the lease has ended.
+//! Keeps handlers from running after their lease has ended.
 //!
-//! A process can be frozen at any point and thaw after its lease has ended and its shard runs elsewhere. Nothing it was told in
-//! time helps then; so every poll of a handler looks at the lease first, and a handler whose lease is gone is not polled again.
-//! What it has outside this process — a child process, a request on its way — ends when it is dropped, which is right then.
+//! A process can be frozen at any point and resume after its lease has ended and its shard runs elsewhere. A cancellation sent in time does
+//! not help then. So every poll of a handler checks the lease first, and a handler whose lease is lost is not polled again. What it has
+//! outside this process, such as a child process or a pending request, ends when the handler is dropped, which is correct at that point.
 
 use std::{
     fmt,
@@ -13,26 +13,26 @@ use std::{
 
 use crate::job::LeaseLoss;
 
-/// The lease is gone.
+/// The lease of a guarded future was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost;
+pub struct LeaseLost;
 
-/// Polls `future` only while `holds` says so; after that it is over with [`Lost`], and never polled again.
+/// Polls `future` only while `holds` returns true; after that it completes with [`LeaseLost`] and is never polled again.
 ///
-/// Nothing wakes it when the lease ends: what is not polled does nothing. Whoever waits for the end has to be told by a
-/// [`Cancel`](crate::runtime::Cancel).
+/// Nothing wakes it when the lease ends, because a future that is not polled does nothing. A task that waits for the end needs a
+/// [`Cancel`](crate::runtime::Cancel) to be woken.
 pub fn guarded<F: Future, C: Fn() -> bool>(future: F, holds: C) -> Guarded<F, C> {
     Guarded { future: Some(Box::pin(future)), holds }
 }
 
-/// A future that is polled only while it may be; see [`guarded`].
+/// A future that is polled only while its lease holds; see [`guarded`].
 pub struct Guarded<F, C> {
     future: Option<Pin<Box<F>>>,
     holds: C,
 }
 
 impl<F: Future, C: Fn() -> bool + Unpin> Future for Guarded<F, C> {
-    type Output = Result<F::Output, Lost>;
+    type Output = Result<F::Output, LeaseLost>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let holds = (self.holds)();
@@ -40,13 +40,13 @@ impl<F: Future, C: Fn() -> bool + Unpin> Future for Guarded<F, C> {
             Some(future) if holds => future.as_mut().poll(context).map(Ok),
             _ => {
                 self.future = None;
-                Poll::Ready(Err(Lost))
+                Poll::Ready(Err(LeaseLost))
             }
         }
     }
 }
 
-/// Whether this instance may still run a shard, and what becomes of the shard if not.
+/// Whether this instance may still run a shard, and what happens to the shard if not.
 #[derive(Clone)]
 pub struct Guard {
     holds: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -54,28 +54,25 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Asks `holds` whether the lease is still believed in. It is asked at every poll, so it has to be quick.
+    /// `holds` returns whether the lease still holds. It is called at every poll, so it has to be fast.
     pub fn new(on_loss: LeaseLoss, holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { holds: Arc::new(holds), on_loss }
     }
 
-    /// For work that needs no lease.
     pub fn none() -> Self {
         Self::new(LeaseLoss::Continue, || true)
     }
 
-    /// Whether the lease is still believed in.
     pub(super) fn holds(&self) -> bool {
         (self.holds)()
     }
 
-    /// Whether the handler may be polled.
-    pub(super) fn lets_run(&self) -> bool {
+    pub(super) fn may_poll(&self) -> bool {
         self.on_loss != LeaseLoss::Cancel || (self.holds)()
     }
 
-    /// Whether what ends now counts.
-    pub(super) fn counts(&self) -> bool {
+    /// Whether the outcome of an attempt that ends now counts.
+    pub(super) fn outcome_counts(&self) -> bool {
         self.on_loss == LeaseLoss::Continue || (self.holds)()
     }
 }
@@ -101,7 +98,7 @@ mod tests {
     use crate::{runtime::Clock, testing::ManualClock};
 
     #[test]
-    fn a_handler_is_not_polled_after_its_deadline() {
+    fn handler_is_not_polled_after_its_lease() {
         let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
         let deadline = clock.monotonic() + Duration::from_secs(10);
         let polls = AtomicU32::new(0);
@@ -115,15 +112,15 @@ mod tests {
         clock.advance(Duration::from_secs(9));
         assert_eq!(run.as_mut().poll(&mut context), Poll::Pending);
         clock.advance(Duration::from_secs(1));
-        assert_eq!(run.as_mut().poll(&mut context), Poll::Ready(Err(Lost)));
+        assert_eq!(run.as_mut().poll(&mut context), Poll::Ready(Err(LeaseLost)));
 
         assert_eq!(polls.load(Ordering::SeqCst), 1);
     }
 
     #[test]
-    fn what_has_lost_its_lease_is_dropped_at_once() {
-        let kept = Arc::new(());
-        let inside = Arc::clone(&kept);
+    fn handler_is_dropped_when_lease_is_lost() {
+        let alive = Arc::new(());
+        let inside = Arc::clone(&alive);
         let work = async move {
             pending::<()>().await;
             drop(inside);
@@ -132,13 +129,13 @@ mod tests {
 
         let _ = run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 
-        assert_eq!(Arc::strong_count(&kept), 1);
+        assert_eq!(Arc::strong_count(&alive), 1);
     }
 
     #[test]
-    fn a_policy_says_what_a_lost_lease_means() {
+    fn lease_loss_policy_decides_polling_and_outcome() {
         let lost = |policy| Guard::new(policy, || false);
-        let meaning = |guard: Guard| (guard.lets_run(), guard.counts());
+        let meaning = |guard: Guard| (guard.may_poll(), guard.outcome_counts());
 
         assert_eq!(meaning(lost(LeaseLoss::Cancel)), (false, false));
         assert_eq!(meaning(lost(LeaseLoss::FinishFenced)), (true, false));

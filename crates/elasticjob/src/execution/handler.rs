@@ -1,4 +1,4 @@
-//! What runs a shard.
+//! Handlers: the code that runs a shard.
 
 use std::{future::Future, sync::Arc};
 
@@ -7,23 +7,23 @@ use async_trait::async_trait;
 use super::failure::Failure;
 use crate::job::Shard;
 
-/// Runs shards. One handler runs all shards of a job on an instance, several at once.
+/// Runs shards. One handler runs all shards of a job on an instance, several at the same time.
 ///
-/// Most programs have no reason to implement it: any `async fn(Shard) -> Result<(), E>` is one, and so is a [`SimpleJob`].
+/// Most programs need not implement it: any `async fn(Shard) -> Result<(), E>` is a handler, and so is a [`SimpleJob`].
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Runs a shard to its end, well or not.
+    /// Runs one attempt of a shard.
     ///
-    /// It may be dropped at any `await`: after a timeout, or when it was [told to end](Shard::cancel) and did not.
+    /// The future may be dropped at any `await`: after a timeout, or if it does not return in time after it was [cancelled](Shard::cancel).
     async fn run(&self, shard: Shard) -> Result<(), Failure>;
 
-    /// Whether dropping [`run`](Self::run) ends what it does. If not, the shard counts as running until it returns.
+    /// Whether dropping [`run`](Self::run) stops the work. If not, the shard counts as running until `run` returns.
     fn ends_when_dropped(&self) -> bool {
         true
     }
 }
 
-/// A job whose work is one function, for those that have more to carry along than a closure.
+/// A job implemented by one method, for work that needs more state than a closure.
 ///
 /// ```
 /// use elasticjob::{execution::SimpleJob, job::Shard};
@@ -40,14 +40,12 @@ pub trait Handler: Send + Sync + 'static {
 /// }
 /// ```
 pub trait SimpleJob: Send + Sync + 'static {
-    /// What can go wrong.
     type Error: Into<Failure>;
 
-    /// Does the work of one shard.
     fn execute(&self, shard: Shard) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// Any function from a shard to a future.
+/// Adapts a function from a shard to a future.
 pub(super) struct Function<F>(pub(super) F);
 
 #[async_trait]
@@ -62,7 +60,7 @@ where
     }
 }
 
-/// Any simple job.
+/// Adapts a [`SimpleJob`].
 pub(super) struct Simple<J>(pub(super) J);
 
 #[async_trait]

@@ -1,13 +1,12 @@
-//! Jobs that are an HTTP request (`HTTP`).
+//! HTTP jobs (type `HTTP`): each shard sends one request.
 //!
-//! * **What is sent**: the property `http.method` to `http.uri`; `http.data` as its body if the method is POST, PUT or DELETE and there is any, with
-//!   `http.content.type` if set. The header `shardingContext` is the sharding context as JSON.
-//! * **How long it may take**: `http.connect.timeout.milliseconds` (3000) to connect, `http.read.timeout.milliseconds` (5000) until something
-//!   arrives.
-//! * **What counts**: a status below 400 is a success, redirects are followed. 400 and above fails the shard. The ancestor only
-//!   logs it; so do we with `elasticjob.http.log.only` set to `true`.
+//! * **Request**: `http.method` to `http.uri`, with the header `http.content.type` if set; with POST, PUT and DELETE, `http.data` as its body
+//!   if set. The header `shardingContext` holds the sharding context as JSON.
+//! * **Timeouts**: `http.connect.timeout.milliseconds` (3000) to connect, `http.read.timeout.milliseconds` (5000) until something arrives.
+//! * **Result**: a status below 400 succeeds; redirects are followed. 400 and above fails the shard. Java ElasticJob only logs it; with
+//!   `elasticjob.http.log.only` set to `true` it is only logged here, too.
 //!
-//! Messages name the address without user, password and query.
+//! Messages name the URL without user, password and query.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +16,7 @@ use reqwest::{Method, StatusCode, Url, header::HeaderValue};
 use super::{
     failure::Failure,
     handler::Handler,
-    web::{self, Limits, Web},
+    http_client::{self, HttpClient, Timeouts},
     work::{Setting, Work},
 };
 use crate::job::{Job, Shard};
@@ -29,42 +28,45 @@ const CONTENT_TYPE: &str = "http.content.type";
 const CONNECT_TIMEOUT: &str = "http.connect.timeout.milliseconds";
 const READ_TIMEOUT: &str = "http.read.timeout.milliseconds";
 
-/// How much of an error's answer is told.
-const TOLD: usize = 500;
+/// How many characters of an error's body a failure message includes.
+const MAX_ERROR_BODY: usize = 500;
 
-/// A request, as one job's configuration has it.
+/// The request of an HTTP job.
 #[derive(Debug, Clone)]
 pub struct Http {
     url: Url,
     method: Method,
     body: Option<String>,
     content_type: Option<HeaderValue>,
-    limits: Limits,
+    timeouts: Timeouts,
     log_only: bool,
 }
 
 impl Http {
-    /// The request of this job.
+    /// Reads the request from the job's properties.
     pub fn of(job: &Job) -> Result<Self, Failure> {
         let prop = |key| job.props.get(key).filter(|value| !value.is_empty());
         let required =
-            |key| prop(key).ok_or_else(|| wrong(format_args!("the property {key} is missing")));
+            |key| prop(key).ok_or_else(|| invalid(format_args!("the property {key} is missing")));
         let url: Url =
-            required(URI)?.parse().map_err(|error| wrong(format_args!("{URI}: {error}")))?;
+            required(URI)?.parse().map_err(|error| invalid(format_args!("{URI}: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong(format_args!("{URI} {}: only http and https", web::shown(&url))));
+            return Err(invalid(format_args!(
+                "{URI} {}: only http and https",
+                http_client::redacted(&url)
+            )));
         }
         let method = required(METHOD)?;
         let upper = !method.contains(|character: char| character.is_ascii_lowercase());
         let parsed = Method::from_bytes(method.as_bytes()).ok().filter(|_| upper);
         let method = parsed.ok_or_else(|| {
-            wrong(format_args!("{METHOD} {method:?}: upper case, for example GET"))
+            invalid(format_args!("{METHOD} {method:?}: upper case, for example GET"))
         })?;
         let writes = [Method::POST, Method::PUT, Method::DELETE].contains(&method);
         let millis = |key, default| match prop(key).map(str::parse) {
             None => Ok(Duration::from_millis(default)),
             Some(Ok(millis)) if millis > 0 => Ok(Duration::from_millis(millis)),
-            Some(_) => Err(wrong(format_args!("{key}: milliseconds, from 1"))),
+            Some(_) => Err(invalid(format_args!("{key}: milliseconds, from 1"))),
         };
         let content_type = prop(CONTENT_TYPE).map(HeaderValue::from_str).transpose();
         Ok(Self {
@@ -72,8 +74,8 @@ impl Http {
             method,
             body: prop(DATA).filter(|_| writes).map(ToOwned::to_owned),
             content_type: content_type
-                .map_err(|_| wrong(format_args!("{CONTENT_TYPE} cannot be a header")))?,
-            limits: Limits {
+                .map_err(|_| invalid(format_args!("{CONTENT_TYPE} cannot be a header")))?,
+            timeouts: Timeouts {
                 connect: millis(CONNECT_TIMEOUT, 3_000)?,
                 read: millis(READ_TIMEOUT, 5_000)?,
             },
@@ -81,18 +83,19 @@ impl Http {
         })
     }
 
-    /// The host it goes to, for whoever decides whether it may; with the port if one is written.
+    /// The host of the request, for access checks; with the port if the URL has one.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    async fn send(&self, web: &Web, shard: &Shard) -> Result<(), Failure> {
+    async fn send(&self, http_client: &HttpClient, shard: &Shard) -> Result<(), Failure> {
         let context =
             HeaderValue::from_bytes(shard.context().to_json().as_bytes()).map_err(|_| {
-                Failure::new("the sharding context has a character no header can have").lasting()
+                Failure::new("the sharding context has a character that is not allowed in a header")
+                    .lasting()
             })?;
-        let client = web.client(&self.url, self.limits)?;
+        let client = http_client.client(&self.url, self.timeouts)?;
         let mut request = client
             .request(self.method.clone(), self.url.clone())
             .header("shardingContext", context);
@@ -104,21 +107,29 @@ impl Http {
         }
         let response = request.send().await.map_err(|error| self.failed(error))?;
         let status = response.status();
-        let answer = web::text(response).await;
-        self.judge(shard, status, &answer)
+        let answer = http_client::body_text(response).await;
+        self.check_response(shard, status, &answer)
     }
 
-    fn judge(&self, shard: &Shard, status: StatusCode, answer: &str) -> Result<(), Failure> {
+    fn check_response(
+        &self,
+        shard: &Shard,
+        status: StatusCode,
+        answer: &str,
+    ) -> Result<(), Failure> {
         if status.as_u16() < 400 {
-            tracing::debug!(job = %shard.job, shard = shard.item, status = status.as_u16(), answer, "HTTP job answered");
+            tracing::debug!(job = %shard.job, shard = shard.item, status = status.as_u16(), answer, "http job answered");
             return Ok(());
         }
-        let answer: String = answer.trim().chars().take(TOLD).collect();
+        let answer: String = answer.trim().chars().take(MAX_ERROR_BODY).collect();
         let colon = if answer.is_empty() { "" } else { ": " };
-        let message =
-            format!("{} {} answered {status}{colon}{answer}", self.method, web::shown(&self.url));
+        let message = format!(
+            "{} {} answered {status}{colon}{answer}",
+            self.method,
+            http_client::redacted(&self.url)
+        );
         if self.log_only {
-            tracing::warn!(job = %shard.job, shard = shard.item, status = status.as_u16(), message, "HTTP job answered with an error");
+            tracing::warn!(job = %shard.job, shard = shard.item, status = status.as_u16(), message, "http job answered with an error status");
             return Ok(());
         }
         Err(Failure::new(message))
@@ -126,46 +137,46 @@ impl Http {
 
     fn failed(&self, error: reqwest::Error) -> Failure {
         let timed_out = if error.is_timeout() { " in time" } else { "" };
-        let (method, url) = (&self.method, web::shown(&self.url));
+        let (method, url) = (&self.method, http_client::redacted(&self.url));
         Failure::new(format_args!(
             "{method} {url} was not answered{timed_out}: {}",
-            web::told(error)
+            http_client::error_text(error)
         ))
     }
 }
 
-fn wrong(problem: std::fmt::Arguments<'_>) -> Failure {
+fn invalid(problem: std::fmt::Arguments<'_>) -> Failure {
     Failure::new(problem).lasting()
 }
 
-/// HTTP requests, registered for jobs of the type `HTTP`.
+/// Runs jobs of the type `HTTP`.
 #[derive(Debug, Clone)]
-pub struct HttpWork(Arc<Web>);
+pub struct HttpWork(Arc<HttpClient>);
 
 impl HttpWork {
-    /// Requests go out this way.
-    pub fn new(web: Arc<Web>) -> Self {
-        Self(web)
+    /// Sends requests with this client.
+    pub fn new(http_client: Arc<HttpClient>) -> Self {
+        Self(http_client)
     }
 }
 
 impl Work for HttpWork {
     fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
-        Ok(Arc::new(HttpHandler { http: Http::of(setting.job)?, web: Arc::clone(&self.0) }))
+        Ok(Arc::new(HttpHandler { http: Http::of(setting.job)?, http_client: Arc::clone(&self.0) }))
     }
 }
 
 struct HttpHandler {
     http: Http,
-    web: Arc<Web>,
+    http_client: Arc<HttpClient>,
 }
 
 #[async_trait]
 impl Handler for HttpHandler {
     async fn run(&self, shard: Shard) -> Result<(), Failure> {
         tokio::select! {
-            result = self.http.send(&self.web, &shard) => result,
-            // The request is dropped, and the connection with it; whether the server goes on is the server's business.
+            result = self.http.send(&self.http_client, &shard) => result,
+            // Dropping the request closes its connection; whether the server continues is up to the server.
             reason = shard.cancel().cancelled() => Err(Failure::new(format_args!("given up: {reason}"))),
         }
     }

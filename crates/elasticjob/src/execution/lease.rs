@@ -1,9 +1,9 @@
-//! How long this instance may go on with what it runs.
+//! The remaining lease of this instance.
 
 use std::{fmt, sync::Arc, time::Duration};
 
-/// How long this instance may go on with what it runs, as far as it knows: for handlers that have something outside this process,
-/// which goes on while this process cannot tell it to end.
+/// How long this instance may continue what it runs, as far as it knows. For handlers with work outside this process, which continues even
+/// while this process cannot stop it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -16,17 +16,17 @@ use std::{fmt, sync::Arc, time::Duration};
 pub struct Lease(Option<Arc<dyn Fn() -> Duration + Send + Sync>>);
 
 impl Lease {
-    /// Asks `remaining` how long it lasts from now, unless it is renewed; zero if it is over.
+    /// A lease of which `remaining` returns the time left unless it is renewed; zero once it is over.
     pub fn new(remaining: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(remaining)))
     }
 
-    /// For work that may go on without a lease.
+    /// For work that needs no lease.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// How long it lasts from now, unless it is renewed; `None` if the work may go on without it.
+    /// Time left unless the lease is renewed; `None` if the work needs no lease.
     pub fn remaining(&self) -> Option<Duration> {
         self.0.as_ref().map(|remaining| remaining())
     }

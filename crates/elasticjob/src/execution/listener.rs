@@ -1,4 +1,4 @@
-//! Who is called before and after every execution on this instance.
+//! Listeners that are called before and after every execution on this instance.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,93 +11,92 @@ use futures_util::FutureExt;
 use super::{failure::Failure, runner::Ran};
 use crate::job::{JobName, RunId, Shard, TaskId};
 
-/// What this instance executes of one run.
+/// The part of a run that this instance executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Execution {
-    /// What the ancestor calls it.
+    /// Java ElasticJob's id of this execution.
     pub task: TaskId,
-    /// The run it is part of.
     pub run: RunId,
-    /// The shards.
     pub shards: Vec<Shard>,
 }
 
 impl Execution {
-    /// These shards of this run.
     pub fn new(task: TaskId, run: RunId, shards: Vec<Shard>) -> Self {
         Self { task, run, shards }
     }
 }
 
-/// Is called before and after every execution on this instance. What it says when it fails goes to the job's alert; the shards
-/// run all the same, unless the alert is `THROW`.
+/// Called before and after every execution on this instance. If it fails, the job's alert reports that; the shards run all the same,
+/// unless the alert is `THROW`.
 #[async_trait]
 pub trait Listener: Send + Sync + 'static {
-    /// Small numbers come first, before as well as after.
+    /// Listeners with smaller numbers are called first, both before and after.
     fn order(&self) -> i32 {
         i32::MAX
     }
 
-    /// Before the shards run.
+    /// Called before the shards run.
     async fn before(&self, execution: &Execution) -> Result<(), Failure> {
         let _ = execution;
         Ok(())
     }
 
-    /// After all of them have ended.
+    /// Called after all shards have ended.
     async fn after(&self, execution: &Execution, ran: &[Ran]) -> Result<(), Failure> {
         let _ = (execution, ran);
         Ok(())
     }
 
-    /// Fires that were due and that this instance leaves out: nobody was there, or the one before was not over and the job does not make up
-    /// for it. For counting: it must not take long.
+    /// Called when fires are missed: no instance was up, or the previous run was still going and the job does not compensate misfires.
+    /// For counting; it must return quickly.
     fn missed(&self, job: &JobName, fires: usize) {
         let _ = (job, fires);
     }
 }
 
-/// A job's listeners, in order.
+/// A job's listeners in their order.
 #[derive(Clone, Default)]
 pub struct Listeners(Vec<Arc<dyn Listener>>);
 
 impl Listeners {
-    /// Puts them in order; those with the same number stay as they are.
+    /// Sorts listeners by their order; listeners with the same number keep theirs.
     pub fn new(listeners: impl IntoIterator<Item = Arc<dyn Listener>>) -> Self {
         let mut listeners: Vec<_> = listeners.into_iter().collect();
         listeners.sort_by_key(|listener| listener.order());
         Self(listeners)
     }
 
-    /// Calls them before. As with the ancestor, those behind one that fails are not called.
+    /// Calls `before` of each. As in Java ElasticJob, listeners behind one that fails are not called.
     pub async fn before(&self, execution: &Execution) -> Result<(), Failure> {
         for listener in &self.0 {
-            called(listener.before(execution)).await?;
+            call_listener(listener.before(execution)).await?;
         }
         Ok(())
     }
 
-    /// Calls them after; likewise.
+    /// Calls `after` of each; likewise.
     pub async fn after(&self, execution: &Execution, ran: &[Ran]) -> Result<(), Failure> {
         for listener in &self.0 {
-            called(listener.after(execution, ran)).await?;
+            call_listener(listener.after(execution, ran)).await?;
         }
         Ok(())
     }
 
-    /// Tells all of them.
+    /// Calls `missed` of each.
     pub fn missed(&self, job: &JobName, fires: usize) {
         for listener in &self.0 {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener.missed(job, fires))) {
                 let failure = Failure::panicked(&*payload);
-                tracing::error!(%job, %failure, "a listener failed when it was told of a missed fire");
+                tracing::error!(%job, error = %failure, "listener panicked on missed fires");
             }
         }
     }
 }
 
-pub(super) async fn called(call: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(super) async fn call_listener(
+    call: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
     let result = AssertUnwindSafe(call).catch_unwind().await;
     let result = result.unwrap_or_else(|payload| Err(Failure::panicked(&*payload)));
     result.map_err(|failure| Failure::new(format_args!("a listener failed: {failure}")))
@@ -110,10 +109,10 @@ mod tests {
     use super::*;
     use crate::execution::fixture;
 
-    struct Noting(i32, &'static str, Arc<Mutex<Vec<String>>>);
+    struct RecordingListener(i32, &'static str, Arc<Mutex<Vec<String>>>);
 
     #[async_trait]
-    impl Listener for Noting {
+    impl Listener for RecordingListener {
         fn order(&self) -> i32 {
             self.0
         }
@@ -130,10 +129,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listeners_are_called_in_order_and_those_behind_a_failure_are_not() {
-        let noted = Arc::new(Mutex::new(Vec::new()));
-        let listener =
-            |order, name| Arc::new(Noting(order, name, Arc::clone(&noted))) as Arc<dyn Listener>;
+    async fn listeners_run_in_order_until_one_fails() {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let listener = |order, name| {
+            Arc::new(RecordingListener(order, name, Arc::clone(&calls))) as Arc<dyn Listener>
+        };
         let listeners =
             Listeners::new([listener(3, "late"), listener(2, "bad"), listener(1, "early")]);
         let shard = fixture::shard("j", 0);
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(before.unwrap_err().to_string(), "a listener failed: panicked: no");
         assert_eq!(after, Ok(()));
         assert_eq!(
-            *noted.lock().unwrap(),
+            *calls.lock().unwrap(),
             ["before early 1", "before bad 1", "after early 0", "after bad 0", "after late 0"]
         );
     }

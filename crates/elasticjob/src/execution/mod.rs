@@ -1,21 +1,20 @@
-//! How a shard runs: handlers of every kind, how they are tried, cancelled and watched, and who is told when they fail.
+//! Runs shards: handlers of every kind, attempts with timeout, retry and cancellation, listeners, and alerts about failures.
 //!
 //! ```text
-//!   IntoWork ── Work ── prepare(configuration as it is now) ──▶ Handler
-//!                                                                 │
-//!   Shard + Guard ──▶ Runner (so many at once) ──▶ attempt (timeout, retry, cancel, panic, lease) ──▶ Outcome ──▶ Notice ──▶ Alerts
+//!   IntoWork ── Work ── prepare(current configuration) ──▶ Handler
+//!                                                             │
+//!   Shard + Guard ──▶ Runner (limited concurrency) ──▶ attempt (timeout, retry, cancel, panic, lease) ──▶ Outcome ──▶ Notice ──▶ Alerts
 //! ```
 //!
 //! * [`Handler`] runs a shard: an async function, a [`SimpleJob`], a [`DataflowJob`], [`blocking`] code, a [script](Script), an HTTP request.
-//! * [`Work`] is what a program registers; it makes the handler of a run out of the configuration as it is then.
-//! * [`attempt()`] tries one shard until it is done or it makes no sense to try again; [`Runner`] does that for all shards of a run.
-//! * [`Guard`] keeps a handler from being polled after its lease. **Who is authoritative**: the lease. A handler that is done
-//!   after it has done nothing that counts.
-//! * [`Lease`] says how long a handler may go on with what it has outside this process; a [`Supervisor`] holds scripts to it.
-//! * [`Listener`]s are called before and after on each instance, [`OnceListener`]s on one of them; [`Alerts`] tell somebody.
+//! * [`Work`] is what a program registers for a job; it makes the handler of each run from the configuration at that time.
+//! * [`attempt()`] tries one shard until it succeeds or another attempt makes no sense; [`Runner`] does that for all shards of a run.
+//! * [`Guard`] stops polling a handler whose lease is over. The lease is authoritative: the result of a handler that ends after it does not count.
+//! * [`Lease`] tells a handler how long work outside this process may continue; a [`Supervisor`] enforces it for scripts.
+//! * [`Listener`]s are called before and after an execution on each instance, [`OnceListener`]s on one instance of the cluster.
+//! * [`Alerts`] notify people about failures.
 //!
-//! This room knows jobs and never the registry: who may run what is decided elsewhere, and handed in.
-
+//! This module knows jobs and never the registry: which instance may run which shard is decided elsewhere and passed in.
 mod alert;
 mod attempt;
 mod blocking;
@@ -30,28 +29,28 @@ mod http;
 mod lease;
 mod listener;
 mod observer;
-mod once;
+mod once_listener;
 mod outcome;
 mod output;
 mod runner;
 mod script;
 #[cfg(feature = "http")]
-mod web;
+mod http_client;
 mod work;
 
 pub(crate) use self::failure::with_causes;
 pub use self::{
-    alert::{Alerts, Messenger, Notice, Verdict, Ways},
+    alert::{Alerts, Notice, Routing, Transport, Transports},
     attempt::{Rules, Surroundings, attempt, pause},
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
     failure::{BoxError, Failure},
-    guard::{Guard, Guarded, Lost, guarded},
+    guard::{Guard, Guarded, LeaseLost, guarded},
     handler::{Handler, SimpleJob},
     lease::Lease,
     listener::{Execution, Listener, Listeners},
     observer::Observer,
-    once::{OnceListener, OnceListeners},
+    once_listener::{OnceListener, OnceListeners},
     outcome::Outcome,
     output::{Output, Stream},
     runner::{Ran, Runner},
@@ -61,5 +60,5 @@ pub use self::{
 #[cfg(feature = "http")]
 pub use self::{
     http::{Http, HttpWork},
-    web::Web,
+    http_client::HttpClient,
 };

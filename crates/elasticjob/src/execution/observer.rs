@@ -1,18 +1,18 @@
-//! Who wants to know about every attempt.
+//! Observation of attempts.
 
 use super::outcome::Outcome;
 use crate::job::Shard;
 
-/// Is told about every attempt of every shard, as it happens. Called from within the run: it must not block.
+/// Observes every attempt of every shard. Called from within the run, so it must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// An attempt begins.
+    /// An attempt starts.
     fn begins(&self, shard: &Shard);
 
-    /// An attempt has ended. There may be another one.
+    /// An attempt has ended. Another one may follow.
     fn ended(&self, shard: &Shard, outcome: &Outcome);
 }
 
-/// Does not want to know.
+/// Ignores all attempts.
 impl Observer for () {
     fn begins(&self, _: &Shard) {}
     fn ended(&self, _: &Shard, _: &Outcome) {}

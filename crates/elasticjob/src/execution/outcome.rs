@@ -1,45 +1,40 @@
-//! How a shard ended.
+//! The outcome of a shard.
 
 use std::{fmt, time::Duration};
 
 use crate::runtime::CancelReason;
 
-/// How a shard ended.
+/// How a shard ended, after all its attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It did what it had to do.
     Done,
-    /// It failed, as often as it was tried.
+    /// Every attempt failed.
     Failed {
-        /// What the last attempt said.
+        /// The message of the last attempt.
         message: String,
-        /// How often it was tried.
         attempts: u32,
     },
-    /// It took longer than it may, as often as it was tried.
+    /// Every attempt exceeded the timeout.
     TimedOut {
-        /// How long it may take.
+        /// The timeout of one attempt.
         limit: Duration,
-        /// How often it was tried.
         attempts: u32,
     },
-    /// It was told to end before it was done. Whatever it returned then does not count: it may have done all of its work, or none.
+    /// It was cancelled. Whatever it returned then does not count: it may have done all of its work, or none.
     Cancelled {
-        /// Why.
         reason: CancelReason,
     },
-    /// It ended after its lease. Somebody else may have started it meanwhile, so this counts as nothing.
+    /// It ended after its lease was lost. Another instance may have started the shard meanwhile, so the result does not count.
     Fenced,
 }
 
 impl Outcome {
-    /// Whether it did what it had to do.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done)
     }
 
-    /// Whether it went wrong in a way that trying again may mend.
+    /// Whether it failed in a way that another attempt may fix.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
     }
@@ -53,7 +48,7 @@ impl fmt::Display for Outcome {
             Self::TimedOut { limit, .. } => write!(f, "took longer than {limit:?}"),
             Self::Cancelled { reason } => write!(f, "cancelled: {reason}"),
             Self::Fenced => {
-                f.write_str("ended after its lease was lost; somebody else may have run it")
+                f.write_str("ended after its lease was lost; another instance may have run it")
             }
         }
     }

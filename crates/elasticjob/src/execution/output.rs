@@ -1,19 +1,17 @@
-//! What scripts print, line by line.
+//! The output of scripts, line by line.
 
 use crate::job::Shard;
 
-/// Keeps what scripts print. Called in order for each stream, from within the run: it must not block.
+/// Receives the lines that scripts print: in order for each stream, and from within the run, so it must not block.
 pub trait Output: Send + Sync + 'static {
-    /// A line, without its end.
+    /// Called for every line, without its line end.
     fn line(&self, shard: &Shard, stream: Stream, line: &str);
 }
 
-/// Where a line was printed to.
+/// The stream that a line was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
@@ -27,7 +25,7 @@ impl Stream {
     }
 }
 
-/// Keeps nothing.
+/// Discards all lines.
 impl Output for () {
     fn line(&self, _: &Shard, _: Stream, _: &str) {}
 }

@@ -1,4 +1,4 @@
-//! The shards of one job on this instance, so many at once.
+//! Runs the shards of one job on this instance with limited concurrency.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -15,65 +15,64 @@ use super::{
 };
 use crate::{job::Shard, runtime::CancelReason};
 
-/// Runs the shards of one job on this instance: all at once, up to a limit that its runs share.
+/// Runs the shards of one job on this instance concurrently, up to a limit that all runs of the job share.
 ///
-/// The limit is what the ancestor's thread-pool types are: [`ThreadPool::limit`](crate::job::ThreadPool::limit).
+/// The limit is what Java ElasticJob's thread-pool types stand for: [`ThreadPool::limit`](crate::job::ThreadPool::limit).
 pub struct Runner {
-    around: Surroundings,
+    context: Surroundings,
     slots: Arc<Semaphore>,
 }
 
-/// A shard and how it ended.
+/// A shard and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// The shard as it was handed in.
+    /// The shard as it was passed in.
     pub shard: Shard,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
 impl Runner {
-    /// At most `limit` shards at once, and at least one.
-    pub fn new(around: Surroundings, limit: usize) -> Self {
+    /// Runs at most `limit` shards at once, and at least one.
+    pub fn new(context: Surroundings, limit: usize) -> Self {
         let slots = Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS));
-        Self { around, slots: Arc::new(slots) }
+        Self { context, slots: Arc::new(slots) }
     }
 
-    /// Runs these shards to their end and says how each ended, in the order they were given. Without a handler all of them fail
-    /// with the reason why there is none. Dropping it ends those that still run.
+    /// Runs these shards and returns their outcomes in the order of `shards`. Without a handler, all of them fail with the failure that
+    /// prevented it. Dropping the future stops the shards that still run.
     pub async fn run(
         &self,
         handler: Result<Arc<dyn Handler>, Failure>,
         rules: Rules,
         shards: Vec<(Shard, Guard)>,
     ) -> Vec<Ran> {
-        let handler = handler.unwrap_or_else(|failure| Arc::new(Unprepared(failure)));
+        let handler = handler.unwrap_or_else(|failure| Arc::new(FailingHandler(failure)));
         let mut running = JoinSet::new();
         let mut ran = Vec::with_capacity(shards.len());
-        for (place, (shard, guard)) in shards.into_iter().enumerate() {
-            // What is still here when a task is gone was ended from outside.
+        for (index, (shard, guard)) in shards.into_iter().enumerate() {
+            // Stays if the task is aborted from outside.
             let outcome = Outcome::Cancelled { reason: CancelReason::ShuttingDown };
             ran.push(Ran { shard: shard.clone(), outcome });
-            let (handler, slots, around) =
-                (Arc::clone(&handler), Arc::clone(&self.slots), self.around.clone());
-            let span = tracing::info_span!("shard", job = %shard.job, run = %shard.run, shard = shard.item);
+            let (handler, slots, context) =
+                (Arc::clone(&handler), Arc::clone(&self.slots), self.context.clone());
+            let span = tracing::info_span!("shard", job = %shard.job, run_id = %shard.run, shard = shard.item);
             let task = async move {
-                // Without a slot it has not begun; told to end, it never does.
+                // A shard that waits for a slot has not started; if it is cancelled while waiting, it never does.
                 let _slot = tokio::select! {
                     biased;
                     slot = slots.acquire_owned() => slot.ok(),
                     _ = shard.cancel().cancelled() => None,
                 };
-                let tried = attempt(&*handler, shard, &guard, &rules, &around);
-                // What panics here is not the handler, but it must not pass for something else either.
-                let outcome = AssertUnwindSafe(tried).catch_unwind().await;
-                (place, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
+                let attempts = attempt(&*handler, shard, &guard, &rules, &context);
+                // `attempt` catches panics of the handler; this one comes from elsewhere, such as an observer, and fails the shard, too.
+                let outcome = AssertUnwindSafe(attempts).catch_unwind().await;
+                (index, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
             };
             running.spawn(task.instrument(span));
         }
         while let Some(ended) = running.join_next().await {
-            if let Ok((place, outcome)) = ended {
-                ran[place].outcome = outcome;
+            if let Ok((index, outcome)) = ended {
+                ran[index].outcome = outcome;
             }
         }
         ran
@@ -84,11 +83,11 @@ fn failed(failure: &Failure) -> Outcome {
     Outcome::Failed { message: failure.to_string(), attempts: 1 }
 }
 
-/// What stands in for a handler that could not be made.
-struct Unprepared(Failure);
+/// Stands in for a handler that could not be prepared.
+struct FailingHandler(Failure);
 
 #[async_trait::async_trait]
-impl Handler for Unprepared {
+impl Handler for FailingHandler {
     async fn run(&self, _: Shard) -> Result<(), Failure> {
         Err(self.0.clone().lasting())
     }
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_shards_run_at_once_and_each_ends_in_its_own_way() {
+    async fn shards_run_concurrently_with_separate_outcomes() {
         let all_there = Arc::new(Barrier::new(4));
         let handler = Function(move |shard: Shard| {
             let all_there = Arc::clone(&all_there);
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_than_the_limit_run_at_once() {
+    async fn concurrency_stays_within_limit() {
         for limit in [1, 2] {
             let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
             let seen = Arc::clone(&most);
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shard_that_waits_for_its_turn_can_be_cancelled() {
+    async fn shard_waiting_for_a_slot_can_be_cancelled() {
         let handler = Function(|shard: Shard| async move {
             shard.cancel().cancelled().await;
             Ok::<_, String>(())
@@ -189,7 +188,7 @@ mod tests {
         let mut run = Box::pin(runner.run(Ok(Arc::new(handler)), RULES, shards));
         tokio::select! {
             biased;
-            _ = &mut run => unreachable!("the first has not been told"),
+            _ = &mut run => unreachable!("the first shard is not cancelled yet"),
             () = tokio::task::yield_now() => {}
         }
         cancels[0].cancel(CancelReason::ShuttingDown);
@@ -199,16 +198,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_observer_that_panics_fails_its_shard_and_no_other() {
-        struct Picky;
-        impl Observer for Picky {
+    async fn panicking_observer_fails_only_its_shard() {
+        struct PanickingObserver;
+        impl Observer for PanickingObserver {
             fn begins(&self, shard: &Shard) {
-                assert_ne!(shard.item, 1, "not this one");
+                assert_ne!(shard.item, 1, "panics for shard 1");
             }
             fn ended(&self, _: &Shard, _: &Outcome) {}
         }
         let mut runner = runner(2);
-        runner.around.observer = Arc::new(Picky);
+        runner.context.observer = Arc::new(PanickingObserver);
         let handler = Function(|_: Shard| async { Ok::<_, String>(()) });
 
         let outcomes = outcomes(runner.run(Ok(Arc::new(handler)), RULES, shards(3)).await);
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_handler_every_shard_fails_and_says_why() {
+    async fn shards_fail_with_preparation_failure() {
         let ran = runner(2).run(Err(Failure::new("no command line")), RULES, shards(2)).await;
 
         let failed = Outcome::Failed { message: "no command line".into(), attempts: 1 };

@@ -1,7 +1,7 @@
-//! What a program registered for a job, and how it becomes the handler of a run.
+//! The work that a program registers for a job, and how it becomes the handler of a run.
 //!
 //! A job's configuration can change while the program runs: a script's command line, an HTTP job's address, whether a dataflow
-//! streams. So what is registered is [`Work`], and the [`Handler`] of a run is made from it and the configuration as it is then.
+//! streams. So a program registers [`Work`], and the [`Handler`] of each run is made from it and the configuration at that time.
 
 use std::{future::Future, sync::Arc};
 
@@ -14,49 +14,47 @@ use super::{
 };
 use crate::job::{Job, Shard};
 
-/// Makes the handler of a run out of the configuration as it is then.
+/// Makes the handler of a run from the configuration at that time.
 pub trait Work: Send + Sync + 'static {
-    /// The handler for all shards of one run. If there is none, every one of them fails with what this says.
+    /// The handler for all shards of one run. If this fails, every shard of the run fails with this failure.
     fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure>;
 }
 
-/// What a run finds when it starts.
+/// The configuration and environment of one run.
 #[derive(Clone)]
 pub struct Setting<'a> {
-    /// The configuration as it is now.
     pub job: &'a Job,
-    /// Whether shards are about to be dealt again, so that streams should end.
+    /// Whether shards are about to be reassigned, so that streams should end.
     pub resharding: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// Who keeps what scripts print.
+    /// Receives the lines that scripts print.
     pub output: Arc<dyn Output>,
-    /// How long what the run has outside this process may go on.
+    /// How long work outside this process may continue.
     pub lease: Lease,
 }
 
 impl<'a> Setting<'a> {
-    /// No resharding in sight, what scripts print is only logged, and no lease ends them.
+    /// Settings without resharding, output recording and lease.
     pub fn of(job: &'a Job) -> Self {
         Self { job, resharding: Arc::new(|| false), output: Arc::new(()), lease: Lease::none() }
     }
 }
 
-/// What can be registered for a job: an async function, a [`SimpleJob`], a [`DataflowJob`], [`blocking`](super::blocking) code,
-/// any other [`Handler`], any [`Work`]. `Kind` tells them apart and is always inferred.
+/// Can be registered for a job: an async function, a [`SimpleJob`], a [`DataflowJob`], [`blocking`](super::blocking) code, any other
+/// [`Handler`], any [`Work`]. `Kind` distinguishes them and is always inferred.
 pub trait IntoWork<Kind> {
-    /// What is registered.
     fn into_work(self) -> Arc<dyn Work>;
 }
 
-/// The same handler for every run.
-struct Always(Arc<dyn Handler>);
+/// Work that uses the same handler for every run.
+struct FixedHandler(Arc<dyn Handler>);
 
-impl Work for Always {
+impl Work for FixedHandler {
     fn prepare(&self, _: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-/// Which kind of thing is registered.
+/// Markers for the `Kind` of [`IntoWork`].
 pub mod kind {
     /// An async function.
     pub enum Function {}
@@ -77,13 +75,13 @@ where
     E: Into<Failure>,
 {
     fn into_work(self) -> Arc<dyn Work> {
-        Arc::new(Always(Arc::new(Function(self))))
+        Arc::new(FixedHandler(Arc::new(Function(self))))
     }
 }
 
 impl<J: SimpleJob> IntoWork<kind::Simple> for J {
     fn into_work(self) -> Arc<dyn Work> {
-        Arc::new(Always(Arc::new(Simple(self))))
+        Arc::new(FixedHandler(Arc::new(Simple(self))))
     }
 }
 
@@ -95,7 +93,7 @@ impl<J: DataflowJob> IntoWork<kind::Dataflow> for J {
 
 impl<H: Handler> IntoWork<kind::Handler> for H {
     fn into_work(self) -> Arc<dyn Work> {
-        Arc::new(Always(Arc::new(self)))
+        Arc::new(FixedHandler(Arc::new(self)))
     }
 }
 
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn functions_structs_closures_and_blocking_code_can_all_be_registered() {
+    async fn functions_structs_closures_and_blocking_code_become_work() {
         let greeting = "closure";
         let registered = [
             settle.into_work(),
@@ -142,13 +140,13 @@ mod tests {
             blocking(|shard: Shard| Err::<(), _>(format!("blocking {}", shard.item))).into_work(),
         ];
 
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         for work in registered {
             let handler = work.prepare(&Setting::of(&fixture::job("j"))).unwrap();
-            said.push(handler.run(fixture::shard("j", 3)).await.unwrap_err().to_string());
+            messages.push(handler.run(fixture::shard("j", 3)).await.unwrap_err().to_string());
         }
 
         let error = std::fmt::Error.to_string();
-        assert_eq!(said, [error.as_str(), "simple 3", "closure 3", "blocking 3"]);
+        assert_eq!(messages, [error.as_str(), "simple 3", "closure 3", "blocking 3"]);
     }
 }

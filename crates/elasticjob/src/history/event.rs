@@ -1,36 +1,36 @@
-//! What is remembered.
+//! The events that history stores.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::name::hash;
+use super::stable_hash::stable_hash;
 use crate::job::{
     Attempt, FencingToken, InstanceId, Invalid, JobName, RunId, Shard, ShardCount, TaskId,
 };
 
-/// Something that happened.
+/// Something that happened to a job, a run or an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// An attempt of a shard begins.
+    /// An attempt of a shard started.
     Started(Arc<Started>),
     /// An attempt of a shard has ended.
     Ended(Ended),
-    /// Whoever tried a shard is gone, and somebody else says so.
+    /// The instance that ran a shard is gone; another instance reports it.
     Lost(Lost),
-    /// What the ancestor calls a status trace: an instance's part of a run changes its state.
+    /// Java ElasticJob's status trace: an instance's part of a run changes its state.
     Status(Status),
     /// A fire was due and will not run.
     Missed(Missed),
-    /// An attempt printed something.
+    /// An attempt printed lines.
     Printed(Printed),
-    /// An attempt printed too much: the middle is left out.
+    /// An attempt printed too much: its middle is not kept.
     Cut(Cut),
 }
 
 impl Event {
-    /// What it tells of, for somebody who reads a log: the run, or the job where there was none.
+    /// What the event is about, for log messages: the run, or the job if there is none.
     pub(super) fn about(&self) -> String {
         match self {
             Self::Started(started) => started.run.to_string(),
@@ -44,27 +44,27 @@ impl Event {
     }
 }
 
-/// One attempt of one shard, by a name that everybody who knows the attempt can tell: it is made of the run, the shard, the number of the attempt and
-/// the fencing token. Told twice, an attempt is still one.
+/// Id of one attempt of one shard, derived from the run, the shard, the attempt number and the fencing token. Every instance derives the same
+/// id, so an attempt that is reported twice is still one.
 ///
-/// It looks like a UUID, because the ancestor's column has room for just that.
+/// It has the form of a UUID, because Java ElasticJob's column has room for just that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttemptId(u128);
 
 impl AttemptId {
-    /// The attempt that this shard is.
+    /// The id of the attempt that this shard describes.
     pub fn of(shard: &Shard) -> Self {
         Self::new(&shard.run, shard.item, shard.attempt, shard.token)
     }
 
-    /// The attempt with this number of a shard of a run, under the claim with this token.
+    /// The id of this attempt of a shard of a run, under the claim with this token.
     pub fn new(run: &RunId, item: u32, attempt: Attempt, token: FencingToken) -> Self {
-        Self::named(&format!("{run}#{item}#{}#{token}", attempt.number))
+        Self::from_text(&format!("{run}#{item}#{}#{token}", attempt.number))
     }
 
-    /// What else has a name of this kind: the same text, the same name.
-    pub(super) fn named(name: &str) -> Self {
-        let hash = hash(name);
+    /// An id of the same form for any other text: the same text always gives the same id.
+    pub(super) fn from_text(text: &str) -> Self {
+        let hash = stable_hash(text);
         Self(hash & !(0xf << 76) & !(0b11 << 62) | 8 << 76 | 0b10 << 62)
     }
 }
@@ -82,64 +82,54 @@ impl FromStr for AttemptId {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let hex = text.replace('-', "");
-        let wrong = || Invalid {
+        let invalid = || Invalid {
             what: "attempt id".into(),
             text: text.to_owned(),
-            problem: "it looks like a UUID".to_owned(),
+            problem: "expected the form of a UUID".to_owned(),
         };
         if hex.len() != 32 || text.len() != 36 || hex.starts_with('+') {
-            return Err(wrong());
+            return Err(invalid());
         }
-        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| wrong())
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| invalid())
     }
 }
 
-/// Who wanted a run.
+/// What caused a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The schedule.
     Schedule,
-    /// Somebody; by name, if the name is known.
+    /// A trigger, by this user if known.
     Trigger {
-        /// Who.
         by: Option<String>,
     },
 }
 
-/// An attempt of a shard begins.
+/// An attempt of a shard started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Started {
-    /// Which attempt.
     pub id: AttemptId,
-    /// The job.
     pub job: JobName,
-    /// The run.
     pub run: RunId,
-    /// When the run was due, or the time it works for.
+    /// When the run was due, or its logical time.
     pub due_at: Timestamp,
-    /// Who wanted the run.
     pub source: Source,
-    /// Which of the shards.
     pub item: u32,
-    /// Of how many.
     pub total: ShardCount,
-    /// The how-manieth try, and why there is one.
+    /// Attempt number and reason.
     pub attempt: Attempt,
-    /// Grows with every claim of the shard.
+    /// The fencing token of the claim, which grows with every claim of the shard.
     pub token: FencingToken,
-    /// The shards of the run on this instance; it names the instance, too.
+    /// Java ElasticJob's id for this instance's part of the run; contains the instance.
     pub task: TaskId,
-    /// The name of the machine.
     pub host: Arc<str>,
-    /// When.
     pub at: Timestamp,
-    /// The trace that it is part of, if there is one: 32 hexadecimal digits.
+    /// The trace id, if traces are exported: 32 hexadecimal digits.
     pub trace: Option<String>,
 }
 
 impl Started {
-    /// This shard begins now, on this machine.
+    /// The start of an attempt on this host.
     pub fn of(shard: &Shard, source: Source, host: Arc<str>, at: Timestamp) -> Self {
         Self {
             id: AttemptId::of(shard),
@@ -162,42 +152,32 @@ impl Started {
 /// An attempt of a shard has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// What began.
     pub started: Arc<Started>,
-    /// When it ended.
     pub at: Timestamp,
-    /// How.
     pub ending: Ending,
 }
 
-/// Whoever tried a shard is gone: attempts of it that have not ended never will.
+/// The instance that ran a shard is gone: its attempts without an end are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// The run.
     pub run: RunId,
-    /// Which of its shards.
     pub item: u32,
-    /// Who is gone.
     pub instance: InstanceId,
-    /// The attempts of claims before this one.
+    /// Attempts of claims before this token are lost.
     pub token: FencingToken,
-    /// When that was noticed.
     pub at: Timestamp,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// It did what it had to do.
     Done,
-    /// It failed, and says why.
     Failed(String),
-    /// It took longer than it may.
+    /// It exceeded its timeout.
     TimedOut(String),
-    /// It was told to end.
     Cancelled(String),
-    /// It ended after its lease: somebody else may have run it.
+    /// It ended after its lease was lost: another instance may have run it.
     Fenced,
 }
 
@@ -213,53 +193,50 @@ impl Ending {
         }
     }
 
-    /// Why it is not done; nothing if it is.
+    /// Why it did not succeed; `None` if it did.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Done => None,
             Self::Failed(message) | Self::TimedOut(message) | Self::Cancelled(message) => {
                 Some(message)
             }
-            Self::Fenced => Some("ended after its lease was lost; somebody else may have run it"),
+            Self::Fenced => {
+                Some("ended after its lease was lost; another instance may have run it")
+            }
         }
     }
 
-    /// Whether it did what it had to do.
+    /// Whether it succeeded.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done)
     }
 }
 
-/// An instance's part of a run changes its state, in the ancestor's words.
+/// An instance's part of a run changes its state: Java ElasticJob's status trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The run.
     pub run: RunId,
-    /// The shards of the run on this instance.
+    /// Java ElasticJob's id for this instance's part of the run.
     pub task: TaskId,
-    /// What it is now.
     pub state: StatusState,
-    /// What the ancestor says with it: empty, that it begins, or what went wrong.
+    /// Java ElasticJob's message for the state: empty, a note that it starts, or what failed.
     pub message: String,
-    /// When.
     pub at: Timestamp,
 }
 
-/// The states the ancestor writes.
+/// The states that Java ElasticJob writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StatusState {
-    /// It is about to begin.
+    /// About to start.
     Staging,
-    /// It runs.
     Running,
-    /// Every shard is done.
+    /// Every shard succeeded.
     Finished,
-    /// A shard failed.
     Error,
-    /// It was told to end.
+    /// Cancelled.
     Killed,
-    /// It lost its lease.
+    /// The instance lost its lease.
     Lost,
 }
 
@@ -280,17 +257,11 @@ impl StatusState {
 /// Fires were due and will not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missed {
-    /// The job.
     pub job: JobName,
-    /// The first of them.
     pub first: Timestamp,
-    /// The last of them.
     pub last: Timestamp,
-    /// How many.
     pub count: u64,
-    /// Why.
     pub why: Why,
-    /// When that was noticed.
     pub at: Timestamp,
 }
 
@@ -298,9 +269,9 @@ pub struct Missed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Why {
-    /// The run before was not over, and the job does not want to be compensated.
+    /// The previous run was still going, and the job does not compensate misfires.
     Skipped,
-    /// Nobody was there, and the job does not catch up.
+    /// No instance was up, and the job does not catch up.
     NobodyThere,
 }
 
@@ -314,45 +285,36 @@ impl Why {
     }
 }
 
-/// An attempt printed something: a script on its streams, a handler through `tracing`.
+/// Lines that an attempt printed: a script to its streams, a handler through `tracing`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
-    /// Which attempt.
     pub id: AttemptId,
-    /// Its run.
     pub run: RunId,
-    /// Its shard.
     pub item: u32,
-    /// Which part of all it printed: from zero, without holes. Parts are read in this order.
+    /// Number of this part of the attempt's output, counted from zero without gaps. Parts are read in this order.
     pub part: u32,
-    /// The lines.
     pub lines: Vec<Line>,
 }
 
-/// A line that was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When.
     pub at: Timestamp,
     /// `stdout`, `stderr`, or the level of a log record: `ERROR`, `WARN`, `INFO`, `DEBUG`, `TRACE`.
     pub stream: &'static str,
-    /// What, without the line's end.
+    /// Without the line end.
     pub text: String,
 }
 
 /// An attempt printed too much: these parts are not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// Which attempt.
     pub id: AttemptId,
-    /// Its run.
     pub run: RunId,
-    /// Its shard.
     pub item: u32,
-    /// The first part that is left out.
+    /// The first part that is not kept.
     pub from: u32,
-    /// The first part after that which is kept again.
+    /// The first later part that is kept again.
     pub to: u32,
-    /// How many bytes are left out in all.
+    /// Number of bytes not kept, in all.
     pub bytes: u64,
 }

@@ -1,13 +1,13 @@
-//! Databases as Java describes them.
+//! Converts JDBC URLs.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 const SAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The history URL of a database that a JDBC URL names; the kind of database if history cannot be kept there.
+/// The history URL of the database that a JDBC URL names; if history does not support it, the kind of database.
 pub fn from_jdbc(jdbc: &str, user: Option<&str>, password: Option<&str>) -> Result<String, String> {
     let rest = jdbc.strip_prefix("jdbc:").unwrap_or(jdbc);
-    let (kind, place) = rest
+    let (kind, location) = rest
         .split_once("://")
         .ok_or_else(|| rest.split(':').next().unwrap_or_default().to_owned())?;
     let scheme = match kind {
@@ -15,27 +15,28 @@ pub fn from_jdbc(jdbc: &str, user: Option<&str>, password: Option<&str>) -> Resu
         "postgresql" => "postgres",
         other => return Err(other.to_owned()),
     };
-    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let (location, query) = location.split_once('?').unwrap_or((location, ""));
     let parameters: Vec<(&str, &str)> =
         query.split('&').filter_map(|parameter| parameter.split_once('=')).collect();
-    let said = |names: &[&str]| {
+    let parameter_of = |names: &[&str]| {
         let found = parameters.iter().find(|(name, _)| names.contains(name));
         found.map(|(_, value)| *value)
     };
     let encoded = |text: &str| utf8_percent_encode(text, SAFE).to_string();
-    let user = user.map(encoded).or_else(|| said(&["user"]).map(ToOwned::to_owned));
-    let password = password.map(encoded).or_else(|| said(&["password"]).map(ToOwned::to_owned));
+    let user = user.map(encoded).or_else(|| parameter_of(&["user"]).map(ToOwned::to_owned));
+    let password =
+        password.map(encoded).or_else(|| parameter_of(&["password"]).map(ToOwned::to_owned));
     let credentials = match (user, password) {
         (Some(user), Some(password)) => format!("{user}:{password}@"),
         (Some(user), None) => format!("{user}@"),
         (None, _) => String::new(),
     };
-    // Everything else in the query is the driver's own affair.
+    // All other parameters are for the JDBC driver only.
     let tls = match scheme {
-        "postgres" => said(&["sslmode"]).map(|mode| format!("?sslmode={mode}")),
-        _ => said(&["sslMode"]).map(|mode| format!("?ssl-mode={mode}")),
+        "postgres" => parameter_of(&["sslmode"]).map(|mode| format!("?sslmode={mode}")),
+        _ => parameter_of(&["sslMode"]).map(|mode| format!("?ssl-mode={mode}")),
     };
-    Ok(format!("{scheme}://{credentials}{place}{}", tls.unwrap_or_default()))
+    Ok(format!("{scheme}://{credentials}{location}{}", tls.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jdbc_url_becomes_one_of_ours() {
+    fn jdbc_url_becomes_history_url() {
         let cases = [
             (
                 "jdbc:mysql://db:3306/jobs?useSSL=false&serverTimezone=UTC",
@@ -59,10 +60,10 @@ mod tests {
             ),
         ];
 
-        for (jdbc, ours) in cases {
+        for (jdbc, expected) in cases {
             let url = from_jdbc(jdbc, Some("root"), Some("p@ss/")).unwrap();
 
-            assert_eq!(url, ours);
+            assert_eq!(url, expected);
             #[cfg(feature = "history")]
             assert!(url.parse::<crate::history::HistoryUrl>().is_ok(), "{url}");
         }
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_not_known_is_named() {
+    fn unsupported_database_is_named() {
         for (jdbc, kind) in [
             ("jdbc:h2:mem:job_event_storage;DB_CLOSE_DELAY=-1", "h2"),
             ("jdbc:sqlserver://db:1433;databaseName=x", "sqlserver"),

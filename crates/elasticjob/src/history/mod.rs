@@ -1,17 +1,17 @@
-//! What happened: which shard ran where, why, how it ended, what it printed.
+//! Run history: which shard ran where, why, with which outcome, and what it printed.
 //!
 //! ```text
 //!   node ── Event ──▶ recorder ── batches ──▶ Sink (sqlite | postgres | mysql | yours)
 //! ```
 //!
-//! A run is one fire as the cluster executes it; it has shards; a shard has attempts. Every [`Event`] stands for itself: it says all there is to say
-//! about what it tells of, so that a sink can keep it without having seen what came before, twice as well as once, and in any order.
+//! A run is one fire or trigger as the cluster executes it; it has shards, and a shard has attempts. Every [`Event`] is complete in itself, so
+//! that a sink can store it without having seen earlier events, twice as well as once, and in any order.
 
 #[cfg(feature = "_history-store")]
-mod archive;
+mod database_sink;
 mod event;
 mod jdbc;
-mod name;
+mod stable_hash;
 #[cfg(feature = "otel")]
 mod otel;
 mod output;
@@ -20,19 +20,19 @@ mod sink;
 #[cfg(feature = "_history-store")]
 #[cfg_attr(
     not(feature = "history"),
-    allow(dead_code, reason = "built for one database, it does not need what the others say")
+    allow(dead_code, reason = "a build for one database does not use the code of the others")
 )]
 mod store;
 mod trace;
 
 #[cfg(feature = "otel")]
-pub use self::otel::Spans;
+pub use self::otel::SpanExporter;
 #[cfg(feature = "log-capture")]
 pub use self::output::{Layer, layer};
 #[cfg(feature = "_history-store")]
 pub use self::store::{
     Bucket, Cursor, Execution, ExecutionFilter, FailureGroup, HistoryUrl, JobFigures, MissedFires,
-    Named, Output, OutputLine, OutputPosition, Page, Percentiles, Pruned, Retention, Run,
+    Named, Output, OutputLine, OutputPosition, Page, Percentiles, PruneSummary, Retention, Run,
     RunDetails, RunFilter, RunState, Span, Store, StoreError, Tally, Trace, TraceFilter,
     default_path,
 };
@@ -46,6 +46,6 @@ pub use self::{
     sink::{Sink, SinkError},
 };
 pub(crate) use self::{
-    output::{Notebook, Notebooks},
-    trace::trace,
+    output::{OutputBuffer, OutputBuffers},
+    trace::trace_id,
 };

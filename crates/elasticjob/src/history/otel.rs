@@ -1,12 +1,13 @@
-//! Runs as OpenTelemetry's traces.
+//! Exports runs as OpenTelemetry traces.
 //!
 //! ```text
-//!   trace: the run                    named after the run: every instance's shards are in it
-//!   └─ span: an instance's part       one for each instance
+//!   trace: the run                             its id is derived from the run id, so the shards of all instances are in it
+//!   └─ span: an instance's part of the run
 //!      └─ span: an attempt of a shard
 //! ```
 //!
-//! Spans go to a collector as JSON over HTTP (OTLP/HTTP), when they have ended. Their names are made of what they are about, so whoever is told twice is told the same.
+//! Spans go to a collector as JSON over HTTP (OTLP/HTTP) when they have ended. Their ids are derived from what they describe, so a span that is
+//! sent twice has the same id.
 
 use std::{
     collections::HashMap,
@@ -27,59 +28,59 @@ use super::{
     trace,
 };
 
-/// How long a collector may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Limit for one request to the collector.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// More parts of runs than this do not run at once; what is beyond has no beginning.
-const PARTS: usize = 100_000;
+/// Maximum number of open executions whose start is remembered; further ones get the end as their start.
+const MAX_OPEN_EXECUTIONS: usize = 100_000;
 
-/// Tells a collector of every run and every attempt of a shard, as spans. The trace of a run is in [`Started::trace`](super::Started::trace) if it is given to
-/// [`Recorder::spans`](super::Recorder::spans).
+/// Exports every run and every attempt of a shard to a collector, as spans. With [`Recorder::spans`](super::Recorder::spans), the trace id of a
+/// run is in [`Started::trace`](super::Started::trace).
 ///
 /// ```
-/// use elasticjob::history::{Recorder, Spans};
+/// use elasticjob::history::{Recorder, SpanExporter};
 ///
-/// let spans = Spans::to("http://127.0.0.1:4318", "shop")?;
+/// let spans = SpanExporter::to("http://127.0.0.1:4318", "shop")?;
 /// let recorder = Recorder::new().spans(spans);
 /// # drop(recorder);
 /// # Ok::<(), elasticjob::history::SinkError>(())
 /// ```
-pub struct Spans {
+pub struct SpanExporter {
     url: String,
-    /// The same without user and password, and without parameters: any of them may be a secret.
-    shown: String,
+    /// The URL for messages: without user, password and parameters, any of which may be a secret.
+    redacted: String,
     service: String,
     client: Client,
-    /// When the parts that run began.
-    begun: Mutex<HashMap<String, Timestamp>>,
+    /// Start times of open executions, by span id.
+    started_at: Mutex<HashMap<String, Timestamp>>,
 }
 
-impl Spans {
-    /// To the collector at this address, as OpenTelemetry's `OTEL_EXPORTER_OTLP_ENDPOINT` has it, under this name of the service.
+impl SpanExporter {
+    /// Exports to the collector at this address (the value of OpenTelemetry's `OTEL_EXPORTER_OTLP_ENDPOINT`) under this service name.
     pub fn to(endpoint: &str, service: impl Into<String>) -> Result<Self, SinkError> {
-        // The address is not repeated here: there may be a password in it.
-        let wrong = |problem: String| {
+        // The message does not repeat the address: it may contain a password.
+        let invalid = |problem: String| {
             let hint = "hint: for example http://127.0.0.1:4318";
-            SinkError::Refused(format!("the collector's address: {problem}; {hint}"))
+            SinkError::Refused(format!("invalid collector address: {problem}; {hint}"))
         };
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let parsed: reqwest::Url = url.parse().map_err(|error| wrong(format!("{error}")))?;
+        let parsed: reqwest::Url = url.parse().map_err(|error| invalid(format!("{error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(wrong("it begins with http:// or https://".to_owned()));
+            return Err(invalid("it must begin with http:// or https://".to_owned()));
         }
-        let shown = shown(parsed);
+        let redacted = redacted(parsed);
         let client = Client::builder()
-            .tls_backend_preconfigured(tls().map_err(wrong)?)
+            .tls_backend_preconfigured(tls().map_err(invalid)?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .build()
-            .map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { url, shown, service: service.into(), client, begun: Mutex::default() })
+            .map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { url, redacted, service: service.into(), client, started_at: Mutex::default() })
     }
 
     async fn send(&self, spans: Vec<Value>) -> Result<(), SinkError> {
         let body = json!({ "resourceSpans": [{
-            "resource": { "attributes": [text("service.name", &self.service)] },
+            "resource": { "attributes": [text_attribute("service.name", &self.service)] },
             "scopeSpans": [{
                 "scope": { "name": "elasticjob", "version": env!("CARGO_PKG_VERSION") },
                 "spans": spans,
@@ -88,13 +89,13 @@ impl Spans {
         let request = self.client.post(&self.url).header(header::CONTENT_TYPE, "application/json");
         let answer = request.body(body.to_string()).send().await;
         let answer = answer.map_err(|error| {
-            let error = plain(error);
+            let error = root_cause(error);
             SinkError::Later(format!(
-                "the collector at {}: {error}; hint: is it there?",
-                self.shown
+                "cannot reach the collector at {}: {error}; hint: is it running?",
+                self.redacted
             ))
         })?;
-        let (status, url) = (answer.status(), &self.shown);
+        let (status, url) = (answer.status(), &self.redacted);
         match status {
             _ if status.is_success() => Ok(()),
             StatusCode::TOO_MANY_REQUESTS
@@ -104,48 +105,48 @@ impl Spans {
                 Err(SinkError::Later(format!("the collector at {url} answers {status}")))
             }
             _ => Err(SinkError::Refused(format!(
-                "the collector at {url} answers {status}; hint: does it take OTLP over HTTP as JSON?"
+                "the collector at {url} answers {status}; hint: does it accept OTLP over HTTP as JSON?"
             ))),
         }
     }
 
-    fn part(&self, status: &Status) -> Value {
-        let id = trace::part(&status.run, &status.task);
-        let begun = self.lock().get(&id).copied().unwrap_or(status.at);
+    fn execution_span(&self, status: &Status) -> Value {
+        let id = trace::execution_span_id(&status.run, &status.task);
+        let started_at = self.lock().get(&id).copied().unwrap_or(status.at);
         json!({
-            "traceId": trace::trace(&status.run),
+            "traceId": trace::trace_id(&status.run),
             "spanId": id,
             "name": status.task.job.as_str(),
             "kind": 1,
-            "startTimeUnixNano": nanos(begun),
+            "startTimeUnixNano": nanos(started_at),
             "endTimeUnixNano": nanos(status.at),
             "attributes": [
-                text("elasticjob.job", status.task.job.as_str()),
-                text("elasticjob.run", &status.run.to_string()),
-                text("elasticjob.task", &status.task.to_string()),
+                text_attribute("elasticjob.job", status.task.job.as_str()),
+                text_attribute("elasticjob.run", &status.run.to_string()),
+                text_attribute("elasticjob.task", &status.task.to_string()),
             ],
-            "status": how(status.state == StatusState::Finished, &status.message),
+            "status": span_status(status.state == StatusState::Finished, &status.message),
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
-        // Nothing under this lock panics half way.
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+        // No code under this lock panics halfway.
+        self.started_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Spans {
+impl fmt::Debug for SpanExporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spans")
-            .field("url", &self.shown)
+        f.debug_struct("SpanExporter")
+            .field("url", &self.redacted)
             .field("service", &self.service)
             .finish_non_exhaustive()
     }
 }
 
-/// An address as it may be printed.
-fn shown(mut url: reqwest::Url) -> String {
-    // Neither can fail where there is a host.
+/// A URL without user, password and parameters.
+fn redacted(mut url: reqwest::Url) -> String {
+    // Neither can fail for a URL with a host.
     let _ = url.set_password(None);
     let _ = url.set_username("");
     url.set_query(None);
@@ -153,85 +154,86 @@ fn shown(mut url: reqwest::Url) -> String {
 }
 
 #[async_trait]
-impl Sink for Spans {
+impl Sink for SpanExporter {
     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
-        let (mut spans, mut over) = (Vec::new(), Vec::new());
+        let (mut spans, mut ended_ids) = (Vec::new(), Vec::new());
         for event in batch {
             match event {
                 Event::Status(status) if status.state == StatusState::Running => {
-                    let mut begun = self.lock();
-                    if begun.len() < PARTS {
-                        begun.insert(trace::part(&status.run, &status.task), status.at);
+                    let mut started_at = self.lock();
+                    if started_at.len() < MAX_OPEN_EXECUTIONS {
+                        started_at
+                            .insert(trace::execution_span_id(&status.run, &status.task), status.at);
                     }
                 }
                 Event::Status(status) if is_end(status) => {
-                    spans.push(self.part(status));
-                    over.push(trace::part(&status.run, &status.task));
+                    spans.push(self.execution_span(status));
+                    ended_ids.push(trace::execution_span_id(&status.run, &status.task));
                 }
-                Event::Ended(ended) => spans.push(attempt(ended)),
+                Event::Ended(ended) => spans.push(attempt_span(ended)),
                 _ => {}
             }
         }
         if !spans.is_empty() {
             self.send(spans).await?;
         }
-        let mut begun = self.lock();
-        for part in over {
-            begun.remove(&part);
+        let mut started_at = self.lock();
+        for id in ended_ids {
+            started_at.remove(&id);
         }
         Ok(())
     }
 }
 
-/// Whether shards ran and have ended: what never began has no span.
+/// Whether shards ran and have ended; an execution that never started has no span.
 fn is_end(status: &Status) -> bool {
     match status.state {
         StatusState::Staging | StatusState::Running => false,
-        // It says why nothing ran.
+        // A message says why nothing ran.
         StatusState::Finished => status.message.is_empty(),
         _ => true,
     }
 }
 
-fn attempt(ended: &Ended) -> Value {
+fn attempt_span(ended: &Ended) -> Value {
     let started = &ended.started;
     let number = started.attempt.number.get();
     let mut attributes = vec![
-        text("elasticjob.job", started.job.as_str()),
-        text("elasticjob.run", &started.run.to_string()),
-        number_of("elasticjob.shard", started.item.into()),
-        number_of("elasticjob.attempt", number.into()),
-        number_of("elasticjob.token", started.token.get()),
-        text("elasticjob.reason", started.attempt.reason.as_str()),
-        text("elasticjob.outcome", ended.ending.as_str()),
-        text("host.name", &started.host),
+        text_attribute("elasticjob.job", started.job.as_str()),
+        text_attribute("elasticjob.run", &started.run.to_string()),
+        int_attribute("elasticjob.shard", started.item.into()),
+        int_attribute("elasticjob.attempt", number.into()),
+        int_attribute("elasticjob.token", started.token.get()),
+        text_attribute("elasticjob.reason", started.attempt.reason.as_str()),
+        text_attribute("elasticjob.outcome", ended.ending.as_str()),
+        text_attribute("host.name", &started.host),
     ];
     if let Source::Trigger { by: Some(by) } = &started.source {
-        attributes.push(text("elasticjob.triggered_by", by));
+        attributes.push(text_attribute("elasticjob.triggered_by", by));
     }
     json!({
-        "traceId": trace::trace(&started.run),
-        "spanId": trace::span(&started.id.to_string()),
-        "parentSpanId": trace::part(&started.run, &started.task),
+        "traceId": trace::trace_id(&started.run),
+        "spanId": trace::span_id(&started.id.to_string()),
+        "parentSpanId": trace::execution_span_id(&started.run, &started.task),
         "name": format!("{} {}", started.job, started.item),
         "kind": 1,
         "startTimeUnixNano": nanos(started.at),
         "endTimeUnixNano": nanos(ended.at),
         "attributes": attributes,
-        "status": how(ended.ending.is_done(), ended.ending.message().unwrap_or_default()),
+        "status": span_status(ended.ending.is_done(), ended.ending.message().unwrap_or_default()),
     })
 }
 
-fn how(is_good: bool, message: &str) -> Value {
-    if is_good { json!({ "code": 1 }) } else { json!({ "code": 2, "message": message }) }
+fn span_status(is_success: bool, message: &str) -> Value {
+    if is_success { json!({ "code": 1 }) } else { json!({ "code": 2, "message": message }) }
 }
 
-fn text(key: &str, value: &str) -> Value {
+fn text_attribute(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-/// Whole numbers are text in OTLP's JSON.
-fn number_of(key: &str, value: i64) -> Value {
+/// An integer attribute; OTLP's JSON writes integers as strings.
+fn int_attribute(key: &str, value: i64) -> Value {
     json!({ "key": key, "value": { "intValue": value.to_string() } })
 }
 
@@ -239,17 +241,17 @@ fn nanos(at: Timestamp) -> String {
     at.as_nanosecond().max(0).to_string()
 }
 
-/// Without the address, which is told already.
-fn plain(error: reqwest::Error) -> String {
+/// The innermost cause, without the URL, which the message already names.
+fn root_cause(error: reqwest::Error) -> String {
     use std::error::Error as _;
     let error = error.without_url();
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told = error.to_string();
+        message = error.to_string();
         cause = error.source();
     }
-    told
+    message
 }
 
 fn tls() -> Result<ClientConfig, String> {

@@ -1,19 +1,19 @@
-//! Who keeps events.
+//! Sinks: destinations of events.
 
 use async_trait::async_trait;
 
 use super::event::Event;
 
-/// Keeps events. Yours can stand beside ours.
+/// Stores events, or passes them on. A program can add its own.
 ///
-/// A sink may be given an event twice, when it was not certain whether the first time counted, and an end before its beginning. It keeps all
-/// of a batch or nothing of it.
+/// A sink may get an event twice, if it was not certain whether the first time succeeded, and the end of an attempt before its start. It stores
+/// all of a batch or nothing of it.
 ///
 /// ```
 /// use async_trait::async_trait;
 /// use elasticjob::history::{Event, Sink, SinkError};
 ///
-/// /// Tells somebody when a shard fails.
+/// /// Prints a line when a shard fails.
 /// struct Bell;
 ///
 /// #[async_trait]
@@ -30,22 +30,22 @@ use super::event::Event;
 /// ```
 #[async_trait]
 pub trait Sink: Send + Sync + 'static {
-    /// Keeps all of these.
+    /// Stores all of these events.
     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError>;
 }
 
-/// Why events could not be kept.
+/// Why events could not be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// It may work later: the database is down, or busy.
+    /// Temporary: the database is down, or busy.
     #[error("{0}")]
     Later(String),
-    /// It will not work until somebody does something: rights are missing, a table has other columns, the disk is full.
+    /// Needs an operator: rights are missing, a table has other columns, the disk is full.
     #[error("{0}")]
     Refused(String),
-    /// Something in this batch cannot be kept, now or ever: it is too large, or there is a character that there is no room for. Others are given in
-    /// smaller batches then, and an event that comes alone and is unfit is dropped.
+    /// An event in this batch can never be stored: it is too large, or contains an unsupported character. The recorder retries with smaller
+    /// batches, and drops an event that fails alone.
     #[error("{0}")]
     Unfit(String),
 }

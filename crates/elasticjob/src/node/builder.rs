@@ -13,7 +13,7 @@ use crate::{
         flaw::Flaws,
         sharding::{Dealer, Dealers},
     },
-    execution::{Alerts, IntoWork, Output, Supervisor, Ways},
+    execution::{Alerts, IntoWork, Output, Supervisor, Transports},
     history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
@@ -287,7 +287,7 @@ impl Node {
         let registry = (self.between)(registry);
         let timer = Timer::new(Arc::clone(&self.clock));
         let mut posts = Tasks::new();
-        let alerts = Alerts::start(Ways::default(), &mut posts);
+        let alerts = Alerts::start(Transports::default(), &mut posts);
         let mut scribes = Tasks::new();
         let mut recording = None;
         let mut chronicle = Chronicle::default();

@@ -20,8 +20,8 @@ use crate::{
     coordination::member,
     execution::{Failure, Handler, Observer, Outcome, Output, Ran, Stream},
     history::{
-        self, AttemptId, Ended, Ending, Event, Lost, Missed, Notebook, Notebooks, Recording,
-        Source, Started, Status, StatusState, Why,
+        self, AttemptId, Ended, Ending, Event, Lost, Missed, OutputBuffer, OutputBuffers,
+        Recording, Source, Started, Status, StatusState, Why,
     },
     job::{JobName, RunId, Shard, TaskId},
     runtime::Clock,
@@ -36,7 +36,7 @@ struct Book {
     clock: Arc<dyn Clock>,
     host: Arc<str>,
     is_traced: bool,
-    notebooks: Arc<Notebooks>,
+    notebooks: Arc<OutputBuffers>,
     /// Attempts that have begun and not ended.
     open: Mutex<HashMap<AttemptId, Open>>,
     /// Jobs whose last fire had nothing for this instance.
@@ -46,7 +46,7 @@ struct Book {
 #[derive(Clone)]
 struct Open {
     started: Arc<Started>,
-    notebook: Arc<Notebook>,
+    notebook: Arc<OutputBuffer>,
 }
 
 impl Chronicle {
@@ -57,7 +57,7 @@ impl Chronicle {
         is_traced: bool,
         clock: &Arc<dyn Clock>,
     ) -> Self {
-        let notebooks = Notebooks::new(recording.clone(), Arc::clone(clock), max_output);
+        let notebooks = OutputBuffers::new(recording.clone(), Arc::clone(clock), max_output);
         let host = rustix::system::uname().nodename().to_string_lossy().into();
         let (clock, open, idle) = (Arc::clone(clock), Mutex::default(), Mutex::default());
         Self(Some(Arc::new(Book { recording, clock, host, is_traced, notebooks, open, idle })))
@@ -66,7 +66,7 @@ impl Chronicle {
     /// Tells what is printed while it is printed. For ever, if there is a history.
     pub(super) async fn tell(self) {
         if let Some(book) = self.0 {
-            Arc::clone(&book.notebooks).tell().await;
+            Arc::clone(&book.notebooks).flush_periodically().await;
         }
     }
 
@@ -219,7 +219,7 @@ impl Book {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn notebook(&self, shard: &Shard) -> Option<Arc<Notebook>> {
+    fn notebook(&self, shard: &Shard) -> Option<Arc<OutputBuffer>> {
         self.lock().get(&AttemptId::of(shard)).map(|open| Arc::clone(&open.notebook))
     }
 }
@@ -232,7 +232,7 @@ impl Observer for Book {
             Source::Trigger { by: shard.triggered_by.clone() }
         };
         let mut started = Started::of(shard, source, Arc::clone(&self.host), self.clock.now());
-        started.trace = self.is_traced.then(|| history::trace(&shard.run));
+        started.trace = self.is_traced.then(|| history::trace_id(&shard.run));
         let (id, started) = (started.id, Arc::new(started));
         let open = Open { started: Arc::clone(&started), notebook: self.notebooks.open(shard) };
         self.lock().insert(id, open);
@@ -243,7 +243,7 @@ impl Observer for Book {
         let Some(Open { started, notebook }) = self.lock().remove(&AttemptId::of(shard)) else {
             return;
         };
-        notebook.tell();
+        notebook.flush();
         let ending = match outcome {
             Outcome::Done => Ending::Done,
             Outcome::Failed { message, .. } => Ending::Failed(message.clone()),
@@ -290,7 +290,7 @@ impl Handler for Noted {
             let span = tracing::error_span!("attempt", number);
             self.handler.run(shard).instrument(span).await
         };
-        notebook.around(attempt).await
+        notebook.capture(attempt).await
     }
 
     fn ends_when_dropped(&self) -> bool {
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(told(&[Outcome::Done, Outcome::Done]), (StatusState::Finished, String::new()));
         assert_eq!(
             told(&[failed.clone(), Outcome::Done, Outcome::Fenced]).1,
-            "{0=no, 2=ended after its lease was lost; somebody else may have run it}"
+            "{0=no, 2=ended after its lease was lost; another instance may have run it}"
         );
         assert_eq!(told(&[failed, Outcome::Fenced]).0, StatusState::Error);
         assert_eq!(told(&[cancelled.clone(), Outcome::Fenced]).0, StatusState::Lost);

@@ -19,8 +19,8 @@ use crate::{
         tree::JobTree,
     },
     execution::{
-        Alerts, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome, Output, Rules,
-        Runner, Setting, Verdict, Work,
+        Alerts, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome, Output, Routing,
+        Rules, Runner, Setting, Work,
     },
     job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
     registry::{Error, Registry, Session},
@@ -65,7 +65,7 @@ impl Run {
     /// Runs every shard of this fire that is ours, waiting at most `patience` while shards are dealt.
     pub(super) async fn fire(&self, fire: Fire, why: Why, patience: Duration) -> End {
         if let Some(failure) = self.clock_is_wrong().await
-            && let Verdict::Throw(_) = self
+            && let Routing::Throw(_) = self
                 .alerts
                 .tell(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
         {
@@ -225,12 +225,12 @@ impl Run {
                 .unwrap_or_else(|payload| Err(Failure::panicked(&*payload)))
                 .map(|handler| self.chronicle.over(handler));
             if let Err(failure) = self.listeners.before(&execution).await
-                && let Verdict::Throw(thrown) = self.tell(fire, &failure)
+                && let Routing::Throw(thrown) = self.tell(fire, &failure)
             {
                 handler = Err(thrown);
             }
             if let Err(failure) = once.before(self, &execution, cancel).await
-                && let Verdict::Throw(thrown) = self.tell(fire, &failure)
+                && let Routing::Throw(thrown) = self.tell(fire, &failure)
             {
                 handler = Err(thrown);
             }
@@ -282,7 +282,7 @@ impl Run {
         }
     }
 
-    fn tell(&self, fire: &Fire, failure: &Failure) -> Verdict {
+    fn tell(&self, fire: &Fire, failure: &Failure) -> Routing {
         self.alerts.tell(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
     }
 

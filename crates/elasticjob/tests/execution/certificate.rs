@@ -1,4 +1,4 @@
-//! A certificate for this machine that only its own tests trust.
+//! A self-signed certificate for this machine that only the tests trust.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// A server's side of TLS, and the certificate (PEM) it shows.
+/// A TLS acceptor and its certificate (PEM).
 pub(crate) fn acceptor() -> (TlsAcceptor, String) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();

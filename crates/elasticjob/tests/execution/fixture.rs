@@ -1,4 +1,4 @@
-//! What the tests start from.
+//! Shared test fixtures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use elasticjob::{
     runtime::SystemClock,
 };
 
-/// Longer than anything here takes; reached only by a test that fails.
+/// Longer than any step takes; reached only by a test that fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn job(props: &[(&str, &str)]) -> Job {
@@ -19,7 +19,7 @@ pub(crate) fn job(props: &[(&str, &str)]) -> Job {
 
 pub(crate) fn shard(job: &Job, item: u32) -> Shard {
     let fire = Fire::scheduled(job.name.clone(), "2026-03-29T02:00:00Z".parse().unwrap());
-    // Processes are told apart by this, so no two tests share one.
+    // Stragglers are recognized by this number, so every test uses another one.
     let process =
         std::process::id() + COUNT.fetch_add(100_000, std::sync::atomic::Ordering::Relaxed);
     let task = format!("{}@-@0,1,2,3@-@READY@-@10.0.0.7@-@{process}-9f86d081", job.name);

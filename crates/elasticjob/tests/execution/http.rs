@@ -1,16 +1,16 @@
-//! HTTP jobs: what is sent, and what counts.
+//! HTTP jobs: requests and results.
 
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{HttpWork, Setting, Web, Work},
+    execution::{HttpClient, HttpWork, Setting, Work},
     job::Job,
     runtime::CancelReason,
 };
 
 use crate::{
     fixture::{self, PATIENCE},
-    web_server::{Answer, WebServer},
+    http_server::{Answer, HttpServer},
 };
 
 fn ok() -> Answer {
@@ -18,20 +18,20 @@ fn ok() -> Answer {
 }
 
 fn work() -> HttpWork {
-    HttpWork::new(Arc::new(Web::new().direct()))
+    HttpWork::new(Arc::new(HttpClient::new().no_proxy()))
 }
 
 fn get(uri: &str) -> Job {
     fixture::job(&[("http.uri", uri), ("http.method", "GET")])
 }
 
-async fn fails(job: &Job) -> String {
+async fn failure_of(job: &Job) -> String {
     fixture::run(&work(), job, 1).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
-async fn the_context_is_a_header_byte_for_byte() {
-    let mut server = WebServer::answering([ok()]).await;
+async fn sharding_context_is_sent_as_header() {
+    let mut server = HttpServer::answering([ok()]).await;
     let job = get(&server.url("/settle?x=1"));
     let shard = fixture::shard(&job, 1);
     let handler = fixture::handler(&work(), &Setting::of(&job));
@@ -45,11 +45,11 @@ async fn the_context_is_a_header_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn data_is_sent_with_the_methods_that_write_and_with_no_other() {
+async fn body_is_sent_only_with_post_put_and_delete() {
     for (method, body) in
         [("POST", "a=1"), ("PUT", "a=1"), ("DELETE", "a=1"), ("GET", ""), ("OPTIONS", "")]
     {
-        let mut server = WebServer::answering([ok()]).await;
+        let mut server = HttpServer::answering([ok()]).await;
         let job = fixture::job(&[
             ("http.uri", &server.url("/")),
             ("http.method", method),
@@ -67,15 +67,15 @@ async fn data_is_sent_with_the_methods_that_write_and_with_no_other() {
 }
 
 #[tokio::test]
-async fn an_error_fails_the_shard_and_names_the_address_without_its_secrets() {
+async fn error_status_fails_shard_and_message_hides_secrets() {
     let server =
-        WebServer::answering([Answer::Say("503 Service Unavailable", "come back later".into())])
+        HttpServer::answering([Answer::Say("503 Service Unavailable", "come back later".into())])
             .await;
     let port = server.address.port();
     let job = get(&format!("http://user:hunter2@127.0.0.1:{port}/settle?key=hunter2"));
 
     assert_eq!(
-        fails(&job).await,
+        failure_of(&job).await,
         format!(
             "GET http://127.0.0.1:{port}/settle answered 503 Service Unavailable: come back later"
         )
@@ -83,74 +83,74 @@ async fn an_error_fails_the_shard_and_names_the_address_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn an_error_is_only_logged_if_the_job_says_so() {
-    let server = WebServer::answering([Answer::Say("404 Not Found", String::new())]).await;
+async fn error_status_is_only_logged_with_log_only() {
+    let server = HttpServer::answering([Answer::Say("404 Not Found", String::new())]).await;
     let job = get(&server.url("/")).prop("elasticjob.http.log.only", "true").unwrap();
 
     assert_eq!(fixture::run(&work(), &job, 0).await, Ok(()));
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed() {
-    let mut there = WebServer::answering([ok()]).await;
-    let here = WebServer::answering([Answer::Redirect(there.url("/there"))]).await;
+async fn redirect_is_followed() {
+    let mut target = HttpServer::answering([ok()]).await;
+    let source = HttpServer::answering([Answer::Redirect(target.url("/target"))]).await;
 
-    fixture::run(&work(), &get(&here.url("/")), 0).await.unwrap();
+    fixture::run(&work(), &get(&source.url("/")), 0).await.unwrap();
 
-    assert_eq!(there.request().await.line, "GET /there HTTP/1.1");
+    assert_eq!(target.request().await.line, "GET /target HTTP/1.1");
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_lead_out_of_the_allowed_hosts() {
-    let mut there = WebServer::answering([ok()]).await;
-    let here = WebServer::answering([Answer::Redirect(there.url("/there"))]).await;
-    let web = Web::new().direct().only_to([here.address.to_string()]);
-    let work = HttpWork::new(Arc::new(web));
+async fn redirect_outside_allowed_hosts_fails() {
+    let mut target = HttpServer::answering([ok()]).await;
+    let source = HttpServer::answering([Answer::Redirect(target.url("/target"))]).await;
+    let client = HttpClient::new().no_proxy().allow_only([source.address.to_string()]);
+    let work = HttpWork::new(Arc::new(client));
 
-    let sent_on = fixture::run(&work, &get(&here.url("/")), 0).await.unwrap_err();
-    let directly = fixture::run(&work, &get(&there.url("/")), 0).await.unwrap_err();
+    let redirected = fixture::run(&work, &get(&source.url("/")), 0).await.unwrap_err();
+    let directly = fixture::run(&work, &get(&target.url("/")), 0).await.unwrap_err();
 
-    assert!(sent_on.to_string().contains("not among the hosts allowed"), "{sent_on}");
-    assert!(directly.to_string().contains("not among the hosts allowed"), "{directly}");
-    assert!(there.is_unasked());
+    assert!(redirected.to_string().contains("not among the allowed hosts"), "{redirected}");
+    assert!(directly.to_string().contains("not among the allowed hosts"), "{directly}");
+    assert!(target.has_no_request());
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_in_time_fails_the_shard() {
-    let server = WebServer::answering([Answer::Silence]).await;
+async fn read_timeout_fails_shard() {
+    let server = HttpServer::answering([Answer::Silence]).await;
     let job = get(&server.url("/")).prop("http.read.timeout.milliseconds", "50").unwrap();
 
-    let message = fails(&job).await;
+    let message = failure_of(&job).await;
 
     assert!(message.contains("/ was not answered in time"), "{message}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_fails_the_shard() {
+async fn refused_connection_fails_shard() {
     let url = format!("http://127.0.0.1:{}/", testbed::free_port());
 
-    let message = fails(&get(&url)).await;
+    let message = failure_of(&get(&url)).await;
 
     assert!(message.contains(&url) && message.contains("refused"), "{message}");
 }
 
 #[tokio::test]
-async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
-    let (mut server, certificate) = WebServer::over_tls().await;
+async fn tls_certificate_must_be_trusted() {
+    let (mut server, certificate) = HttpServer::over_tls().await;
     let job = get(&format!("https://localhost:{}/", server.address.port()));
 
-    let stranger = fixture::run(&work(), &job, 0).await.unwrap_err();
-    let web = Web::new().direct().trusting(certificate.as_bytes()).unwrap();
-    let friend = fixture::run(&HttpWork::new(Arc::new(web)), &job, 0).await;
+    let untrusted = fixture::run(&work(), &job, 0).await.unwrap_err();
+    let client = HttpClient::new().no_proxy().trust_roots(certificate.as_bytes()).unwrap();
+    let trusted = fixture::run(&HttpWork::new(Arc::new(client)), &job, 0).await;
 
-    assert!(stranger.to_string().contains("certificate"), "{stranger}");
-    assert_eq!(friend, Ok(()));
+    assert!(untrusted.to_string().contains("certificate"), "{untrusted}");
+    assert_eq!(trusted, Ok(()));
     assert_eq!(server.request().await.line, "GET / HTTP/1.1");
 }
 
 #[tokio::test]
-async fn a_request_is_given_up_when_cancelled() {
-    let mut server = WebServer::answering([Answer::Silence]).await;
+async fn cancelled_request_is_dropped() {
+    let mut server = HttpServer::answering([Answer::Silence]).await;
     let job = get(&server.url("/"));
     let shard = fixture::shard(&job, 0);
     let cancel = shard.cancel().clone();
@@ -165,7 +165,7 @@ async fn a_request_is_given_up_when_cancelled() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_named() {
+fn invalid_properties_are_named() {
     for (props, why) in [
         (&[][..], "http.uri is missing"),
         (&[("http.uri", "http://x")], "http.method is missing"),

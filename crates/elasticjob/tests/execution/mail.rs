@@ -1,14 +1,14 @@
-//! Alerts by mail: what is sent, and over what kind of line.
+//! Alerts by mail: content and encryption.
 
 use elasticjob::{
-    execution::{Alerts, Failure, Notice, Verdict, Ways},
+    execution::{Alerts, Failure, Notice, Routing, Transports},
     job::Job,
     runtime::Tasks,
 };
 
 use crate::{
     fixture::{self, PATIENCE},
-    mail_server::{MailServer, Said, Speaks},
+    mail_server::{ClientLine, MailServer, TlsMode},
 };
 
 fn job(server: &MailServer, use_ssl: &str) -> Job {
@@ -26,39 +26,39 @@ fn job(server: &MailServer, use_ssl: &str) -> Job {
     job.alert("EMAIL")
 }
 
-/// Tells, waits until everything was sent or given up, and says what the server heard.
-async fn tell(server: &mut MailServer, job: &Job, ways: Ways) -> Vec<Said> {
+/// Sends an alert, waits until it was sent or given up, and returns the lines that the server received.
+async fn send_alert(server: &mut MailServer, job: &Job, transports: Transports) -> Vec<ClientLine> {
     let mut tasks = Tasks::new();
-    let alerts = Alerts::start(ways, &mut tasks);
+    let alerts = Alerts::start(transports, &mut tasks);
     let failure = Failure::new("no <table>");
     let notice =
         Notice::of_job(job.name.clone(), &failure, "2026-03-29T02:00:00Z".parse().unwrap());
 
-    assert_eq!(alerts.tell(job, notice), Verdict::GoOn);
+    assert_eq!(alerts.tell(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
-    server.said()
+    server.received()
 }
 
-fn trusting(server: &MailServer) -> Ways {
-    Ways { mail_roots: server.certificate.clone().into_bytes(), ..Ways::default() }
+fn trusting_transports(server: &MailServer) -> Transports {
+    Transports { mail_roots: server.certificate.clone().into_bytes(), ..Transports::default() }
 }
 
-fn position(said: &[Said], beginning: &str) -> Option<usize> {
-    said.iter().position(|said| said.line.starts_with(beginning))
+fn position(lines: &[ClientLine], prefix: &str) -> Option<usize> {
+    lines.iter().position(|line| line.text.starts_with(prefix))
 }
 
 #[tokio::test]
-async fn a_mail_is_sent_over_tls_from_the_start() {
-    let mut server = MailServer::start(Speaks::TlsFromTheStart).await;
-    let ways = trusting(&server);
+async fn mail_is_sent_over_implicit_tls() {
+    let mut server = MailServer::start(TlsMode::Implicit).await;
+    let transports = trusting_transports(&server);
     let job = job(&server, "true");
 
-    let said = tell(&mut server, &job, ways).await;
+    let lines = send_alert(&mut server, &job, transports).await;
 
-    assert!(said.iter().all(|said| said.secret));
-    let lines: Vec<&str> = said.iter().map(|said| said.line.as_str()).collect();
+    assert!(lines.iter().all(|line| line.is_encrypted));
+    let lines: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
     for line in [
         "AUTH PLAIN AHJvYm90AGh1bnRlcjI=",
         "RCPT TO:<ann@example.org>",
@@ -80,55 +80,55 @@ async fn a_mail_is_sent_over_tls_from_the_start() {
 }
 
 #[tokio::test]
-async fn starttls_is_used_where_it_is_offered_and_before_the_password() {
-    let mut server = MailServer::start(Speaks::StartTls).await;
-    let ways = trusting(&server);
+async fn offered_starttls_is_used_before_authentication() {
+    let mut server = MailServer::start(TlsMode::StartTls).await;
+    let transports = trusting_transports(&server);
     let job = job(&server, "false");
 
-    let said = tell(&mut server, &job, ways).await;
+    let lines = send_alert(&mut server, &job, transports).await;
 
-    let (asked, password) =
-        (position(&said, "STARTTLS").unwrap(), position(&said, "AUTH").unwrap());
-    assert!(asked < password && said[password].secret && !said[asked].secret);
-    assert!(position(&said, "DATA").is_some());
+    let (starttls, password) =
+        (position(&lines, "STARTTLS").unwrap(), position(&lines, "AUTH").unwrap());
+    assert!(starttls < password && lines[password].is_encrypted && !lines[starttls].is_encrypted);
+    assert!(position(&lines, "DATA").is_some());
 }
 
 #[tokio::test]
-async fn without_tls_it_is_sent_as_the_ancestor_does() {
-    let mut server = MailServer::start(Speaks::NoTls).await;
+async fn mail_is_sent_unencrypted_without_tls_like_java() {
+    let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false");
 
-    let said = tell(&mut server, &job, Ways::default()).await;
+    let lines = send_alert(&mut server, &job, Transports::default()).await;
 
-    assert!(position(&said, "DATA").is_some());
+    assert!(position(&lines, "DATA").is_some());
 }
 
 #[tokio::test]
-async fn a_server_nobody_vouches_for_hears_no_password() {
-    for (speaks, use_ssl) in [(Speaks::TlsFromTheStart, "true"), (Speaks::StartTls, "false")] {
-        let mut server = MailServer::start(speaks).await;
+async fn untrusted_server_gets_no_password() {
+    for (tls_mode, use_ssl) in [(TlsMode::Implicit, "true"), (TlsMode::StartTls, "false")] {
+        let mut server = MailServer::start(tls_mode).await;
         let job = job(&server, use_ssl);
 
-        let said = tell(&mut server, &job, Ways::default()).await;
+        let lines = send_alert(&mut server, &job, Transports::default()).await;
 
-        assert_eq!(position(&said, "AUTH"), None);
+        assert_eq!(position(&lines, "AUTH"), None);
     }
 }
 
 #[tokio::test]
-async fn a_server_the_job_trusts_unseen_gets_the_mail() {
-    let mut server = MailServer::start(Speaks::TlsFromTheStart).await;
+async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
+    let mut server = MailServer::start(TlsMode::Implicit).await;
     let job = job(&server, "true").prop("email.ssl.trust", "localhost").unwrap();
 
-    let said = tell(&mut server, &job, Ways::default()).await;
+    let lines = send_alert(&mut server, &job, Transports::default()).await;
 
-    assert!(position(&said, "DATA").is_some());
+    assert!(position(&lines, "DATA").is_some());
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_logged_and_nothing_else() {
-    let mut server = MailServer::start(Speaks::NoTls).await;
+async fn invalid_address_sends_nothing() {
+    let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false").prop("email.to", "not an address").unwrap();
 
-    assert_eq!(tell(&mut server, &job, Ways::default()).await, []);
+    assert_eq!(send_alert(&mut server, &job, Transports::default()).await, []);
 }

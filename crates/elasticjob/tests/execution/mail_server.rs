@@ -1,4 +1,4 @@
-//! A mail server that takes every mail and remembers the conversation.
+//! A mail server that accepts every mail and records what clients send.
 
 use std::net::SocketAddr;
 
@@ -12,81 +12,81 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::certificate;
 
-/// When the server speaks TLS.
+/// Which kind of TLS the server offers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaks {
-    TlsFromTheStart,
+pub(crate) enum TlsMode {
+    Implicit,
     StartTls,
-    NoTls,
+    None,
 }
 
-/// A line a client said, and whether under TLS.
+/// A line from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) line: String,
-    pub(crate) secret: bool,
+pub(crate) struct ClientLine {
+    pub(crate) text: String,
+    pub(crate) is_encrypted: bool,
 }
 
 pub(crate) struct MailServer {
     pub(crate) address: SocketAddr,
     pub(crate) certificate: String,
-    conversation: mpsc::UnboundedReceiver<Said>,
+    conversation: mpsc::UnboundedReceiver<ClientLine>,
     _tasks: Tasks,
 }
 
 impl MailServer {
-    pub(crate) async fn start(speaks: Speaks) -> Self {
+    pub(crate) async fn start(tls_mode: TlsMode) -> Self {
         let (acceptor, certificate) = certificate::acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (told, conversation) = mpsc::unbounded_channel();
+        let (sender, conversation) = mpsc::unbounded_channel();
         let mut tasks = Tasks::new();
         tasks.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                // A client that hangs up has said what it wanted to say.
-                let _ = serve(socket, speaks, &acceptor, &told).await;
+                // An error only means that the client hung up.
+                let _ = serve(socket, tls_mode, &acceptor, &sender).await;
             }
         });
         Self { address, certificate, conversation, _tasks: tasks }
     }
 
-    /// Everything clients have said so far.
-    pub(crate) fn said(&mut self) -> Vec<Said> {
-        let mut said = Vec::new();
+    /// All lines received so far.
+    pub(crate) fn received(&mut self) -> Vec<ClientLine> {
+        let mut lines = Vec::new();
         while let Ok(line) = self.conversation.try_recv() {
-            said.push(line);
+            lines.push(line);
         }
-        said
+        lines
     }
 }
 
 async fn serve(
     socket: TcpStream,
-    speaks: Speaks,
+    tls_mode: TlsMode,
     acceptor: &TlsAcceptor,
-    told: &UnboundedSender<Said>,
+    sender: &UnboundedSender<ClientLine>,
 ) -> std::io::Result<()> {
-    if speaks == Speaks::TlsFromTheStart {
+    if tls_mode == TlsMode::Implicit {
         let mut socket = acceptor.accept(socket).await?;
         socket.write_all(b"220 here\r\n").await?;
-        converse(&mut socket, true, false, told).await?;
+        converse(&mut socket, true, false, sender).await?;
         return Ok(());
     }
     let mut socket = socket;
     socket.write_all(b"220 here\r\n").await?;
-    if converse(&mut socket, false, speaks == Speaks::StartTls, told).await? {
+    if converse(&mut socket, false, tls_mode == TlsMode::StartTls, sender).await? {
         let mut socket = acceptor.accept(socket).await?;
-        converse(&mut socket, true, false, told).await?;
+        converse(&mut socket, true, false, sender).await?;
     }
     Ok(())
 }
 
-/// Answers until the client leaves, or asks for TLS; says which.
+/// Answers until the client hangs up or asks for TLS; returns whether it asked.
 async fn converse(
     socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    secret: bool,
+    is_encrypted: bool,
     offers_tls: bool,
-    told: &UnboundedSender<Said>,
+    sender: &UnboundedSender<ClientLine>,
 ) -> std::io::Result<bool> {
     let mut socket = BufReader::new(socket);
     let mut in_mail = false;
@@ -96,7 +96,7 @@ async fn converse(
             return Ok(false);
         }
         let line = line.trim_end().to_owned();
-        let _ = told.send(Said { line: line.clone(), secret });
+        let _ = sender.send(ClientLine { text: line.clone(), is_encrypted });
         let word = line.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
         let answer = match word.as_str() {
             _ if in_mail && line == "." => {

@@ -1,4 +1,4 @@
-//! Shards as they really run: processes, HTTP requests, mails, against what the tests start on this machine.
+//! Runs real processes, HTTP requests and mails against servers that the tests start on this machine.
 
 #[cfg(any(feature = "http", feature = "email"))]
 mod certificate;
@@ -10,7 +10,7 @@ mod unsupervised;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
-mod web_server;
+mod http_server;
 
 #[cfg(feature = "email")]
 mod mail;
@@ -20,9 +20,9 @@ mod mail_server;
 #[path = "../ground/log.rs"]
 mod log;
 #[cfg(feature = "http")]
-mod robots;
+mod webhooks;
 
-/// Scripts as children of the test. Under a supervisor the same tests run in the crate `supervised`, which has a program that can be one.
+/// Runs scripts as children of the test process. The crate `testbed` runs the same tests under a supervisor, with a program that can be one.
 fn script_work() -> elasticjob::execution::ScriptWork {
     elasticjob::execution::ScriptWork::default()
 }

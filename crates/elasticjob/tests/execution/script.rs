@@ -1,6 +1,6 @@
-//! Scripts: what they are told, how they end, and that nothing of them is left.
+//! Scripts: input, output, exit and cleanup.
 //!
-//! The same with and without a supervisor: `crate::script_work` says which.
+//! The same tests run with and without a supervisor: `crate::script_work` decides.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 
 use crate::fixture::{self, PATIENCE};
 
-/// A shell script in a folder of its own, and what it prints.
+/// A shell script in its own folder, and the lines it prints.
 pub(crate) struct Stage {
     job: Job,
     lines: mpsc::UnboundedReceiver<(Stream, String)>,
@@ -32,9 +32,9 @@ pub(crate) struct Stage {
     folder: TempDir,
 }
 
-struct Printed(mpsc::UnboundedSender<(Stream, String)>);
+struct LineCollector(mpsc::UnboundedSender<(Stream, String)>);
 
-impl Output for Printed {
+impl Output for LineCollector {
     fn line(&self, _: &Shard, stream: Stream, line: &str) {
         let _ = self.0.send((stream, line.to_owned()));
     }
@@ -52,7 +52,8 @@ impl Stage {
         let line = format!("sh {} {arguments}", file.display());
         let job = fixture::job(&[("script.command.line", &line)]);
         let (sender, lines) = mpsc::unbounded_channel();
-        let setting = Setting { lease, output: Arc::new(Printed(sender)), ..Setting::of(&job) };
+        let setting =
+            Setting { lease, output: Arc::new(LineCollector(sender)), ..Setting::of(&job) };
         let handler = fixture::handler(&crate::script_work(), &setting);
         Self { job, lines, handler, folder }
     }
@@ -82,7 +83,7 @@ impl Stage {
     }
 }
 
-/// A process that was seen alive.
+/// A process that was alive when this was created.
 pub(crate) struct Process(pub(crate) Pid, OwnedFd);
 
 impl Process {
@@ -94,13 +95,13 @@ impl Process {
     pub(crate) fn ends_within(&self, patience: Duration) -> bool {
         let patience = Timespec::try_from(patience).unwrap();
         let look = || poll(&mut [PollFd::new(&self.1, PollFlags::IN)], Some(&patience));
-        // The runtime hears of every child that ends by a signal, which interrupts whoever waits here.
+        // Every child that exits raises SIGCHLD, which interrupts the call.
         retry_on_intr(look).unwrap() == 1
     }
 }
 
 #[tokio::test]
-async fn the_context_is_the_last_argument_byte_for_byte() {
+async fn sharding_context_is_last_argument() {
     let mut stage = Stage::with(r#"printf '%s\n' "$@""#, "one 'two'");
     let shard = stage.shard();
     let task = shard.task.to_string();
@@ -114,7 +115,7 @@ async fn the_context_is_the_last_argument_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_grouped_argument_keeps_the_quotes_it_has_with_the_ancestor() {
+async fn grouped_argument_keeps_quotes_like_java() {
     let mut stage = Stage::with(r#"printf '%s\n' "$1" "$2" "$3""#, r#""a b" 'c d' $HOME"#);
     let shard = stage.shard();
 
@@ -122,7 +123,7 @@ async fn a_grouped_argument_keeps_the_quotes_it_has_with_the_ancestor() {
 }
 
 #[tokio::test]
-async fn the_environment_says_everything_about_the_shard() {
+async fn environment_describes_the_shard() {
     let mut stage = Stage::with("env | grep ^ELASTICJOB_ | sort", "");
     let shard = stage.shard();
     let task = format!("ELASTICJOB_TASK_ID={}", shard.task);
@@ -148,7 +149,7 @@ async fn the_environment_says_everything_about_the_shard() {
 }
 
 #[tokio::test]
-async fn a_shell_is_there_if_asked_for() {
+async fn shell_property_runs_command_in_shell() {
     let job = fixture::job(&[
         ("script.command.line", r#"test -n "$1" && exit "$((3 + ELASTICJOB_TOTAL))""#),
         ("elasticjob.script.shell", "true"),
@@ -156,26 +157,26 @@ async fn a_shell_is_there_if_asked_for() {
 
     let failure = fixture::run(&crate::script_work(), &job, 0).await.unwrap_err();
 
-    assert_eq!(failure.to_string(), "sh ended with exit code 7");
+    assert_eq!(failure.to_string(), "sh exited with code 7");
 }
 
 #[tokio::test]
-async fn a_failure_says_the_exit_code_and_the_last_lines_of_stderr() {
+async fn failure_has_exit_code_and_end_of_stderr() {
     let stage = Stage::with("seq 1 50 >&2; echo noise; echo 'disk full' >&2; exit 3", "");
 
     let message = stage.fails().await;
 
-    assert!(message.starts_with("sh ended with exit code 3: 42\n"), "{message}");
+    assert!(message.starts_with("sh exited with code 3: 42\n"), "{message}");
     assert!(message.ends_with("50\ndisk full"), "{message}");
 }
 
 #[tokio::test]
-async fn a_signal_fails_the_shard() {
+async fn signal_fails_shard() {
     assert_eq!(Stage::with("kill -9 $$", "").fails().await, "sh was killed by signal 9");
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_says_why() {
+async fn script_that_cannot_start_fails_with_reason() {
     for (line, why) in [
         ("/no/such/program", "cannot start /no/such/program: No such file"),
         ("sh 'x", "a quote is not closed"),
@@ -190,7 +191,7 @@ async fn what_cannot_be_run_says_why() {
 }
 
 #[tokio::test]
-async fn what_is_printed_is_kept_line_by_line_even_if_it_is_not_text() {
+async fn output_is_split_into_lines_even_if_not_utf8() {
     let mut stage = Stage::with(r"printf 'caf\351\nlast'; printf 'oh\n' >&2", "");
     let run = stage.handler.run(stage.shard()).await;
     assert_eq!(run, Ok(()));
@@ -212,7 +213,8 @@ async fn what_is_printed_is_kept_line_by_line_even_if_it_is_not_text() {
     );
 }
 
-/// A family: a parent and a child that do not listen, a grandchild, one that left the group, and one that left its parents, too.
+/// Starts a process tree: a parent and a child that ignore SIGTERM, a grandchild, one process that left the group, and one that also left
+/// its parents.
 pub(crate) const FAMILY: &str = r#"
 trap '' TERM
 echo $$
@@ -245,7 +247,7 @@ pub(crate) fn survivors(family: &[Process]) -> Vec<Pid> {
 }
 
 #[tokio::test]
-async fn nobody_survives_a_cancel() {
+async fn cancel_kills_all_processes() {
     let mut stage = Stage::with(FAMILY, "");
     let shard = stage.shard();
     let cancel = shard.cancel().clone();
@@ -256,12 +258,12 @@ async fn nobody_survives_a_cancel() {
     cancel.cancel(CancelReason::LeaseLost);
     let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
 
-    assert_eq!(failure.to_string(), "sh was ended: the lease was lost");
+    assert_eq!(failure.to_string(), "sh was stopped: the lease was lost");
     assert_eq!(survivors(&family), []);
 }
 
 #[tokio::test]
-async fn nobody_survives_when_the_run_is_dropped() {
+async fn dropping_the_run_kills_all_processes() {
     let mut stage = Stage::with(FAMILY, "");
     let handler = Arc::clone(&stage.handler);
     let mut run = Box::pin(handler.run(stage.shard()));
@@ -273,7 +275,7 @@ async fn nobody_survives_when_the_run_is_dropped() {
 }
 
 #[tokio::test]
-async fn nobody_survives_a_timeout() {
+async fn timeout_kills_all_processes() {
     let mut stage = Stage::with("echo $$; sleep 1000 & echo $!; wait", "");
     let (handler, shard) = (Arc::clone(&stage.handler), stage.shard());
 
@@ -289,7 +291,7 @@ async fn nobody_survives_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_script_that_listens_can_tidy_up() {
+async fn script_can_clean_up_on_sigterm() {
     let mut stage = Stage::with(
         "trap 'echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
         "",
@@ -306,12 +308,12 @@ async fn a_script_that_listens_can_tidy_up() {
     cancel.cancel(CancelReason::Requested);
     run.await.unwrap_err();
 
-    // The shell has something to say about the signal, too.
+    // The shell prints a message about the signal, too.
     while stage.line().await != "tidied" {}
 }
 
 #[tokio::test]
-async fn a_script_that_has_closed_its_output_can_tidy_up_too() {
+async fn script_with_closed_output_can_clean_up_on_sigterm() {
     let mut stage = Stage::with(
         "trap 'touch \"$1\"; exit 0' TERM; echo ready; exec >&- 2>&-; while :; do sleep 0.01; done",
         "",
@@ -322,7 +324,7 @@ async fn a_script_that_has_closed_its_output_can_tidy_up_too() {
     stage.job = fixture::job(&[("script.command.line", &line)]);
     let (sender, lines) = mpsc::unbounded_channel();
     stage.lines = lines;
-    let setting = Setting { output: Arc::new(Printed(sender)), ..Setting::of(&stage.job) };
+    let setting = Setting { output: Arc::new(LineCollector(sender)), ..Setting::of(&stage.job) };
     let handler = fixture::handler(&crate::script_work(), &setting);
     let shard = stage.shard();
     let cancel = shard.cancel().clone();
@@ -335,12 +337,12 @@ async fn a_script_that_has_closed_its_output_can_tidy_up_too() {
     cancel.cancel(CancelReason::Requested);
     let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
 
-    assert_eq!(failure.to_string(), "sh was ended: on request");
+    assert_eq!(failure.to_string(), "sh was stopped: on request");
     assert!(tidied.exists());
 }
 
 #[tokio::test]
-async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
+async fn script_ends_when_its_output_is_closed() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut stage = Stage::with("(read line < \"$1\"; echo \"$line\") & exit 0", "");
     let pipe = stage.folder.path().join("pipe");
@@ -354,7 +356,7 @@ async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
         order.lock().unwrap().push("over");
     };
     let release = async {
-        // Opening a pipe waits for the one who reads it: the child in the background is there.
+        // Opening a pipe blocks until the other end is open, so the background child has started.
         let pipe = tokio::task::spawn_blocking(move || {
             fs::OpenOptions::new().write(true).open(pipe).unwrap()
         });
@@ -368,7 +370,7 @@ async fn a_script_is_over_when_nobody_holds_its_output_any_more() {
 }
 
 #[test]
-fn whoever_decides_about_scripts_can_see_the_program() {
+fn program_of_script_is_available_for_access_checks() {
     let job = fixture::job(&[("script.command.line", "/opt/jobs/backup.sh -v")]);
 
     assert_eq!(Script::of(&job).unwrap().program().to_str(), Some("/opt/jobs/backup.sh"));

@@ -1,4 +1,4 @@
-//! Scripts without a supervisor: what a program is told.
+//! The warning of a program that runs scripts without a supervisor.
 
 use std::{
     io,
@@ -28,8 +28,8 @@ impl io::Write for Log {
     }
 }
 
-/// What a node with two script jobs says about supervisors when it starts.
-async fn said(prepare: impl FnOnce(Node) -> Node) -> Vec<String> {
+/// The log lines about supervisors when a node with two script jobs starts.
+async fn supervisor_lines(prepare: impl FnOnce(Node) -> Node) -> Vec<String> {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
@@ -47,17 +47,18 @@ async fn said(prepare: impl FnOnce(Node) -> Node) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_program_without_a_supervisor_is_told_once_what_to_add() {
-    let said = said(|node| node).await;
+async fn missing_supervisor_is_logged_once_with_hint() {
+    let lines = supervisor_lines(|node| node).await;
 
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("elasticjob::execution::supervise_if_asked()"), "{said:?}");
-    assert!(said[0].contains("Node::supervisor"), "{said:?}");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("elasticjob::execution::supervise_if_asked()"), "{lines:?}");
+    assert!(lines[0].contains("Node::supervisor"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn a_program_with_a_supervisor_is_told_nothing() {
-    let said = said(|node| node.supervisor(Supervisor::program("/proc/self/exe"))).await;
+async fn nothing_is_logged_with_supervisor() {
+    let lines =
+        supervisor_lines(|node| node.supervisor(Supervisor::program("/proc/self/exe"))).await;
 
-    assert_eq!(said, [""; 0]);
+    assert_eq!(lines, [""; 0]);
 }

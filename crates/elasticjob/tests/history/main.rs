@@ -1,23 +1,23 @@
-//! History in real databases: the same promises on each of them.
+//! History in real databases: the same tests run on each of them.
 
-mod ancestor;
-mod asking;
-mod explaining;
-mod forgetting;
-mod ground;
-mod keeping;
+mod java_tables;
+mod queries;
+mod explain;
+mod retention;
+mod database;
+mod writes;
 mod opening;
-mod recorded;
-mod story;
+mod recorder;
+mod events;
 
-/// Makes the promises tests on every database.
+/// Defines each test for every database.
 macro_rules! on_every_database {
-    ($($room:ident :: $promise:ident),* $(,)?) => {
+    ($($module:ident :: $test:ident),* $(,)?) => {
         mod sqlite {
             $(
                 #[tokio::test(flavor = "multi_thread")]
-                async fn $promise() {
-                    crate::$room::$promise(&crate::ground::Ground::sqlite()).await;
+                async fn $test() {
+                    crate::$module::$test(&crate::database::TestDatabase::sqlite()).await;
                 }
             )*
         }
@@ -26,8 +26,8 @@ macro_rules! on_every_database {
             $(
                 #[tokio::test(flavor = "multi_thread")]
                 #[ignore = "needs a real PostgreSQL: make test"]
-                async fn $promise() {
-                    crate::$room::$promise(&crate::ground::Ground::postgres().await).await;
+                async fn $test() {
+                    crate::$module::$test(&crate::database::TestDatabase::postgres().await).await;
                 }
             )*
         }
@@ -36,8 +36,8 @@ macro_rules! on_every_database {
             $(
                 #[tokio::test(flavor = "multi_thread")]
                 #[ignore = "needs a real MariaDB: make test"]
-                async fn $promise() {
-                    crate::$room::$promise(&crate::ground::Ground::mariadb().await).await;
+                async fn $test() {
+                    crate::$module::$test(&crate::database::TestDatabase::mariadb().await).await;
                 }
             )*
         }
@@ -45,54 +45,55 @@ macro_rules! on_every_database {
 }
 
 on_every_database! {
-    opening::several_may_open_it_at_once,
-    opening::opening_again_changes_nothing,
-    opening::somebody_elses_table_is_left_alone_and_told,
-    opening::tables_of_a_later_version_are_left_alone,
-    opening::tables_of_an_earlier_version_are_completed_and_say_so,
-    opening::who_may_only_read_sees_what_is_there_without_the_newest_index,
-    opening::changing_the_tables_goes_on_when_whoever_began_it_is_gone,
-    opening::who_may_not_make_tables_is_told_which_rights_are_missing,
-    opening::who_may_only_read_can_ask_and_not_keep,
-    opening::nobody_there_is_told_with_a_way_out_and_without_the_password,
-    keeping::a_run_is_what_the_last_attempts_of_its_shards_are,
-    keeping::an_event_told_twice_is_kept_once,
-    keeping::an_end_told_before_its_beginning_stays_an_end,
-    keeping::a_shard_that_another_instance_made_good_is_done,
-    keeping::an_attempt_that_was_taken_over_is_lost_and_its_late_end_counts,
-    keeping::an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instance_is_gone,
-    keeping::a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_again,
-    keeping::two_processes_that_tell_of_one_run_agree_on_it,
-    keeping::what_has_no_room_is_cut_and_nothing_stops_a_batch,
-    keeping::what_is_printed_can_be_read_while_it_is_printed,
-    keeping::what_was_cut_from_the_output_is_noted_once_and_stays_away,
-    recorded::what_is_too_large_for_the_database_is_dropped_and_nothing_else,
-    recorded::much_output_at_once_is_kept,
-    recorded::what_waits_for_one_database_is_never_given_to_another,
-    recorded::tables_that_somebody_takes_away_are_made_again,
-    recorded::a_character_without_room_costs_its_own_message_and_no_name,
-    ancestor::what_it_wrote_is_listed,
-    ancestor::what_we_write_answers_its_questions,
-    ancestor::it_goes_on_writing_into_our_tables,
-    asking::every_page_begins_where_the_last_one_ended,
-    asking::runs_are_found_by_what_is_asked_of_them,
-    asking::executions_and_traces_are_found_by_what_is_asked_of_them,
-    asking::figures_say_how_often_how_long_and_how_late,
-    asking::many_jobs_are_seen_at_a_glance,
-    asking::failures_that_say_the_same_are_one_group,
-    asking::a_chart_gets_its_counts,
-    asking::fires_that_did_not_run_are_listed,
-    asking::a_gap_that_several_instances_tell_of_is_one,
-    explaining::a_fire_of_long_ago_is_explained,
-    forgetting::old_runs_go_with_all_that_is_theirs_and_failures_stay_longer,
-    forgetting::what_belongs_to_no_run_goes_by_its_age,
-    forgetting::more_orphans_than_one_step_takes_all_go,
-    forgetting::of_each_job_so_many_runs_are_kept,
-    forgetting::what_others_wrote_is_left_alone_unless_it_is_asked_for,
+    opening::several_processes_can_open_at_once,
+    opening::reopening_changes_nothing,
+    opening::foreign_table_is_refused_and_unchanged,
+    opening::newer_tables_are_refused,
+    opening::older_tables_are_upgraded,
+    opening::reader_can_query_without_newest_index,
+    opening::table_change_continues_after_caller_is_dropped,
+    opening::missing_create_right_is_reported,
+    opening::reader_can_query_but_not_write,
+    opening::unreachable_database_error_has_hint_and_no_password,
+    writes::run_state_follows_last_attempts_of_shards,
+    writes::duplicate_event_is_stored_once,
+    writes::end_stored_before_start_stays,
+    writes::shard_completed_by_failover_is_done,
+    writes::taken_over_attempt_is_lost_until_its_late_end,
+    writes::lost_event_marks_attempts_of_earlier_claims,
+    writes::open_attempt_is_lost_once_its_shard_starts_again,
+    writes::concurrent_writers_agree_on_run_state,
+    writes::long_values_are_truncated_and_stored,
+    writes::output_can_be_read_while_run_continues,
+    writes::cut_output_is_noted_once_and_stays_deleted,
+    recorder::only_events_too_large_for_database_are_dropped,
+    recorder::large_output_is_stored,
+    recorder::spilled_events_go_to_their_own_database_only,
+    recorder::dropped_tables_are_created_again,
+    recorder::unsupported_character_changes_only_its_message,
+    java_tables::java_rows_are_listed,
+    java_tables::java_queries_find_our_rows,
+    java_tables::java_can_write_into_our_tables,
+    queries::pages_continue_without_gaps_or_duplicates,
+    queries::runs_are_filtered,
+    queries::executions_and_traces_are_filtered,
+    queries::figures_have_counts_durations_and_delays,
+    queries::overview_queries_cover_many_jobs,
+    queries::similar_failures_form_one_group,
+    queries::buckets_count_runs_per_interval_and_state,
+    queries::missed_fires_are_listed,
+    queries::gap_reported_by_several_instances_is_stored_once,
+    explain::past_fire_is_explained_from_history,
+    retention::old_runs_are_deleted_and_failures_kept_longer,
+    retention::old_orphans_are_deleted,
+    retention::orphans_are_deleted_in_several_steps,
+    retention::only_last_runs_of_each_job_are_kept,
+    retention::java_rows_are_deleted_only_if_requested,
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real MariaDB: make test"]
-async fn a_table_of_the_ancestors_whose_numbers_are_used_up_counts_on() {
-    ancestor::numbers_that_are_used_up(&ground::Ground::mariadb().await).await;
+async fn insert_succeeds_when_java_auto_increment_is_exhausted() {
+    java_tables::exhausted_auto_increment_is_widened(&database::TestDatabase::mariadb().await)
+        .await;
 }

@@ -1,4 +1,4 @@
-//! Opening a database, and what can be wrong with it.
+//! Opening a database, and the errors that can cause.
 
 use std::time::Duration;
 
@@ -7,121 +7,123 @@ use testbed::free_port;
 use tokio::task::JoinSet;
 
 use crate::{
-    ground::{Ground, Kind},
-    story::done,
+    database::{Kind, TestDatabase},
+    events::done,
 };
 
-pub(crate) async fn several_may_open_it_at_once(ground: &Ground) {
+pub(crate) async fn several_processes_can_open_at_once(database: &TestDatabase) {
     let mut opening = JoinSet::new();
     for _ in 0..8 {
-        let url = ground.url();
+        let url = database.url();
         opening.spawn(async move { Store::open(&url).await.map(|_| ()) });
     }
 
     for answer in opening.join_all().await {
         answer.unwrap();
     }
-    assert_eq!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
+    assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
 }
 
-pub(crate) async fn opening_again_changes_nothing(ground: &Ground) {
-    ground.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+pub(crate) async fn reopening_changes_nothing(database: &TestDatabase) {
+    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
 
-    let again = ground.open().await;
+    let again = database.open().await;
 
     assert_eq!(again.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
 }
 
-pub(crate) async fn somebody_elses_table_is_left_alone_and_told(ground: &Ground) {
-    if ground.kind == Kind::Sqlite {
-        drop(ground.open().await);
-        ground.say("DROP TABLE JOB_EXECUTION_LOG").await;
+pub(crate) async fn foreign_table_is_refused_and_unchanged(database: &TestDatabase) {
+    if database.kind == Kind::Sqlite {
+        drop(database.open().await);
+        database.execute("DROP TABLE JOB_EXECUTION_LOG").await;
     }
-    ground.say("CREATE TABLE JOB_EXECUTION_LOG (id VARCHAR(10), note VARCHAR(10))").await;
+    database.execute("CREATE TABLE JOB_EXECUTION_LOG (id VARCHAR(10), note VARCHAR(10))").await;
 
-    let error = Store::open(&ground.url()).await.unwrap_err();
+    let error = Store::open(&database.url()).await.unwrap_err();
 
     let StoreError::Refused { problem, .. } = &error else { panic!("{error}") };
     assert_eq!(
         problem,
-        "there is a table JOB_EXECUTION_LOG without the column job_name: it is not ElasticJob's"
+        "its table JOB_EXECUTION_LOG has no column job_name, so it is not ElasticJob's"
     );
     assert!(error.to_string().contains("; hint: rename that table"), "{error}");
 }
 
-pub(crate) async fn tables_of_a_later_version_are_left_alone(ground: &Ground) {
-    ground.open().await;
-    // There it is done in another way.
-    ground.say("DROP TABLE ELASTICJOB_MISSED").await;
-    ground.say("INSERT INTO ELASTICJOB_SCHEMA (version) VALUES (999)").await;
+pub(crate) async fn newer_tables_are_refused(database: &TestDatabase) {
+    database.open().await;
+    // The later version replaced this table.
+    database.execute("DROP TABLE ELASTICJOB_MISSED").await;
+    database.execute("INSERT INTO ELASTICJOB_SCHEMA (version) VALUES (999)").await;
 
-    let error = Store::open(&ground.url()).await.unwrap_err();
+    let error = Store::open(&database.url()).await.unwrap_err();
 
     assert!(error.to_string().contains("version 999"), "{error}");
-    assert!(!ground.has("ELASTICJOB_MISSED").await, "nothing was made");
+    assert!(!database.has("ELASTICJOB_MISSED").await, "nothing was created");
 }
 
-pub(crate) async fn tables_of_an_earlier_version_are_completed_and_say_so(ground: &Ground) {
-    earlier(ground).await;
+pub(crate) async fn older_tables_are_upgraded(database: &TestDatabase) {
+    create_older_tables(database).await;
 
-    ground.open().await;
+    database.open().await;
 
-    assert!(ground.has("ELASTICJOB_MISSED_JOB").await);
-    assert!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA WHERE version > 1").await > 0);
+    assert!(database.has("ELASTICJOB_MISSED_JOB").await);
+    assert!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA WHERE version > 1").await > 0);
 }
 
-pub(crate) async fn who_may_only_read_sees_what_is_there_without_the_newest_index(ground: &Ground) {
-    earlier(ground).await;
-    ground.allow_reading().await;
+pub(crate) async fn reader_can_query_without_newest_index(database: &TestDatabase) {
+    create_older_tables(database).await;
+    database.allow_reading().await;
 
-    let guest = Store::open(&ground.guest.parse().unwrap()).await.unwrap();
+    let reader = Store::open(&database.restricted_url.parse().unwrap()).await.unwrap();
 
-    assert_eq!(guest.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
-    assert!(!ground.has("ELASTICJOB_MISSED_JOB").await);
+    assert_eq!(reader.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
+    assert!(!database.has("ELASTICJOB_MISSED_JOB").await);
 }
 
-/// A run, in tables as an earlier version made them.
-async fn earlier(ground: &Ground) {
-    ground.open().await.keep(&done("settle", 0, 5)).await.unwrap();
-    ground.drop_index("ELASTICJOB_MISSED", "ELASTICJOB_MISSED_JOB").await;
-    ground.say("UPDATE ELASTICJOB_SCHEMA SET version = 1").await;
+/// Stores a run in tables of an earlier version.
+async fn create_older_tables(database: &TestDatabase) {
+    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    database.drop_index("ELASTICJOB_MISSED", "ELASTICJOB_MISSED_JOB").await;
+    database.execute("UPDATE ELASTICJOB_SCHEMA SET version = 1").await;
 }
 
-/// On large tables it takes longer than whoever opens it waits.
-pub(crate) async fn changing_the_tables_goes_on_when_whoever_began_it_is_gone(ground: &Ground) {
+/// Changing large tables takes longer than a caller waits.
+pub(crate) async fn table_change_continues_after_caller_is_dropped(database: &TestDatabase) {
     const INDEXES: [&str; 3] =
         ["ELASTICJOB_LOG_JOB", "ELASTICJOB_LOG_TIME", "ELASTICJOB_LOG_INSTANCE"];
-    drop(ground.open().await);
+    drop(database.open().await);
     for index in INDEXES {
-        ground.drop_index("JOB_EXECUTION_LOG", index).await;
+        database.drop_index("JOB_EXECUTION_LOG", index).await;
     }
-    let are_made = async || {
+    let exist = async || {
         for index in INDEXES {
-            if !ground.has(index).await {
+            if !database.has(index).await {
                 return false;
             }
         }
         true
     };
-    let opening = async |patience: Duration| {
-        tokio::time::timeout(patience, Store::open(&ground.url())).await.is_ok()
+    let opening = async |timeout: Duration| {
+        tokio::time::timeout(timeout, Store::open(&database.url())).await.is_ok()
     };
 
-    if let Some(held) = ground.hold("JOB_EXECUTION_LOG").await {
-        let mut beginner = JoinSet::new();
-        let url = ground.url();
-        beginner.spawn(async move { Store::open(&url).await.map(|_| ()) });
-        soon("it begins", async || ground.waiting().await > 0).await;
-        beginner.shutdown().await;
-        drop(held);
+    if let Some(lock) = database.lock_table("JOB_EXECUTION_LOG").await {
+        let mut opener = JoinSet::new();
+        let url = database.url();
+        opener.spawn(async move { Store::open(&url).await.map(|_| ()) });
+        eventually("the change starts", async || database.waiting_for_lock().await > 0).await;
+        opener.shutdown().await;
+        drop(lock);
     } else {
-        // There is no way to make it wait: it has a lot to do, and nobody waits long enough for that.
-        ground.say(MANY_ROWS).await;
-        soon("one begins, and it goes on", async || opening(Duration::from_millis(100)).await)
-            .await;
+        // SQLite has no lock to wait for; so there are too many rows for the change to finish in time.
+        database.execute(MANY_ROWS).await;
+        eventually("a change starts and continues", async || {
+            opening(Duration::from_millis(100)).await
+        })
+        .await;
     }
 
-    soon("it goes on", are_made).await;
+    eventually("the change is completed", exist).await;
 }
 
 const MANY_ROWS: &str = "\
@@ -129,22 +131,22 @@ const MANY_ROWS: &str = "\
     INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, is_success) \
     SELECT seq, 'legacy', 't', 'h', 'i', 0, 'NORMAL_TRIGGER', 1 FROM n";
 
-/// Waits until it is so, and not for ever.
-async fn soon(what: &str, is_so: impl AsyncFn() -> bool) {
-    let soon = async {
-        while !is_so().await {
+/// Waits until the condition holds, up to a minute.
+async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let eventually = async {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), soon).await.expect(what);
+    tokio::time::timeout(Duration::from_mins(1), eventually).await.expect(what);
 }
 
-pub(crate) async fn who_may_not_make_tables_is_told_which_rights_are_missing(ground: &Ground) {
-    let url: HistoryUrl = ground.guest.parse().unwrap();
-    if ground.kind == Kind::Sqlite {
-        // A file that is not there cannot be read either.
-        drop(ground.open().await);
-        ground.say("DROP TABLE ELASTICJOB_MISSED").await;
+pub(crate) async fn missing_create_right_is_reported(database: &TestDatabase) {
+    let url: HistoryUrl = database.restricted_url.parse().unwrap();
+    if database.kind == Kind::Sqlite {
+        // A missing file cannot be read either.
+        drop(database.open().await);
+        database.execute("DROP TABLE ELASTICJOB_MISSED").await;
     }
 
     let error = Store::open(&url).await.unwrap_err();
@@ -154,41 +156,41 @@ pub(crate) async fn who_may_not_make_tables_is_told_which_rights_are_missing(gro
     assert!(!error.to_string().contains("hunter2"), "{error}");
 }
 
-pub(crate) async fn who_may_only_read_can_ask_and_not_keep(ground: &Ground) {
-    ground.open().await.keep(&done("settle", 0, 5)).await.unwrap();
-    ground.allow_reading().await;
+pub(crate) async fn reader_can_query_but_not_write(database: &TestDatabase) {
+    database.open().await.keep(&done("settle", 0, 5)).await.unwrap();
+    database.allow_reading().await;
 
-    let guest = Store::open(&ground.guest.parse().unwrap()).await.unwrap();
-    let refused = guest.keep(&done("settle", 1000, 5)).await.unwrap_err();
+    let reader = Store::open(&database.restricted_url.parse().unwrap()).await.unwrap();
+    let refused = reader.keep(&done("settle", 1000, 5)).await.unwrap_err();
 
-    assert_eq!(guest.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
+    assert_eq!(reader.runs(&RunFilter::default()).await.unwrap().rows.len(), 1);
     assert!(matches!(refused, SinkError::Refused(_)), "{refused:?}");
 }
 
-pub(crate) async fn nobody_there_is_told_with_a_way_out_and_without_the_password(ground: &Ground) {
+pub(crate) async fn unreachable_database_error_has_hint_and_no_password(database: &TestDatabase) {
     let port = free_port();
-    let (nobody, nothing) = match ground.kind {
+    let (unreachable, missing) = match database.kind {
         Kind::Sqlite => {
             ("sqlite:/dev/null/history.db".to_owned(), "sqlite:/proc/version".to_owned())
         }
         Kind::Postgres => (
             format!("postgres://jane:hunter2@127.0.0.1:{port}/history"),
-            ground.url.replace("/history_", "/nothing_"),
+            database.url.replace("/history_", "/nothing_"),
         ),
         Kind::MariaDb => (
             format!("mysql://jane:hunter2@127.0.0.1:{port}/history"),
-            ground.url.replace("/history_", "/nothing_"),
+            database.url.replace("/history_", "/nothing_"),
         ),
     };
     let open = async |url: &str| Store::open(&url.parse().unwrap()).await.unwrap_err();
 
-    let (nobody, nothing) = (open(&nobody).await, open(&nothing).await);
+    let (unreachable, missing) = (open(&unreachable).await, open(&missing).await);
 
-    if ground.kind != Kind::Sqlite {
-        assert!(matches!(nobody, StoreError::Unreachable { .. }), "{nobody:?}");
+    if database.kind != Kind::Sqlite {
+        assert!(matches!(unreachable, StoreError::Unreachable { .. }), "{unreachable:?}");
     }
-    assert!(!matches!(nothing, StoreError::Unreachable { .. }), "{nothing:?}");
-    for error in [nobody.to_string(), nothing.to_string()] {
+    assert!(!matches!(missing, StoreError::Unreachable { .. }), "{missing:?}");
+    for error in [unreachable.to_string(), missing.to_string()] {
         assert!(error.starts_with("history in ") && error.contains("; hint: "), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }

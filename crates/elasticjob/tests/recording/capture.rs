@@ -1,4 +1,4 @@
-//! What attempts print is theirs.
+//! Output of attempts is recorded for their shard.
 
 use std::{
     collections::BTreeMap,
@@ -21,16 +21,16 @@ use tracing_subscriber::{
     layer::{Layer, SubscriberExt},
 };
 
-use crate::shelf::{Mood, Shelf};
+use crate::test_sink::{Behaviour, TestSink};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Records are logged on many threads.
-fn listen() {
+/// Installs the global subscriber, because records are logged on many threads.
+fn install_subscriber() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::registry()
-            // One that does not know the library's spans.
+            // A layer that does not know the library's spans.
             .with(
                 tracing_subscriber::fmt::layer()
                     .with_test_writer()
@@ -41,27 +41,27 @@ fn listen() {
     });
 }
 
-fn to(shelf: &Arc<Shelf>) -> Recorder {
-    Recorder::new().sink("shelf", Arc::clone(shelf) as Arc<dyn Sink>)
+fn recorder_to(sink: &Arc<TestSink>) -> Recorder {
+    Recorder::new().sink("memory", Arc::clone(sink) as Arc<dyn Sink>)
 }
 
 fn job() -> Job {
     Job::named("settle").unwrap().cron("0 0 6 * * ?").unwrap().shards(2)
 }
 
-/// What each shard printed.
-fn printed(shelf: &Shelf) -> BTreeMap<u32, Vec<String>> {
+/// The lines of each shard.
+fn printed(sink: &TestSink) -> BTreeMap<u32, Vec<String>> {
     let mut printed: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for (item, line) in shelf.lines() {
+    for (item, line) in sink.lines() {
         printed.entry(item).or_default().push(format!("{} {}", line.stream, line.text));
     }
     printed
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_logs_is_its_shards_and_can_be_read_while_it_runs() {
-    listen();
-    let shelf = Shelf::new(Mood::Good);
+async fn handler_logs_are_recorded_for_its_shard_while_it_runs() {
+    install_subscriber();
+    let sink = TestSink::new(Behaviour::Good);
     let handler = async |shard: Shard| {
         tracing::info!(orders = 3, city = "Beijing", "shard {} begins", shard.item);
         tokio::time::sleep(10 * SECOND).await;
@@ -76,44 +76,46 @@ async fn what_a_handler_logs_is_its_shards_and_can_be_read_while_it_runs() {
         Ok::<(), String>(())
     };
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
-    let _node = cluster.node(|node| node.history(to(&shelf)).job(job(), handler)).await.unwrap();
-    tracing::info!("nobody's");
+    let _node =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(job(), handler)).await.unwrap();
+    tracing::info!("outside of any shard");
 
     cluster.advance(12 * SECOND).await;
     let begins = |item| vec![format!("INFO shard {item} begins orders=3 city=\"Beijing\"")];
-    assert_eq!(printed(&shelf), BTreeMap::from([(0, begins(0)), (1, begins(1))]));
+    assert_eq!(printed(&sink), BTreeMap::from([(0, begins(0)), (1, begins(1))]));
     cluster.advance(12 * SECOND).await;
 
     for item in 0..2 {
         let rest = ["WARN half way", "DEBUG from a task of its own", "ERROR code=7"];
         let all = [begins(item), rest.map(ToOwned::to_owned).to_vec()].concat();
-        assert_eq!(printed(&shelf)[&item], all);
+        assert_eq!(printed(&sink)[&item], all);
     }
-    let at: Vec<String> = shelf.lines().iter().map(|(_, line)| line.at.to_string()).collect();
+    let at: Vec<String> = sink.lines().iter().map(|(_, line)| line.at.to_string()).collect();
     assert_eq!(at[0], "2026-11-15T06:00:00Z");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_blocking_code_logs_is_its_shards() {
-    listen();
-    let shelf = Shelf::new(Mood::Good);
+async fn logs_of_blocking_code_are_recorded_for_its_shard() {
+    install_subscriber();
+    let sink = TestSink::new(Behaviour::Good);
     let handler = blocking(|shard: Shard| {
         tracing::info!("thread of {}", shard.item);
         Ok::<(), String>(())
     });
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
-    let _node = cluster.node(|node| node.history(to(&shelf)).job(job(), handler)).await.unwrap();
+    let _node =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(job(), handler)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
 
     let thread = |item| (item, vec![format!("INFO thread of {item}")]);
-    assert_eq!(printed(&shelf), BTreeMap::from([thread(0), thread(1)]));
+    assert_eq!(printed(&sink), BTreeMap::from([thread(0), thread(1)]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_flood_the_beginning_and_the_end_are_kept() {
-    listen();
-    let shelf = Shelf::new(Mood::Good);
+async fn excess_output_keeps_head_and_tail() {
+    install_subscriber();
+    let sink = TestSink::new(Behaviour::Good);
     let handler = async |_: Shard| {
         for number in 0..10_000 {
             tracing::info!("line {number}");
@@ -124,14 +126,14 @@ async fn of_a_flood_the_beginning_and_the_end_are_kept() {
         Ok::<(), String>(())
     };
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
-    let recorder = to(&shelf).output_limit(16 * 1024);
+    let recorder = recorder_to(&sink).output_limit(16 * 1024);
     let one = job().shards(1);
     let _node = cluster.node(|node| node.history(recorder).job(one, handler)).await.unwrap();
 
     cluster.advance(15 * SECOND).await;
 
     let (mut parts, mut cuts) = (BTreeMap::new(), Vec::new());
-    for event in shelf.events() {
+    for event in sink.events() {
         match event {
             Event::Printed(printed) => drop(parts.insert(printed.part, printed.lines)),
             Event::Cut(cut) => {
@@ -150,9 +152,9 @@ async fn of_a_flood_the_beginning_and_the_end_are_kept() {
 }
 
 #[tokio::test]
-async fn what_a_script_prints_is_its_shards_and_is_told_once() {
-    listen();
-    let shelf = Shelf::new(Mood::Good);
+async fn script_output_is_recorded_once_for_its_shard() {
+    install_subscriber();
+    let sink = TestSink::new(Behaviour::Good);
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry = server.join("test".parse().unwrap()).await.unwrap();
     let line = "echo out $2; echo err >&2; exit 3";
@@ -164,19 +166,19 @@ async fn what_a_script_prints_is_its_shards_and_is_told_once() {
         .unwrap()
         .prop("elasticjob.script.shell", "true")
         .unwrap();
-    let node = Node::on(Arc::new(registry)).history(to(&shelf)).script(script);
+    let node = Node::on(Arc::new(registry)).history(recorder_to(&sink)).script(script);
     let running = node.start().await.unwrap();
 
-    let told = async {
-        while shelf.ended().is_empty() {
+    let run_recorded = async {
+        while sink.ended().is_empty() {
             tokio::time::sleep(SECOND / 50).await;
         }
     };
-    tokio::time::timeout(20 * SECOND, told).await.expect("a run is told");
+    tokio::time::timeout(20 * SECOND, run_recorded).await.expect("the run is recorded");
     running.stop().await;
 
-    let first = shelf.started()[0].id;
-    let mut lines: Vec<(&str, String)> = shelf
+    let first = sink.started()[0].id;
+    let mut lines: Vec<(&str, String)> = sink
         .events()
         .into_iter()
         .filter_map(|event| match event {
@@ -188,5 +190,5 @@ async fn what_a_script_prints_is_its_shards_and_is_told_once() {
         .collect();
     lines.sort();
     assert_eq!(lines, [("stderr", "err".to_owned()), ("stdout", "out".to_owned())]);
-    assert!(shelf.ended()[0].ending.message().unwrap().contains("exit code 3"));
+    assert!(sink.ended()[0].ending.message().unwrap().contains("exited with code 3"));
 }

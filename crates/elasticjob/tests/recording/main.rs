@@ -1,9 +1,9 @@
-//! From what happens on a node to whoever keeps it.
+//! Recording of the events of a node.
 
 #[cfg(feature = "log-capture")]
 mod capture;
 mod node;
 mod recorder;
-mod shelf;
+mod test_sink;
 #[cfg(feature = "otel")]
 mod spans;

@@ -1,4 +1,4 @@
-//! What a node tells of what happens on it.
+//! The events that a node records.
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +20,7 @@ use elasticjob::{
     testing::Cluster,
 };
 
-use crate::shelf::{Mood, Shelf, TokioClock};
+use crate::test_sink::{Behaviour, TestSink, TokioClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -28,30 +28,32 @@ fn job(cron: &str) -> Job {
     Job::named("settle").unwrap().cron(cron).unwrap().shards(2)
 }
 
-fn to(shelf: &Arc<Shelf>) -> Recorder {
-    Recorder::new().sink("shelf", Arc::clone(shelf) as Arc<dyn Sink>)
+fn recorder_to(sink: &Arc<TestSink>) -> Recorder {
+    Recorder::new().sink("memory", Arc::clone(sink) as Arc<dyn Sink>)
 }
 
-async fn good(_: Shard) -> Result<(), String> {
+async fn succeed(_: Shard) -> Result<(), String> {
     Ok(())
 }
 
 /// Statuses as `STATE message`, in order.
-fn traces(shelf: &Shelf) -> Vec<String> {
-    let statuses = shelf.statuses().into_iter();
+fn traces(sink: &TestSink) -> Vec<String> {
+    let statuses = sink.statuses().into_iter();
     statuses.map(|it| format!("{} {}", it.state.as_str(), it.message).trim().to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_told_with_its_shards_and_traced_as_the_ancestor_traces_it() {
-    let shelf = Shelf::new(Mood::Good);
+async fn run_is_recorded_with_shards_and_java_traces() {
+    let sink = TestSink::new(Behaviour::Good);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
-    let node =
-        cluster.node(|node| node.history(to(&shelf)).job(job("0 0 6 * * ?"), good)).await.unwrap();
+    let node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(job("0 0 6 * * ?"), succeed))
+        .await
+        .unwrap();
 
     cluster.advance(20 * SECOND).await;
 
-    let (started, ended) = (shelf.started(), shelf.ended());
+    let (started, ended) = (sink.started(), sink.ended());
     let items: BTreeSet<u32> = started.iter().map(|started| started.item).collect();
     assert_eq!((started.len(), items), (2, BTreeSet::from([0, 1])));
     for started in &started {
@@ -66,28 +68,29 @@ async fn a_run_is_told_with_its_shards_and_traced_as_the_ancestor_traces_it() {
         ended.iter().all(|ended| ended.ending == Ending::Done && started.contains(&ended.started))
     );
     assert_eq!(
-        traces(&shelf),
+        traces(&sink),
         ["TASK_STAGING Job 'settle' execute begin.", "TASK_RUNNING", "TASK_FINISHED"]
     );
-    let task = shelf.statuses()[0].task.to_string();
+    let task = sink.statuses()[0].task.to_string();
     assert!(task.starts_with("settle@-@0,1@-@READY@-@10.0.0.1@-@"), "{task}");
     assert_eq!(node.recording().unwrap().counts()[0].1.recorded, 7);
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_retry_is_an_attempt_of_its_own_and_the_trace_has_the_last_word() {
-    let shelf = Shelf::new(Mood::Good);
+async fn retries_are_attempts_and_trace_has_last_failure() {
+    let sink = TestSink::new(Behaviour::Good);
     let retrying = job("0 0 6 * * ?").if_shard_fails(Retry::attempts(3).backoff(SECOND, SECOND));
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let handler = async |shard: Shard| match (shard.item, shard.attempt.number.get()) {
         (0, 1..=2) | (1, _) => Err(format!("no {}", shard.attempt.number)),
         _ => Ok(()),
     };
-    let _node = cluster.node(|node| node.history(to(&shelf)).job(retrying, handler)).await.unwrap();
+    let _node =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(retrying, handler)).await.unwrap();
 
     cluster.advance(20 * SECOND).await;
 
-    let mut attempts: Vec<_> = shelf
+    let mut attempts: Vec<_> = sink
         .ended()
         .into_iter()
         .map(|ended| {
@@ -108,53 +111,57 @@ async fn every_retry_is_an_attempt_of_its_own_and_the_trace_has_the_last_word() 
             (1, 3, Reason::Retry, failed(3)),
         ]
     );
-    let ids: BTreeSet<_> = shelf.started().iter().map(|started| started.id).collect();
+    let ids: BTreeSet<_> = sink.started().iter().map(|started| started.id).collect();
     assert_eq!(ids.len(), 6);
-    assert_eq!(traces(&shelf).last().unwrap(), "TASK_ERROR {1=no 3}");
+    assert_eq!(traces(&sink).last().unwrap(), "TASK_ERROR {1=no 3}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_triggered_run_says_who_triggered_it() {
-    let shelf = Shelf::new(Mood::Good);
+async fn triggered_run_records_its_user() {
+    let sink = TestSink::new(Behaviour::Good);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
-    let _node =
-        cluster.node(|node| node.history(to(&shelf)).job(job("0 0 6 * * ?"), good)).await.unwrap();
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(job("0 0 6 * * ?"), succeed))
+        .await
+        .unwrap();
 
-    let ask = Ask { by: Some("ann".into()), ..Ask::default() };
-    let asked = cluster.admin().trigger(&"settle".parse().unwrap(), ask).await.unwrap();
+    let request = Ask { by: Some("ann".into()), ..Ask::default() };
+    let triggered = cluster.admin().trigger(&"settle".parse().unwrap(), request).await.unwrap();
     cluster.advance(SECOND).await;
     cluster.trigger("settle").await;
     cluster.advance(SECOND).await;
 
     let sources: Vec<Source> =
-        shelf.started().iter().map(|started| started.source.clone()).collect();
+        sink.started().iter().map(|started| started.source.clone()).collect();
     let by = |by: Option<&str>| Source::Trigger { by: by.map(ToOwned::to_owned) };
     assert_eq!(sources, [by(Some("ann")), by(Some("ann")), by(None), by(None)]);
-    assert_eq!(shelf.started()[0].run, asked.run);
+    assert_eq!(sink.started()[0].run, triggered.run);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_without_shards_says_so_once() {
-    let shelf = Shelf::new(Mood::Good);
+async fn instance_without_shards_records_that_once() {
+    let sink = TestSink::new(Behaviour::Good);
     let one = job("0/5 0 6 * * ?").shards(1);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
-    let _first =
-        cluster.node(|node| node.history(to(&shelf)).job(one.clone(), good)).await.unwrap();
-    let _second = cluster.node(|node| node.job(one, good)).await.unwrap();
+    let _first = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(one.clone(), succeed))
+        .await
+        .unwrap();
+    let _second = cluster.node(|node| node.job(one, succeed)).await.unwrap();
 
     cluster.advance(20 * SECOND).await;
 
     assert_eq!(
-        traces(&shelf),
+        traces(&sink),
         [
             "TASK_STAGING Job 'settle' execute begin.",
             "TASK_FINISHED Sharding item for job 'settle' is empty."
         ]
     );
-    assert!(shelf.statuses()[0].task.items.is_empty());
+    assert!(sink.statuses()[0].task.items.is_empty());
 }
 
-/// Takes seven seconds the first time, none after that.
+/// Takes seven seconds the first time, and no time after that.
 fn slow_once()
 -> impl Fn(Shard) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>>
 + Send
@@ -173,41 +180,48 @@ fn slow_once()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_too_early_is_told_and_made_up_for_as_misfire() {
-    let shelf = Shelf::new(Mood::Good);
+async fn misfire_is_traced_and_compensated() {
+    let sink = TestSink::new(Behaviour::Good);
     let late = job("0/5 * * * * ?").shards(1).if_late(Misfire::RunOnce);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
-    let _node = cluster.node(|node| node.history(to(&shelf)).job(late, slow_once())).await.unwrap();
+    let _node =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(late, slow_once())).await.unwrap();
 
     cluster.advance(9 * SECOND).await;
 
     let reasons: Vec<Reason> =
-        shelf.started().iter().map(|started| started.attempt.reason).collect();
+        sink.started().iter().map(|started| started.attempt.reason).collect();
     assert_eq!(reasons, [Reason::Due, Reason::Misfire]);
-    let traces = traces(&shelf);
+    let traces = traces(&sink);
     let text = "TASK_FINISHED Previous job 'settle' - shardingItems '[0]' is still running, misfired job will start after previous job completed.";
     assert_eq!(traces[3], text, "{traces:?}");
     let staged = traces.iter().filter(|trace| trace.starts_with("TASK_STAGING")).count();
     let ran = traces.iter().filter(|trace| *trace == "TASK_RUNNING").count();
-    assert_eq!((staged, ran), (2, 2), "what makes up is no run of its own to the ancestor");
+    assert_eq!(
+        (staged, ran),
+        (2, 2),
+        "to Java ElasticJob, misfire compensation is no separate run"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_out_because_it_still_runs_is_told() {
-    let shelf = Shelf::new(Mood::Good);
+async fn skipped_fire_is_recorded_as_missed() {
+    let sink = TestSink::new(Behaviour::Good);
     let skipping = job("0/5 * * * * ?").shards(1).if_late(Misfire::Skip);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
-    let _node =
-        cluster.node(|node| node.history(to(&shelf)).job(skipping, slow_once())).await.unwrap();
+    let _node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(skipping, slow_once()))
+        .await
+        .unwrap();
 
     cluster.advance(9 * SECOND).await;
 
-    let missed: Vec<_> = missed(&shelf);
+    let missed: Vec<_> = missed(&sink);
     assert_eq!(missed, [("2026-11-15T06:00:05Z".to_owned(), 1, Why::Skipped)]);
 }
 
-fn missed(shelf: &Shelf) -> Vec<(String, u64, Why)> {
-    let missed = shelf.events().into_iter().filter_map(|event| match event {
+fn missed(sink: &TestSink) -> Vec<(String, u64, Why)> {
+    let missed = sink.events().into_iter().filter_map(|event| match event {
         Event::Missed(missed) => Some((missed.first.to_string(), missed.count, missed.why)),
         _ => None,
     });
@@ -215,20 +229,21 @@ fn missed(shelf: &Shelf) -> Vec<(String, u64, Why)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_due_while_nobody_was_there_is_told_or_caught_up_with() {
-    let shelf = Shelf::new(Mood::Good);
+async fn fires_without_instance_are_missed_or_caught_up() {
+    let sink = TestSink::new(Behaviour::Good);
     let hourly = job("0 0 * * * ?").shards(1).if_nobody_was_there(CatchUp::Last);
     let mut cluster = Cluster::at("2026-11-15T05:30:00Z").await;
-    let first = cluster.node(|node| node.job(hourly.clone(), good)).await.unwrap();
+    let first = cluster.node(|node| node.job(hourly.clone(), succeed)).await.unwrap();
     cluster.advance_to("2026-11-15T06:30:00Z").await;
     first.stop().await;
     cluster.advance_to("2026-11-15T09:30:00Z").await;
 
-    let _second = cluster.node(|node| node.history(to(&shelf)).job(hourly, good)).await.unwrap();
+    let _second =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(hourly, succeed)).await.unwrap();
     cluster.advance(10 * SECOND).await;
 
-    assert_eq!(missed(&shelf), [("2026-11-15T07:00:00Z".to_owned(), 2, Why::NobodyThere)]);
-    let caught_up: Vec<(String, Reason)> = shelf
+    assert_eq!(missed(&sink), [("2026-11-15T07:00:00Z".to_owned(), 2, Why::NobodyThere)]);
+    let caught_up: Vec<(String, Reason)> = sink
         .started()
         .iter()
         .map(|started| (started.due_at.to_string(), started.attempt.reason))
@@ -237,43 +252,47 @@ async fn what_was_due_while_nobody_was_there_is_told_or_caught_up_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_over_is_told_as_failover() {
-    let shelf = Shelf::new(Mood::Good);
+async fn takeover_is_recorded_as_failover() {
+    let sink = TestSink::new(Behaviour::Good);
     let nightly = job("0 0 6 * * ?").if_node_dies(Failover::TakeOver);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
     let first = cluster.node(|node| node.job(nightly.clone(), stuck)).await.unwrap();
-    let _second = cluster.node(|node| node.history(to(&shelf)).job(nightly, good)).await.unwrap();
+    let _second =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(nightly, succeed)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
     drop(first);
     cluster.advance(5 * SECOND).await;
 
-    let runs: Vec<(u32, Reason)> = shelf
+    let runs: Vec<(u32, Reason)> = sink
         .started()
         .iter()
         .map(|started| (started.attempt.number.get(), started.attempt.reason))
         .collect();
     assert_eq!(runs, [(1, Reason::Due), (2, Reason::Failover)]);
-    assert_eq!(shelf.started()[0].run, shelf.started()[1].run);
+    assert_eq!(sink.started()[0].run, sink.started()[1].run);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_died_with_its_instance_is_told_by_whoever_is_left_though_nobody_takes_it_over() {
-    let (shelf, dying) = (Shelf::new(Mood::Good), Shelf::new(Mood::Good));
+async fn surviving_instance_records_lost_shard_without_failover() {
+    let (sink, dying) = (TestSink::new(Behaviour::Good), TestSink::new(Behaviour::Good));
     let nightly = job("0 0 6 * * ?").if_node_dies(Failover::Wait);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
-    let first =
-        cluster.node(|node| node.history(to(&dying)).job(nightly.clone(), stuck)).await.unwrap();
-    let _second = cluster.node(|node| node.history(to(&shelf)).job(nightly, good)).await.unwrap();
+    let first = cluster
+        .node(|node| node.history(recorder_to(&dying)).job(nightly.clone(), stuck))
+        .await
+        .unwrap();
+    let _second =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(nightly, succeed)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
     drop(first);
     cluster.advance(5 * SECOND).await;
 
     let lost = |event| if let Event::Lost(lost) = event { Some(lost) } else { None };
-    let lost: Vec<Lost> = shelf.events().into_iter().filter_map(lost).collect();
+    let lost: Vec<Lost> = sink.events().into_iter().filter_map(lost).collect();
     let begun = &dying.started()[0];
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert_eq!((&lost[0].run, lost[0].item), (&begun.run, begun.item));
@@ -282,12 +301,13 @@ async fn what_died_with_its_instance_is_told_by_whoever_is_left_though_nobody_ta
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_outlives_its_time_and_what_is_told_to_end_is_told() {
-    let shelf = Shelf::new(Mood::Good);
+async fn timeout_and_cancellation_are_recorded() {
+    let sink = TestSink::new(Behaviour::Good);
     let short = job("0 0 6 * * ?").timeout(5 * SECOND);
     let mut cluster = Cluster::at("2026-11-15T05:59:50Z").await;
     let stuck = async |_: Shard| std::future::pending::<Result<(), String>>().await;
-    let _node = cluster.node(|node| node.history(to(&shelf)).job(short, stuck)).await.unwrap();
+    let _node =
+        cluster.node(|node| node.history(recorder_to(&sink)).job(short, stuck)).await.unwrap();
 
     cluster.advance(12 * SECOND).await;
     let shards = BTreeSet::from([1]);
@@ -295,7 +315,7 @@ async fn what_outlives_its_time_and_what_is_told_to_end_is_told() {
     cluster.advance(30 * SECOND).await;
 
     let mut endings: Vec<(u32, Ending)> =
-        shelf.ended().into_iter().map(|ended| (ended.started.item, ended.ending)).collect();
+        sink.ended().into_iter().map(|ended| (ended.started.item, ended.ending)).collect();
     endings.sort_by_key(|(item, _)| *item);
     assert_eq!(
         endings,
@@ -304,14 +324,20 @@ async fn what_outlives_its_time_and_what_is_told_to_end_is_told() {
             (1, Ending::Cancelled("cancelled: on request".into())),
         ]
     );
-    let last = shelf.statuses().pop().unwrap();
+    let last = sink.statuses().pop().unwrap();
     assert_eq!(last.state, StatusState::Error);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_the_sink_does_jobs_run_at_the_same_instants() {
+async fn failing_sink_does_not_delay_jobs() {
     let mut stories = Vec::new();
-    for mood in [None, Some(Mood::Good), Some(Mood::Down), Some(Mood::Silent), Some(Mood::Mad)] {
+    for behaviour in [
+        None,
+        Some(Behaviour::Good),
+        Some(Behaviour::Down),
+        Some(Behaviour::Hangs),
+        Some(Behaviour::Panics),
+    ] {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let book = Arc::clone(&seen);
         let handler = move |shard: Shard| {
@@ -325,8 +351,10 @@ async fn whatever_the_sink_does_jobs_run_at_the_same_instants() {
         };
         let mut cluster = Cluster::at("2026-11-15T06:00:00Z").await;
         let node = cluster.node(|node| {
-            match mood {
-                Some(mood) => node.history(to(&Shelf::new(mood)).queue(50, 1 << 20)),
+            match behaviour {
+                Some(behaviour) => {
+                    node.history(recorder_to(&TestSink::new(behaviour)).queue(50, 1 << 20))
+                }
                 None => node,
             }
             .job(job("0/1 * * * * ?"), handler)
@@ -350,22 +378,24 @@ async fn whatever_the_sink_does_jobs_run_at_the_same_instants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_last_is_kept_when_the_node_stops() {
-    let shelf = Shelf::new(Mood::Good);
+async fn last_events_are_stored_when_node_stops() {
+    let sink = TestSink::new(Behaviour::Good);
     let mut cluster = Cluster::at("2026-11-15T05:59:59Z").await;
-    let node =
-        cluster.node(|node| node.history(to(&shelf)).job(job("0 0 6 * * ?"), good)).await.unwrap();
+    let node = cluster
+        .node(|node| node.history(recorder_to(&sink)).job(job("0 0 6 * * ?"), succeed))
+        .await
+        .unwrap();
 
     cluster.advance(SECOND).await;
-    assert!(shelf.events().is_empty(), "it waits for others");
+    assert!(sink.events().is_empty(), "the batch waits for more events");
     node.stop().await;
 
-    assert_eq!(shelf.ended().len(), 2);
+    assert_eq!(sink.ended().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ends_after_its_lease_is_told_as_fenced() {
-    let shelf = Shelf::new(Mood::Good);
+async fn attempt_ending_after_lease_is_recorded_as_fenced() {
+    let sink = TestSink::new(Behaviour::Good);
     let clock = Arc::new(TokioClock::new());
     let server =
         MemoryServer::new(Arc::clone(&clock) as Arc<dyn Clock>).session_timeout(10 * SECOND);
@@ -376,7 +406,7 @@ async fn what_ends_after_its_lease_is_told_as_fenced() {
         .address(std::net::Ipv4Addr::new(10, 0, 0, 1))
         .clock(clock)
         .zone(Zone::utc())
-        .history(to(&shelf))
+        .history(recorder_to(&sink))
         .job(job("0/5 * * * * ?").shards(1), stuck)
         .start()
         .await
@@ -389,9 +419,9 @@ async fn what_ends_after_its_lease_is_told_as_fenced() {
     tokio::time::sleep(SECOND / 2).await;
     drop(running);
 
-    assert_eq!(shelf.ended()[0].ending, Ending::Fenced);
+    assert_eq!(sink.ended()[0].ending, Ending::Fenced);
     let lost: Vec<_> =
-        shelf.statuses().into_iter().filter(|it| it.state == StatusState::Lost).collect();
+        sink.statuses().into_iter().filter(|it| it.state == StatusState::Lost).collect();
     assert_eq!(lost.len(), 1);
     assert!(lost[0].message.starts_with("{0=ended after its lease was lost"), "{lost:?}");
 }

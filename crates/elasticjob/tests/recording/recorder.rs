@@ -1,4 +1,4 @@
-//! What the recorder promises, whatever its sinks do.
+//! The recorder's guarantees, whatever its sinks do.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use elasticjob::{
 };
 use jiff::Timestamp;
 
-use crate::shelf::{Mood, Shelf, pass};
+use crate::test_sink::{Behaviour, TestSink, advance};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,14 +25,14 @@ fn shard(number: i64) -> Shard {
     Shard::of(&job, &fire, task, 0, FencingToken::new(number))
 }
 
-fn begin(number: i64) -> Arc<Started> {
+fn start_of(number: i64) -> Arc<Started> {
     let shard = shard(number);
     Arc::new(Started::of(&shard, Source::Schedule, "host".into(), shard.due_at))
 }
 
-/// A whole attempt: it begins, prints and ends.
+/// The events of an attempt: start, output and end.
 pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
-    let (shard, started) = (shard(number), begin(number));
+    let (shard, started) = (shard(number), start_of(number));
     let line = Line { at: started.at, stream: "stdout", text: format!("line of {number}") };
     let printed = Printed {
         id: AttemptId::of(&shard),
@@ -45,13 +45,13 @@ pub(crate) fn attempt(number: i64, ending: Ending) -> [Event; 3] {
     [Event::Started(started), Event::Printed(printed), Event::Ended(ended)]
 }
 
-struct Bench {
+struct Fixture {
     clock: ManualClock,
     tasks: Tasks,
     recording: Recording,
 }
 
-impl Bench {
+impl Fixture {
     fn of(recorder: Recorder) -> Self {
         let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
         let mut tasks = Tasks::new();
@@ -71,67 +71,67 @@ impl Bench {
         events
     }
 
-    async fn pass(&self, span: Duration) {
-        pass(&self.clock, span).await;
+    async fn advance(&self, span: Duration) {
+        advance(&self.clock, span).await;
     }
 
-    /// Stops as a node does.
+    /// Stops the recorder as a node does.
     async fn stop(self) -> Recording {
         self.recording.close(10 * SECOND);
-        assert!(self.tasks.finish(12 * SECOND).await, "it ends by itself");
+        assert!(self.tasks.finish(12 * SECOND).await, "the writers end by themselves");
         self.recording
     }
 }
 
-fn recorder(shelf: &Arc<Shelf>) -> Recorder {
-    Recorder::new().sink("shelf", Arc::clone(shelf) as Arc<dyn Sink>)
+fn recorder(sink: &Arc<TestSink>) -> Recorder {
+    Recorder::new().sink("memory", Arc::clone(sink) as Arc<dyn Sink>)
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_kept_in_batches_by_number_and_by_time() {
-    let shelf = Shelf::new(Mood::Good);
-    let bench = Bench::of(recorder(&shelf).batch(10, SECOND));
+async fn batches_are_limited_by_count_and_time() {
+    let sink = TestSink::new(Behaviour::Good);
+    let fixture = Fixture::of(recorder(&sink).batch(10, SECOND));
 
-    let first = bench.attempts(0..1);
-    bench.pass(SECOND / 2).await;
-    assert!(shelf.events().is_empty(), "others may come");
-    bench.pass(SECOND).await;
-    assert_eq!(shelf.events(), first);
-    bench.attempts(1..8);
-    bench.pass(Duration::ZERO).await;
-    assert_eq!(shelf.events().len(), 3 + 20, "whole batches do not wait");
-    bench.pass(2 * SECOND).await;
+    let first = fixture.attempts(0..1);
+    fixture.advance(SECOND / 2).await;
+    assert!(sink.events().is_empty(), "the batch waits for more events");
+    fixture.advance(SECOND).await;
+    assert_eq!(sink.events(), first);
+    fixture.attempts(1..8);
+    fixture.advance(Duration::ZERO).await;
+    assert_eq!(sink.events().len(), 3 + 20, "full batches do not wait");
+    fixture.advance(2 * SECOND).await;
 
-    let sizes: Vec<usize> = shelf.batches.lock().unwrap().iter().map(Vec::len).collect();
+    let sizes: Vec<usize> = sink.batches.lock().unwrap().iter().map(Vec::len).collect();
     assert_eq!(sizes, [3, 10, 10, 1]);
-    assert_eq!(bench.recording.counts()[0].1.recorded, 24);
+    assert_eq!(fixture.recording.counts()[0].1.recorded, 24);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_minute_without_database_every_event_is_there_once_and_in_order() {
+async fn events_survive_a_minute_of_outage_in_order() {
     for with_file in [true, false] {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(Mood::Good);
-        let mut settings = recorder(&shelf).batch(50, SECOND / 2);
+        let sink = TestSink::new(Behaviour::Good);
+        let mut settings = recorder(&sink).batch(50, SECOND / 2);
         if with_file {
             settings = settings.spill(folder.path());
         }
-        let bench = Bench::of(settings);
+        let fixture = Fixture::of(settings);
         let mut all = Vec::new();
 
         for second in 0..90_i64 {
             match second {
-                10 => shelf.set(Mood::Down),
-                70 => shelf.set(Mood::Good),
+                10 => sink.set(Behaviour::Down),
+                70 => sink.set(Behaviour::Good),
                 _ => {}
             }
-            all.extend(bench.attempts(second * 30..(second + 1) * 30));
-            bench.pass(SECOND).await;
+            all.extend(fixture.attempts(second * 30..(second + 1) * 30));
+            fixture.advance(SECOND).await;
         }
-        bench.pass(15 * SECOND).await;
+        fixture.advance(15 * SECOND).await;
 
-        assert_eq!(shelf.events(), all, "with file: {with_file}");
-        let counts = bench.recording.counts()[0].1;
+        assert_eq!(sink.events(), all, "with file: {with_file}");
+        let counts = fixture.recording.counts()[0].1;
         assert_eq!((counts.recorded, counts.queued, counts.spill_bytes), (all.len() as u64, 0, 0));
         assert_eq!(counts.spilled > 5_000, with_file);
         assert!((5..60).contains(&counts.failures), "{counts:?}");
@@ -139,283 +139,288 @@ async fn after_a_minute_without_database_every_event_is_there_once_and_in_order(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_in_the_file_is_kept_by_the_next_process() {
+async fn next_process_stores_spilled_events() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).batch(10, SECOND).spill(folder.path()));
-    let mut all = bench.attempts(0..20);
-    bench.pass(3 * SECOND).await;
-    // Killed, and not stopped.
-    drop(bench);
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).batch(10, SECOND).spill(folder.path()));
+    let mut all = fixture.attempts(0..20);
+    fixture.advance(3 * SECOND).await;
+    // Killed rather than stopped.
+    drop(fixture);
 
-    let bench = Bench::of(recorder(&shelf).batch(10, SECOND).spill(folder.path()));
-    all.extend(bench.attempts(20..30));
-    let recording = bench.stop().await;
+    let fixture = Fixture::of(recorder(&sink).batch(10, SECOND).spill(folder.path()));
+    all.extend(fixture.attempts(20..30));
+    let recording = fixture.stop().await;
     assert_eq!(recording.counts()[0].1.recorded, 0);
-    assert_eq!(recording.counts()[0].1.spilled, 30, "what was left at the end");
+    assert_eq!(recording.counts()[0].1.spilled, 30, "spilled at shutdown");
 
-    shelf.set(Mood::Good);
-    let bench = Bench::of(recorder(&shelf).batch(10, SECOND).spill(folder.path()));
-    all.extend(bench.attempts(30..31));
-    bench.pass(2 * SECOND).await;
+    sink.set(Behaviour::Good);
+    let fixture = Fixture::of(recorder(&sink).batch(10, SECOND).spill(folder.path()));
+    all.extend(fixture.attempts(30..31));
+    fixture.advance(2 * SECOND).await;
 
-    assert_eq!(shelf.events(), all);
+    assert_eq!(sink.events(), all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_torn_tail_is_left_out_and_counted() {
+async fn torn_spill_line_is_skipped_and_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
-    let mut all = bench.attempts(0..5);
-    bench.pass(2 * SECOND).await;
-    drop(bench);
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
+    let mut all = fixture.attempts(0..5);
+    fixture.advance(2 * SECOND).await;
+    drop(fixture);
     tear(folder.path());
 
-    shelf.set(Mood::Good);
-    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
-    bench.pass(2 * SECOND).await;
+    sink.set(Behaviour::Good);
+    let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
+    fixture.advance(2 * SECOND).await;
 
     all.pop();
-    assert_eq!(shelf.events(), all);
-    let counts = bench.recording.counts()[0].1;
+    assert_eq!(sink.events(), all);
+    let counts = fixture.recording.counts()[0].1;
     assert_eq!((counts.recorded, counts.unreadable), (14, 1));
 }
 
 fn tear(folder: &Path) {
-    let path = folder.join("shelf/0/00000001.events");
+    let path = folder.join("memory/0/00000001.events");
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_room_output_goes_first_then_successes_and_failures_last() {
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).batch(1, SECOND).queue(30, 1 << 20));
+async fn full_queue_drops_output_first_and_failures_last() {
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).batch(1, SECOND).queue(30, 1 << 20));
 
     for number in 0..50 {
         let ending = if number % 5 == 0 { Ending::Failed("no".into()) } else { Ending::Done };
         for event in attempt(number, ending) {
-            bench.recording.record(event);
+            fixture.recording.record(event);
         }
     }
-    bench.pass(SECOND).await;
-    let counts = bench.recording.counts()[0].1;
-    shelf.set(Mood::Good);
-    bench.pass(15 * SECOND).await;
+    fixture.advance(SECOND).await;
+    let counts = fixture.recording.counts()[0].1;
+    sink.set(Behaviour::Good);
+    fixture.advance(15 * SECOND).await;
 
-    let failed = shelf.ended().iter().filter(|ended| !ended.ending.is_done()).count();
-    assert_eq!(failed, 10, "no failure is lost");
-    assert!(shelf.lines().len() <= 1, "output goes first");
+    let failed = sink.ended().iter().filter(|ended| !ended.ending.is_done()).count();
+    assert_eq!(failed, 10, "no failure is dropped");
+    assert!(sink.lines().len() <= 1, "output is dropped first");
     assert_eq!(counts.dropped(Worth::Failure), 0);
-    assert_eq!(counts.dropped(Worth::Output), 50 - shelf.lines().len() as u64);
+    assert_eq!(counts.dropped(Worth::Output), 50 - sink.lines().len() as u64);
     let dropped: u64 = Worth::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
-    assert_eq!(dropped + shelf.events().len() as u64, 150, "whatever is not kept is counted");
+    assert_eq!(
+        dropped + sink.events().len() as u64,
+        150,
+        "every event is stored or counted as dropped"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_full_takes_no_more_and_nothing_that_fits_is_lost() {
+async fn full_spill_keeps_everything_that_fits() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let settings = recorder(&shelf).batch(30, SECOND).queue(60, 1 << 20);
-    let bench = Bench::of(settings.spill(folder.path()).spill_limit(40 * 1024));
+    let sink = TestSink::new(Behaviour::Down);
+    let settings = recorder(&sink).batch(30, SECOND).queue(60, 1 << 20);
+    let fixture = Fixture::of(settings.spill(folder.path()).spill_limit(40 * 1024));
 
     for second in 0..60 {
-        bench.attempts(second * 10..(second + 1) * 10);
-        bench.pass(SECOND).await;
+        fixture.attempts(second * 10..(second + 1) * 10);
+        fixture.advance(SECOND).await;
     }
-    let down = bench.recording.counts()[0].1;
-    shelf.set(Mood::Good);
-    bench.pass(15 * SECOND).await;
+    let down = fixture.recording.counts()[0].1;
+    sink.set(Behaviour::Good);
+    fixture.advance(15 * SECOND).await;
 
-    let counts = bench.recording.counts()[0].1;
+    let counts = fixture.recording.counts()[0].1;
     let dropped: u64 = Worth::ALL.iter().map(|worth| counts.dropped(*worth)).sum();
     assert!(down.spill_bytes > 20 * 1024 && down.spill_bytes <= 40 * 1024, "{down:?}");
     assert!(dropped > 0);
     assert_eq!(counts.recorded + dropped, 1800);
-    assert_eq!(counts.recorded, shelf.events().len() as u64);
+    assert_eq!(counts.recorded, sink.events().len() as u64);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_room_every_run_that_is_known_has_its_end() {
+async fn every_stored_run_has_its_end_when_space_is_short() {
     for with_file in [true, false] {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(Mood::Down);
-        let mut settings = recorder(&shelf).batch(30, SECOND).queue(120, 1 << 20);
+        let sink = TestSink::new(Behaviour::Down);
+        let mut settings = recorder(&sink).batch(30, SECOND).queue(120, 1 << 20);
         if with_file {
             settings = settings.spill(folder.path()).spill_limit(60 * 1024);
         }
-        let bench = Bench::of(settings);
+        let fixture = Fixture::of(settings);
 
         for second in 0..10 {
-            bench.attempts(second * 10..(second + 1) * 10);
-            bench.pass(SECOND).await;
+            fixture.attempts(second * 10..(second + 1) * 10);
+            fixture.advance(SECOND).await;
         }
-        shelf.set(Mood::Good);
-        bench.pass(15 * SECOND).await;
+        sink.set(Behaviour::Good);
+        fixture.advance(15 * SECOND).await;
 
-        let counts = bench.recording.counts()[0].1;
+        let counts = fixture.recording.counts()[0].1;
         assert!(counts.dropped(Worth::Output) > 0 && counts.dropped(Worth::Progress) > 0);
         assert_eq!(counts.dropped(Worth::Ending), 0, "with file: {with_file}: {counts:?}");
-        assert_eq!(shelf.ended().len(), 100);
+        assert_eq!(sink.ended().len(), 100);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_refuses_is_asked_rarely_and_has_everything_when_that_is_mended() {
+async fn refusing_sink_is_retried_rarely_and_gets_all_events() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Refuses("the table has other columns"));
-    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
+    let sink = TestSink::new(Behaviour::Refuses("the table has other columns"));
+    let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
     let mut all = Vec::new();
 
     for minute in 0..10 {
-        all.extend(bench.attempts(minute..minute + 1));
-        bench.pass(60 * SECOND).await;
+        all.extend(fixture.attempts(minute..minute + 1));
+        fixture.advance(60 * SECOND).await;
     }
-    assert!((3..8).contains(&shelf.asked()), "{}", shelf.asked());
-    shelf.set(Mood::Good);
-    bench.pass(601 * SECOND).await;
+    assert!((3..8).contains(&sink.calls()), "{}", sink.calls());
+    sink.set(Behaviour::Good);
+    fixture.advance(601 * SECOND).await;
 
-    assert_eq!(shelf.events(), all);
+    assert_eq!(sink.events(), all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_cannot_be_kept_is_dropped_alone_and_holds_nothing_up() {
+async fn only_the_invalid_event_is_dropped() {
     fn is_bad(event: &Event) -> bool {
         matches!(event, Event::Printed(printed) if [shard(17).run, shard(40).run].contains(&printed.run))
     }
     for with_file in [true, false] {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(if with_file { Mood::Down } else { Mood::Chokes(is_bad) });
-        let mut settings = recorder(&shelf).batch(100, SECOND);
+        let sink =
+            TestSink::new(if with_file { Behaviour::Down } else { Behaviour::Rejects(is_bad) });
+        let mut settings = recorder(&sink).batch(100, SECOND);
         if with_file {
             settings = settings.spill(folder.path());
         }
-        let bench = Bench::of(settings);
+        let fixture = Fixture::of(settings);
 
-        let mut all = bench.attempts(0..50);
-        bench.pass(2 * SECOND).await;
-        shelf.set(Mood::Chokes(is_bad));
-        bench.pass(15 * SECOND).await;
-        all.extend(bench.attempts(50..60));
-        bench.pass(2 * SECOND).await;
+        let mut all = fixture.attempts(0..50);
+        fixture.advance(2 * SECOND).await;
+        sink.set(Behaviour::Rejects(is_bad));
+        fixture.advance(15 * SECOND).await;
+        all.extend(fixture.attempts(50..60));
+        fixture.advance(2 * SECOND).await;
 
         all.retain(|event| !is_bad(event));
-        assert_eq!(shelf.events(), all, "in order; with file: {with_file}");
-        let counts = bench.recording.counts()[0].1;
+        assert_eq!(sink.events(), all, "in order; with file: {with_file}");
+        let counts = fixture.recording.counts()[0].1;
         assert_eq!((counts.recorded, counts.dropped(Worth::Output)), (178, 2));
         assert_eq!((counts.queued, counts.spill_bytes), (0, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_a_silent_and_a_mad_sink_hold_up_no_other() {
-    let (good, mad) = (Shelf::new(Mood::Good), Shelf::new(Mood::Mad));
-    let (silent, slow) = (Shelf::new(Mood::Silent), Shelf::new(Mood::Slow(SECOND)));
-    let bench = Bench::of(
-        recorder(&mad)
-            .sink("silent", Arc::clone(&silent) as Arc<dyn Sink>)
+async fn slow_hanging_or_panicking_sink_delays_no_other() {
+    let (healthy, panicking) = (TestSink::new(Behaviour::Good), TestSink::new(Behaviour::Panics));
+    let (hanging, slow) = (TestSink::new(Behaviour::Hangs), TestSink::new(Behaviour::Slow(SECOND)));
+    let fixture = Fixture::of(
+        recorder(&panicking)
+            .sink("hanging", Arc::clone(&hanging) as Arc<dyn Sink>)
             .sink("slow", Arc::clone(&slow) as Arc<dyn Sink>)
-            .sink("good", Arc::clone(&good) as Arc<dyn Sink>),
+            .sink("healthy", Arc::clone(&healthy) as Arc<dyn Sink>),
     );
 
-    let all = bench.attempts(0..10);
-    bench.pass(SECOND).await;
-    assert_eq!(good.events(), all);
+    let all = fixture.attempts(0..10);
+    fixture.advance(SECOND).await;
+    assert_eq!(healthy.events(), all);
     assert!(slow.events().is_empty());
-    mad.set(Mood::Good);
-    silent.set(Mood::Good);
-    bench.pass(45 * SECOND).await;
+    panicking.set(Behaviour::Good);
+    hanging.set(Behaviour::Good);
+    fixture.advance(45 * SECOND).await;
 
-    for shelf in [&mad, &silent] {
-        assert_eq!(shelf.events(), all, "asked again");
+    for sink in [&panicking, &hanging] {
+        assert_eq!(sink.events(), all, "retried");
     }
-    let names: Vec<&str> = bench.recording.counts().iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["shelf", "silent", "slow", "good"]);
+    let names: Vec<&str> = fixture.recording.counts().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["memory", "hanging", "slow", "healthy"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_keeps_what_waits_and_does_not_wait_for_ever() {
-    let good = Shelf::new(Mood::Good);
-    let bench = Bench::of(recorder(&good));
-    let all = bench.attempts(0..1000);
-    bench.stop().await;
-    assert_eq!(good.events(), all, "at once, without lingering");
+async fn shutdown_stores_queued_events_within_its_deadline() {
+    let healthy = TestSink::new(Behaviour::Good);
+    let fixture = Fixture::of(recorder(&healthy));
+    let all = fixture.attempts(0..1000);
+    fixture.stop().await;
+    assert_eq!(healthy.events(), all, "stored at once on shutdown");
 
-    let silent = Shelf::new(Mood::Silent);
-    let bench = Bench::of(recorder(&silent));
-    bench.attempts(0..10);
-    bench.recording.close(10 * SECOND);
-    bench.pass(11 * SECOND).await;
-    let recording = bench.recording.clone();
-    assert!(bench.tasks.finish(SECOND).await, "it has ended");
-    recording.record(Event::Started(begin(11)));
+    let hanging = TestSink::new(Behaviour::Hangs);
+    let fixture = Fixture::of(recorder(&hanging));
+    fixture.attempts(0..10);
+    fixture.recording.close(10 * SECOND);
+    fixture.advance(11 * SECOND).await;
+    let recording = fixture.recording.clone();
+    assert!(fixture.tasks.finish(SECOND).await, "the writer has ended");
+    recording.record(Event::Started(start_of(11)));
 
     let counts = recording.counts()[0].1;
     assert_eq!(Worth::ALL.map(|worth| counts.dropped(worth)), [10, 11, 10, 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_cannot_be_written_to_stops_nobody() {
+async fn unwritable_spill_folder_does_not_stop_recording() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "not a folder").unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).spill(&file));
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).spill(&file));
 
-    let all = bench.attempts(0..10);
-    bench.pass(2 * SECOND).await;
-    shelf.set(Mood::Good);
-    bench.pass(5 * SECOND).await;
+    let all = fixture.attempts(0..10);
+    fixture.advance(2 * SECOND).await;
+    sink.set(Behaviour::Good);
+    fixture.advance(5 * SECOND).await;
 
-    assert_eq!(shelf.events(), all, "it waited in memory");
+    assert_eq!(sink.events(), all, "the events waited in memory");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_goes_away_while_events_wait_loses_no_others() {
+async fn deleted_spill_folder_loses_no_other_events() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
-    bench.attempts(0..10);
-    bench.pass(SECOND).await;
-    fs::remove_dir_all(folder.path().join("shelf/0")).unwrap();
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
+    fixture.attempts(0..10);
+    fixture.advance(SECOND).await;
+    fs::remove_dir_all(folder.path().join("memory/0")).unwrap();
 
-    shelf.set(Mood::Good);
-    bench.pass(5 * SECOND).await;
-    let others = bench.attempts(10..20);
-    bench.pass(2 * SECOND).await;
+    sink.set(Behaviour::Good);
+    fixture.advance(5 * SECOND).await;
+    let others = fixture.attempts(10..20);
+    fixture.advance(2 * SECOND).await;
 
-    assert_eq!(shelf.events(), others);
+    assert_eq!(sink.events(), others);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_read_for_a_while_is_kept_after_that() {
+async fn temporarily_unreadable_spill_file_is_stored_later() {
     let folder = tempfile::tempdir().unwrap();
-    let shelf = Shelf::new(Mood::Down);
-    let bench = Bench::of(recorder(&shelf).spill(folder.path()));
-    let waiting = bench.attempts(0..10);
-    bench.pass(SECOND).await;
+    let sink = TestSink::new(Behaviour::Down);
+    let fixture = Fixture::of(recorder(&sink).spill(folder.path()));
+    let waiting = fixture.attempts(0..10);
+    fixture.advance(SECOND).await;
     let (file, aside) =
-        (folder.path().join("shelf/0/00000001.events"), folder.path().join("aside"));
+        (folder.path().join("memory/0/00000001.events"), folder.path().join("aside"));
     fs::rename(&file, &aside).unwrap();
-    // Opens, and cannot be read.
+    // A folder can be opened but not read as a file.
     fs::create_dir(&file).unwrap();
-    shelf.set(Mood::Good);
-    bench.pass(10 * SECOND).await;
-    let others = bench.attempts(10..20);
-    bench.pass(SECOND).await;
-    assert_eq!(shelf.events(), others, "others do not wait for it");
+    sink.set(Behaviour::Good);
+    fixture.advance(10 * SECOND).await;
+    let others = fixture.attempts(10..20);
+    fixture.advance(SECOND).await;
+    assert_eq!(sink.events(), others, "other events do not wait for it");
 
     fs::remove_dir(&file).unwrap();
     fs::rename(&aside, &file).unwrap();
-    bench.pass(130 * SECOND).await;
+    fixture.advance(130 * SECOND).await;
 
-    assert_eq!(shelf.events(), [others, waiting].concat());
-    assert_eq!(bench.recording.counts()[0].1.recorded, 60);
+    assert_eq!(sink.events(), [others, waiting].concat());
+    assert_eq!(fixture.recording.counts()[0].1.recorded, 60);
 }
 
 #[test]
-fn an_attempt_id_reads_as_it_is_written() {
+fn attempt_id_round_trips() {
     let ids: HashMap<AttemptId, String> = (0..10)
         .map(|number| AttemptId::of(&shard(number)))
         .map(|id| (id, id.to_string()))

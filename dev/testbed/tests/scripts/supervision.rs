@@ -30,7 +30,7 @@ async fn a_lease_that_is_not_renewed_ends_the_script_without_the_worker() {
 
     assert_eq!(left, []);
     let failure = tokio::time::timeout(PATIENCE, run).await.expect("it ends").unwrap_err();
-    assert_eq!(failure.to_string(), "sh was ended: the lease was lost");
+    assert_eq!(failure.to_string(), "sh was stopped: the lease was lost");
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn nothing_is_started_when_the_lease_is_over() {
     let run = tokio::time::timeout(PATIENCE, stage.handler.run(stage.shard()));
 
     let failure = run.await.expect("it ends").unwrap_err();
-    assert_eq!(failure.to_string(), "sh was ended: the lease was lost");
+    assert_eq!(failure.to_string(), "sh was stopped: the lease was lost");
     assert!(!file.exists());
 }
 
@@ -72,7 +72,7 @@ async fn whoever_signals_everybody_does_not_end_the_supervisor() {
 
     let run = tokio::time::timeout(PATIENCE, stage.handler.run(stage.shard()));
 
-    assert_eq!(run.await.expect("it ends").unwrap_err().to_string(), "sh ended with exit code 7");
+    assert_eq!(run.await.expect("it ends").unwrap_err().to_string(), "sh exited with code 7");
 }
 
 fn asked(stdin: Stdio) -> Command {

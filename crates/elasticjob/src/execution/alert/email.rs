@@ -1,4 +1,4 @@
-//! Notices by mail.
+//! Sends notices by mail.
 
 use std::time::Duration;
 
@@ -12,44 +12,43 @@ use lettre::{
     },
 };
 
-use super::{desk::Messenger, notice::Notice};
+use super::{dispatcher::Transport, notice::Notice};
 use crate::{execution::BoxError, job::Email};
 
-/// How long each step of the conversation may take.
-const STEP: Duration = Duration::from_secs(10);
+/// Limit for each step of the SMTP conversation.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The port on which a mail server begins in the clear and is asked for TLS.
-const SUBMISSION: u16 = 587;
+/// The mail submission port: the connection starts in plain text and switches to TLS with STARTTLS.
+const SUBMISSION_PORT: u16 = 587;
 
-/// Sends notices by mail.
-pub(super) struct Mail {
+pub(super) struct EmailTransport {
     email: Email,
     roots: Vec<u8>,
 }
 
-/// When the conversation is encrypted.
+/// When the SMTP connection is encrypted.
 #[derive(Debug, PartialEq, Eq)]
 enum Encryption {
-    FromTheStart,
-    /// After STARTTLS; without it, nothing is sent.
-    OnceAskedFor,
-    /// After STARTTLS, if the server can.
-    IfPossible,
+    Implicit,
+    /// After STARTTLS; if the server does not offer it, nothing is sent.
+    StartTlsRequired,
+    /// After STARTTLS if the server offers it, otherwise not at all.
+    StartTlsIfOffered,
 }
 
 impl Encryption {
-    /// The ancestor knows TLS from the start and no TLS at all. We do better where that breaks nothing: TLS on the port for mail
-    /// submission can only mean STARTTLS, and without TLS it is used if the server offers it.
+    /// Java ElasticJob has implicit TLS or none. This improves on it where that breaks nothing: TLS on the submission port can only mean STARTTLS,
+    /// and without TLS, STARTTLS is used if the server offers it.
     fn of(email: &Email) -> Self {
         match (email.use_ssl, email.port) {
-            (true, SUBMISSION) => Self::OnceAskedFor,
-            (true, _) => Self::FromTheStart,
-            (false, _) => Self::IfPossible,
+            (true, SUBMISSION_PORT) => Self::StartTlsRequired,
+            (true, _) => Self::Implicit,
+            (false, _) => Self::StartTlsIfOffered,
         }
     }
 }
 
-impl Mail {
+impl EmailTransport {
     pub(super) fn new(email: Email, roots: Vec<u8>) -> Self {
         Self { email, roots }
     }
@@ -73,27 +72,27 @@ impl Mail {
     fn transport(&self) -> Result<AsyncSmtpTransport<Tokio1Executor>, BoxError> {
         let email = &self.email;
         let mut tls = TlsParameters::builder(email.host.clone())
-            .dangerous_accept_invalid_certs(self.trusts_unseen());
+            .dangerous_accept_invalid_certs(self.accepts_any_certificate());
         if !self.roots.is_empty() {
             tls = tls.add_root_certificate(Certificate::from_pem(&self.roots)?);
         }
         let tls = tls.build_rustls()?;
         let tls = match Encryption::of(email) {
-            Encryption::FromTheStart => Tls::Wrapper(tls),
-            Encryption::OnceAskedFor => Tls::Required(tls),
-            Encryption::IfPossible => Tls::Opportunistic(tls),
+            Encryption::Implicit => Tls::Wrapper(tls),
+            Encryption::StartTlsRequired => Tls::Required(tls),
+            Encryption::StartTlsIfOffered => Tls::Opportunistic(tls),
         };
         let credentials = Credentials::new(email.username.clone(), email.password.clone());
         Ok(AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&email.host)
             .port(email.port)
             .tls(tls)
             .credentials(credentials)
-            .timeout(Some(STEP))
+            .timeout(Some(STEP_TIMEOUT))
             .build())
     }
 
-    /// `*`, or a list of hosts, as Java takes it.
-    fn trusts_unseen(&self) -> bool {
+    /// Whether `email.ssl.trust` names this host: `*`, or a list of hosts separated by spaces, as in Java.
+    fn accepts_any_certificate(&self) -> bool {
         let trusted = self.email.ssl_trust.as_deref().unwrap_or_default();
         trusted
             .split_whitespace()
@@ -102,7 +101,7 @@ impl Mail {
 }
 
 #[async_trait]
-impl Messenger for Mail {
+impl Transport for EmailTransport {
     async fn deliver(&self, notice: &Notice) -> Result<(), BoxError> {
         let message = self.message(notice)?;
         self.transport()?.send(message).await?;
@@ -111,10 +110,12 @@ impl Messenger for Mail {
 }
 
 fn mailbox(address: &str) -> Result<Mailbox, BoxError> {
-    address.parse().map_err(|error| format!("the address {address:?}: {error}").into())
+    address
+        .parse()
+        .map_err(|error| format!("cannot parse mail address {address:?}: {error}").into())
 }
 
-/// Text as HTML, which is what the ancestor sends.
+/// Escapes text as HTML, which is the format that Java ElasticJob sends.
 fn html(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     format!("<pre>{text}</pre>")
@@ -142,22 +143,24 @@ mod tests {
     }
 
     #[test]
-    fn tls_on_the_submission_port_means_starttls() {
-        assert_eq!(Encryption::of(&email(true, 465, None)), Encryption::FromTheStart);
-        assert_eq!(Encryption::of(&email(true, 587, None)), Encryption::OnceAskedFor);
-        assert_eq!(Encryption::of(&email(false, 25, None)), Encryption::IfPossible);
+    fn tls_on_submission_port_means_starttls() {
+        assert_eq!(Encryption::of(&email(true, 465, None)), Encryption::Implicit);
+        assert_eq!(Encryption::of(&email(true, 587, None)), Encryption::StartTlsRequired);
+        assert_eq!(Encryption::of(&email(false, 25, None)), Encryption::StartTlsIfOffered);
     }
 
     #[test]
-    fn only_a_server_that_is_named_is_trusted_unseen() {
-        let trusts = |trust| Mail::new(email(true, 465, trust), Vec::new()).trusts_unseen();
+    fn invalid_certificate_is_accepted_only_for_named_hosts() {
+        let trusts = |trust| {
+            EmailTransport::new(email(true, 465, trust), Vec::new()).accepts_any_certificate()
+        };
 
         assert!(trusts(Some("*")) && trusts(Some("other MAIL.example.org")));
         assert!(!trusts(None) && !trusts(Some("other")));
     }
 
     #[test]
-    fn a_message_cannot_smuggle_html() {
+    fn html_in_message_is_escaped() {
         assert_eq!(html("a < b && c > d"), "<pre>a &lt; b &amp;&amp; c &gt; d</pre>");
     }
 }

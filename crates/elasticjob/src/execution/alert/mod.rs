@@ -1,19 +1,19 @@
-//! Telling somebody that something went wrong: the ancestor's error handlers.
+//! Alerts about failed jobs: the counterpart of Java ElasticJob's error handlers.
 //!
-//! Who is told about which job is [`job::Alert`](crate::job::Alert); here is how. The log is told always, except with `IGNORE`. Mail,
-//! robots and webhooks are told in the background: there is a queue, and when it is full, or somebody does not answer in time, that
-//! is logged. It never holds up a run, and never fails one.
+//! [`job::Alert`](crate::job::Alert) says which alert a job uses; this module delivers it. Failures are always logged, except with `IGNORE`.
+//! Mail, chat robots and webhooks are delivered in the background through a bounded queue. A full queue, a failed delivery and a delivery that
+//! takes too long are logged; none of them delays or fails a run.
 
-mod desk;
+mod dispatcher;
 mod notice;
 #[cfg(feature = "email")]
 mod email;
 #[cfg(feature = "http")]
-mod robot;
+mod webhook;
 #[cfg(feature = "http")]
 mod sign;
 
 pub use self::{
-    desk::{Alerts, Messenger, Verdict, Ways},
+    dispatcher::{Alerts, Routing, Transport, Transports},
     notice::Notice,
 };

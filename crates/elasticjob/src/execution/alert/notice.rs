@@ -1,4 +1,4 @@
-//! What there is to tell.
+//! The content of an alert.
 
 use std::fmt::Write;
 
@@ -9,31 +9,25 @@ use crate::{
     job::{JobName, RunId, Shard},
 };
 
-/// Something went wrong with a job.
+/// Reports that a job failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notice {
-    /// The job.
     pub job: JobName,
-    /// What went wrong.
     pub message: String,
-    /// When.
     pub at: Timestamp,
-    /// In which run, if in one.
     pub run: Option<RunId>,
-    /// With which shard, if with one.
     pub shard: Option<u32>,
-    /// After how many attempts.
     pub attempts: u32,
 }
 
 impl Notice {
-    /// Something went wrong with a job, but not with one of its shards.
+    /// A failure of the job that belongs to none of its shards.
     pub fn of_job(job: JobName, failure: &Failure, at: Timestamp) -> Self {
         Self { job, message: failure.to_string(), at, run: None, shard: None, attempts: 0 }
     }
 
-    /// What there is to tell about a shard that ended like this, if anything. That somebody cancelled it is nothing to tell.
+    /// The notice for a shard with this outcome; `None` if it succeeded, or was cancelled on request.
     pub fn of_shard(shard: &Shard, outcome: &Outcome, at: Timestamp) -> Option<Self> {
         let attempts = match outcome {
             Outcome::Failed { attempts, .. } | Outcome::TimedOut { attempts, .. } => *attempts,
@@ -50,7 +44,7 @@ impl Notice {
         })
     }
 
-    /// For people. It begins in the ancestor's words, which filters and robots may be waiting for.
+    /// The text for people. It begins with Java ElasticJob's wording, which existing filters and chat robots may match on.
     pub fn text(&self) -> String {
         let mut text = format!(
             "Job '{}' exception occur in job processing, caused by {}\nat {}",
@@ -75,15 +69,15 @@ mod tests {
     use crate::{execution::fixture, runtime::CancelReason};
 
     #[test]
-    fn what_somebody_wanted_is_nothing_to_tell() {
+    fn success_and_cancellation_produce_no_notice() {
         let shard = fixture::shard("settle", 2);
-        let told = |outcome: &Outcome| Notice::of_shard(&shard, outcome, Timestamp::UNIX_EPOCH);
+        let notice = |outcome: &Outcome| Notice::of_shard(&shard, outcome, Timestamp::UNIX_EPOCH);
 
-        assert_eq!(told(&Outcome::Done), None);
-        assert_eq!(told(&Outcome::Cancelled { reason: CancelReason::Requested }), None);
-        assert!(told(&Outcome::Fenced).is_some());
+        assert_eq!(notice(&Outcome::Done), None);
+        assert_eq!(notice(&Outcome::Cancelled { reason: CancelReason::Requested }), None);
+        assert!(notice(&Outcome::Fenced).is_some());
         assert_eq!(
-            told(&Outcome::Failed { message: "no table".into(), attempts: 3 }).unwrap().text(),
+            notice(&Outcome::Failed { message: "no table".into(), attempts: 3 }).unwrap().text(),
             "Job 'settle' exception occur in job processing, caused by no table\n\
              at 1970-01-01T00:00:00Z, shard 2, run settle/1774749600000, after 3 attempts"
         );

@@ -1,12 +1,12 @@
-//! The signature a DingTalk robot asks for.
+//! Signs requests to a DingTalk robot.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;
 
-/// The robot's address with the time and a signature made with its secret. A robot believes it for an hour.
-pub(super) fn signed(webhook: &str, secret: &str, now: Timestamp) -> String {
+/// The webhook URL with the current time and a signature made with the robot's secret. The robot accepts the signature for one hour.
+pub(super) fn signed_url(webhook: &str, secret: &str, now: Timestamp) -> String {
     let millis = now.as_millisecond();
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let signature = STANDARD.encode(hmac::sign(&key, format!("{millis}\n{secret}").as_bytes()));
@@ -21,10 +21,11 @@ mod tests {
 
     /// Computed with Python's hmac, base64 and urllib.
     #[test]
-    fn a_signature_is_the_one_dingtalk_computes() {
+    fn signature_matches_dingtalk() {
         let now = Timestamp::from_millisecond(1_774_749_600_000).unwrap();
 
-        let url = signed("https://oapi.dingtalk.com/robot/send?access_token=42", "SEC000this", now);
+        let url =
+            signed_url("https://oapi.dingtalk.com/robot/send?access_token=42", "SEC000this", now);
 
         assert_eq!(
             url,

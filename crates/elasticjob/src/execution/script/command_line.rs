@@ -1,10 +1,10 @@
-//! A command line in the ancestor's words (Apache commons-exec), to the letter.
+//! Parses a command line exactly as Java ElasticJob does (Apache commons-exec).
 //!
-//! Only the space separates; a tab or a line's end is part of a word. Quotes group and there is no way to escape one. Then every argument is
-//! quoted again: one that holds a space, or a quote of the other kind, reaches the program with quotes around it. That was made
-//! for a shell that never comes, but scripts have learned to live with it, so it is kept; `elasticjob.script.shell` is the way out.
+//! Only spaces separate words; a tab or a line end is part of a word. Quotes group words and cannot be escaped. Then every argument is quoted
+//! again: one that contains a space, or a quote of the other kind, reaches the program with quotes around it. That was meant for a shell that
+//! is never used, but existing scripts rely on it, so it is kept; `elasticjob.script.shell` avoids it.
 
-/// A program and what it is given.
+/// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandLine {
     pub(super) program: String,
@@ -12,19 +12,20 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Takes a command line apart, or says what is wrong with it.
+    /// Parses a command line; the error says what is wrong with it.
     pub(super) fn parse(line: &str) -> Result<Self, &'static str> {
         let mut words = words(line)?.into_iter();
-        let program = words.next().filter(|program| !program.trim_matches(white).is_empty());
-        let program = program.ok_or("there is no program in it")?;
+        let program =
+            words.next().filter(|program| !program.trim_matches(is_java_whitespace).is_empty());
+        let program = program.ok_or("it names no program")?;
         let arguments = words.map(|word| quoted(&word)).collect::<Result<_, _>>()?;
-        // On every system the ancestor runs on, a program may be written with either slash.
+        // Java ElasticJob accepts either slash in the program's path on every system.
         Ok(Self { program: program.replace('\\', "/"), arguments })
     }
 }
 
-/// White as Java trims it: everything up to the space.
-fn white(character: char) -> bool {
+/// Whitespace as Java's `trim` defines it: every character up to the space.
+fn is_java_whitespace(character: char) -> bool {
     character <= ' '
 }
 
@@ -32,7 +33,7 @@ fn words(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut quote = None;
-    // Only right after a quote has ended may a word be empty.
+    // A word may be empty only right after a closing quote.
     let mut just_quoted = false;
     for character in line.chars() {
         match (quote, character) {
@@ -60,12 +61,12 @@ fn words(line: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// Quotes an argument the way the ancestor does, whether the program wants it or not.
+/// Quotes an argument as Java ElasticJob does, whether the program expects it or not.
 fn quoted(word: &str) -> Result<String, &'static str> {
     let is_quote = |character| matches!(character, '\'' | '"');
-    let bare = word.trim_matches(white).trim_matches(is_quote);
+    let bare = word.trim_matches(is_java_whitespace).trim_matches(is_quote);
     match (bare.contains('"'), bare.contains('\'')) {
-        (true, true) => Err("an argument holds both kinds of quotes"),
+        (true, true) => Err("an argument contains both kinds of quotes"),
         (true, false) => Ok(format!("'{bare}'")),
         (false, single) if single || bare.contains(' ') => Ok(format!("\"{bare}\"")),
         _ => Ok(bare.to_owned()),
@@ -96,19 +97,19 @@ mod tests {
 
     /// Seen on a real JVM: protocol.md §13.
     #[test]
-    fn a_grouped_argument_arrives_with_double_quotes() {
+    fn grouped_argument_is_passed_with_double_quotes() {
         assert_eq!(parsed(r#"p "a b" 'c d' "e""#), ["p", "\"a b\"", "\"c d\"", "e"]);
         assert_eq!(parsed(r#"p 'say "hi" now' "it's""#), ["p", r#"'say "hi" now'"#, r#""it's""#]);
     }
 
     #[test]
-    fn an_empty_argument_stays_if_it_was_quoted() {
+    fn quoted_empty_argument_is_kept() {
         assert_eq!(parsed("p '' b"), ["p", "", "b"]);
         assert_eq!(parsed("p b ''"), ["p", "b", ""]);
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_command_lines_are_rejected_with_reason() {
         for (line, why) in [
             ("", "no program"),
             ("   ", "no program"),

@@ -1,10 +1,10 @@
-//! What a script finds in its environment.
+//! The environment variables of a script.
 
 use std::os::unix::ffi::OsStrExt;
 
 use crate::job::Shard;
 
-/// Every variable, and what it is set to; what has no value is removed, so that nothing is inherited by accident.
+/// Every variable and its value; a variable without a value is removed, so that a script never inherits it by accident.
 pub(super) fn variables(shard: &Shard) -> [(&'static str, Option<String>); 10] {
     [
         ("ELASTICJOB_JOB_NAME", Some(shard.job.to_string())),
@@ -20,8 +20,8 @@ pub(super) fn variables(shard: &Shard) -> [(&'static str, Option<String>); 10] {
     ]
 }
 
-/// Those that together are no other attempt's.
-const TELLING: [&str; 5] = [
+/// The variables that together identify an attempt.
+const IDENTIFYING: [&str; 5] = [
     "ELASTICJOB_TASK_ID",
     "ELASTICJOB_ITEM",
     "ELASTICJOB_RUN_ID",
@@ -29,16 +29,16 @@ const TELLING: [&str; 5] = [
     "ELASTICJOB_FENCING_TOKEN",
 ];
 
-/// What stands in the environment of every process this attempt started, however deep, and of no other.
+/// The `NAME=value` pairs that are in the environment of every process this attempt started, directly or not, and of no other process.
 pub(super) fn marks(shard: &Shard) -> Vec<Vec<u8>> {
-    let telling = variables(shard).into_iter().filter(|(name, _)| TELLING.contains(name));
-    telling.map(|(name, value)| mark(name, value.unwrap_or_default().as_bytes())).collect()
+    let identifying = variables(shard).into_iter().filter(|(name, _)| IDENTIFYING.contains(name));
+    identifying.map(|(name, value)| mark(name, value.unwrap_or_default().as_bytes())).collect()
 }
 
-/// The same for the attempt this process was started for.
-pub(super) fn marks_here() -> Vec<Vec<u8>> {
-    let held = TELLING.map(|name| (name, std::env::var_os(name).unwrap_or_default()));
-    held.into_iter().map(|(name, value)| mark(name, value.as_bytes())).collect()
+/// The marks of the attempt that this process was started for.
+pub(super) fn own_marks() -> Vec<Vec<u8>> {
+    let values = IDENTIFYING.map(|name| (name, std::env::var_os(name).unwrap_or_default()));
+    values.into_iter().map(|(name, value)| mark(name, value.as_bytes())).collect()
 }
 
 fn mark(name: &str, value: &[u8]) -> Vec<u8> {

@@ -1,37 +1,37 @@
-//! A script and everything it started.
+//! The process group of a script.
 //!
-//! A script starts as the leader of a process group of its own; what it starts belongs to the group unless it leaves on purpose
-//! (`setsid`, a daemon). Signals go to the group, so nobody has to know who is in it.
+//! A script starts as the leader of its own process group; the processes it starts belong to the group unless they leave it on purpose
+//! (`setsid`, a daemon). Signals go to the group, so its members need not be known.
 //!
-//! A process group's id is its leader's process id, which the system gives to somebody else once the leader was waited for and nobody is left in the
-//! group. So the leader is waited for last: until then it is at least a zombie, and its id is ours.
+//! The id of a process group is its leader's process id, which the system may reuse once the leader was reaped and the group is empty. So the
+//! leader is reaped last: until then it is at least a zombie, and its id stays valid.
 //!
-//! [Those that left](super::stragglers) are looked for when everything has to end.
+//! [Processes that left the group](super::stragglers) are searched for when everything has to end.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::Child;
 
 use super::stragglers;
 
-/// A process group that ends, with all that came of it, when this is dropped, unless it was [let go](Self::let_go).
+/// A process group. Dropping it kills the group and all stragglers, unless the leader was [reaped](Self::mark_reaped).
 pub(super) struct Group {
     leader: Option<Pid>,
     marks: Vec<Vec<u8>>,
 }
 
 impl Group {
-    /// The group this child leads. `marks` stand in the environment of everything that comes of it.
+    /// The group that this child leads. `marks` are in the environment of every process that the child starts, directly or not.
     pub(super) fn led_by(child: &Child, marks: Vec<Vec<u8>>) -> Self {
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         Self { leader, marks }
     }
 
-    /// Asks everybody in the group to end.
+    /// Sends `SIGTERM` to the group.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends everybody, in the group or out of it. The leader must not have been waited for.
+    /// Kills the group and all stragglers. The leader must not have been reaped.
     pub(super) fn kill(&self) {
         if self.leader.is_none() {
             return;
@@ -40,20 +40,20 @@ impl Group {
         stragglers::kill(&self.marks);
     }
 
-    /// Whether the leader has ended. It is not waited for: only looked at.
-    pub(super) fn leader_has_ended(&self) -> bool {
+    /// Whether the leader has exited. Does not reap it.
+    pub(super) fn leader_has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.leader.is_none_or(|leader| !matches!(waitid(WaitId::Pid(leader), options), Ok(None)))
     }
 
-    /// The leader was waited for, so its id is no longer ours.
-    pub(super) fn let_go(&mut self) {
+    /// The leader was reaped, so its id may belong to another process.
+    pub(super) fn mark_reaped(&mut self) {
         self.leader = None;
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(leader) = self.leader {
-            // The only failure there can be is that nobody is left.
+            // The only possible failure is that the group is empty.
             let _ = kill_process_group(leader, signal);
         }
     }

@@ -1,26 +1,26 @@
-//! What a process prints, cut into lines and within limits.
+//! Splits the output of a process into lines, within limits.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// A line is cut after this many bytes.
-const LONGEST: usize = 16 * 1024;
+/// Longer lines are truncated to this many bytes.
+const MAX_LINE: usize = 16 * 1024;
 
-/// After this many bytes nothing more is told, only read away.
-const MOST: usize = 4 * 1024 * 1024;
+/// After this many bytes in all, further output is read and discarded.
+const MAX_TOTAL: usize = 4 * 1024 * 1024;
 
-/// Reads to the end and tells every line, without its end. Bytes that are no text become `�`. What is too long is cut, and says so.
-pub(super) async fn read_lines(stream: impl AsyncRead + Unpin, mut tell: impl FnMut(&str)) {
+/// Reads to the end and calls `on_line` with every line, without its line end. Invalid UTF-8 becomes `�`. Truncated output is marked as such.
+pub(super) async fn read_lines(stream: impl AsyncRead + Unpin, mut on_line: impl FnMut(&str)) {
     let mut reader = BufReader::new(stream);
     let mut line = Line::default();
-    let mut told = 0;
-    let mut tell = |text: &str| {
-        if told > MOST {
+    let mut total = 0;
+    let mut on_line = |text: &str| {
+        if total > MAX_TOTAL {
             return;
         }
-        told += text.len() + 1;
-        if told > MOST { tell("… (what follows was not kept)") } else { tell(text) }
+        total += text.len() + 1;
+        if total > MAX_TOTAL { on_line("… (further output was not kept)") } else { on_line(text) }
     };
-    // A pipe that cannot be read any more has ended.
+    // A read error counts as the end of the pipe.
     while let Ok(chunk) = reader.fill_buf().await {
         if chunk.is_empty() {
             break;
@@ -30,32 +30,32 @@ pub(super) async fn read_lines(stream: impl AsyncRead + Unpin, mut tell: impl Fn
         let read = end.map_or(chunk.len(), |end| end + 1);
         reader.consume(read);
         if end.is_some() {
-            tell(&line.take());
+            on_line(&line.take());
         }
     }
     if !line.bytes.is_empty() {
-        tell(&line.take());
+        on_line(&line.take());
     }
 }
 
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
-    cut: bool,
+    truncated: bool,
 }
 
 impl Line {
     fn push(&mut self, bytes: &[u8]) {
-        let fits = bytes.len().min(LONGEST - self.bytes.len());
+        let fits = bytes.len().min(MAX_LINE - self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..fits]);
-        self.cut |= fits < bytes.len();
+        self.truncated |= fits < bytes.len();
     }
 
     fn take(&mut self) -> String {
         let line = std::mem::take(self);
         let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes);
         let text = String::from_utf8_lossy(bytes);
-        if line.cut { format!("{text}…") } else { text.into_owned() }
+        if line.truncated { format!("{text}…") } else { text.into_owned() }
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_told_as_they_were_printed() {
+    async fn lines_are_passed_on_as_printed() {
         assert_eq!(lines(b"one\r\n\ntwo\nthree").await, ["one", "", "two", "three"]);
         assert_eq!(lines("报表 \u{fffd}\n".as_bytes()).await, ["报表 \u{fffd}"]);
         assert_eq!(lines(b"caf\xe9\n").await, ["caf\u{fffd}"]);
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_cut_and_so_is_a_flood() {
-        let long = lines(&b"x".repeat(3 * LONGEST)).await;
-        let flood = lines(&b"0123456789abcde\n".repeat(MOST / 8)).await;
+    async fn long_lines_and_long_output_are_truncated() {
+        let long = lines(&b"x".repeat(3 * MAX_LINE)).await;
+        let flood = lines(&b"0123456789abcde\n".repeat(MAX_TOTAL / 8)).await;
 
-        assert_eq!((long.len(), long[0].chars().count()), (1, LONGEST + 1));
+        assert_eq!((long.len(), long[0].chars().count()), (1, MAX_LINE + 1));
         assert!(long[0].ends_with('…'));
-        assert_eq!(flood.len(), MOST / 16 + 1);
+        assert_eq!(flood.len(), MAX_TOTAL / 16 + 1);
         assert!(flood.last().unwrap().contains("not kept"));
     }
 }

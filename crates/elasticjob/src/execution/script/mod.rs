@@ -1,16 +1,14 @@
-//! Jobs that are a script (`SCRIPT`).
+//! Script jobs (type `SCRIPT`): each shard runs a command line.
 //!
-//! * **Its command line** is the property `script.command.line`, [taken apart](command_line) as the ancestor does, without a shell. With
-//!   `elasticjob.script.shell` set to `true` it is given to `sh -c` as it is.
-//! * **What it is told**: the sharding context as JSON, as its last argument (with a shell, `$1`); the same and more in its
-//!   [environment].
-//! * **When it is over**: when it has ended and nobody holds its output any more, as with the ancestor. What it left in the
-//!   background with its output elsewhere is a daemon and none of our business. An exit code other than zero, and a signal, fail the shard.
-//! * **How it is ended**: [its whole group](group) is asked to (`SIGTERM`), and killed when it has not ended after a while, together with
-//!   what had left the group. Dropping the run kills at once.
-//!
-//! * **Who watches**: this process can end a script only while it lives and is not frozen. So scripts run under a [`supervisor`], a process that
-//!   outlives us; without one they run as [our own children](process), and outlive us.
+//! * **Command line**: the property `script.command.line`, [parsed](command_line) as Java ElasticJob does, without a shell. With
+//!   `elasticjob.script.shell` set to `true` it is passed to `sh -c` unchanged.
+//! * **Input**: the sharding context as JSON, as the last argument (with a shell, `$1`); the same and more in the [environment].
+//! * **End**: the script has exited and no process holds its output open any more, as in Java ElasticJob. A background process whose output is
+//!   redirected elsewhere is a daemon and is ignored. A signal or an exit code other than zero fails the shard.
+//! * **Stop**: [the whole process group](group) gets `SIGTERM`, and after a grace period `SIGKILL`, together with processes that left the
+//!   group. Dropping the run kills at once.
+//! * **Supervision**: this process can stop a script only while it is alive and not frozen. So scripts run under a [`supervisor`], a process
+//!   that outlives this one; without one they run as [children of this process](process), and outlive it.
 
 mod command_line;
 mod environment;
@@ -51,16 +49,16 @@ use crate::{
     runtime::CancelReason,
 };
 
-/// The ancestor's key.
+/// Java ElasticJob's property.
 const COMMAND_LINE: &str = "script.command.line";
 
-/// How long a script that was asked to end may take.
+/// How long a script may take to exit after `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The same if the lease is running out: less than the least time between being told and the end of the lease.
-const GRACE_OF_A_LEASE: Duration = Duration::from_millis(300);
+/// The same when the lease is running out: less than the shortest time between the cancellation and the end of the lease.
+const LEASE_LOSS_GRACE: Duration = Duration::from_millis(300);
 
-/// A script, as one job's configuration has it.
+/// The command of a script job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     program: String,
@@ -68,7 +66,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script of this job.
+    /// Reads the command from the job's properties.
     pub fn of(job: &Job) -> Result<Self, Failure> {
         let line = job.props.get(COMMAND_LINE).filter(|line| !line.trim().is_empty());
         let line = line.ok_or_else(|| {
@@ -76,7 +74,7 @@ impl Script {
             Failure::new(format_args!("the property {COMMAND_LINE} is missing\n{hint}")).lasting()
         })?;
         if job.props.policies().script_shell {
-            // What follows the command are the shell's own name and its first parameter.
+            // After the command come `$0`, the shell's own name, and `$1`, which is added later.
             let arguments = ["-c", line, "sh"].map(ToOwned::to_owned).to_vec();
             return Ok(Self { program: "sh".to_owned(), arguments });
         }
@@ -86,13 +84,13 @@ impl Script {
         Ok(Self { program, arguments })
     }
 
-    /// The program it starts, for whoever decides whether it may.
+    /// The program that the script starts, for access checks.
     pub fn program(&self) -> &Path {
         Path::new(&self.program)
     }
 
-    /// Everything but the program: for the script itself, or for the supervisor that starts it and passes all of it on.
-    fn complete(&self, command: &mut Command, shard: &Shard) {
+    /// Adds everything but the program: to the script's own command, or to that of its supervisor, which passes all of it on.
+    fn add_arguments(&self, command: &mut Command, shard: &Shard) {
         command.args(&self.arguments).arg(shard.context().to_json());
         for (name, value) in environment::variables(shard) {
             match value {
@@ -104,14 +102,15 @@ impl Script {
     }
 }
 
-/// Scripts, registered for jobs of the type `SCRIPT`.
+/// Runs jobs of the type `SCRIPT`.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptWork {
     supervisor: Option<Supervisor>,
 }
 
 impl ScriptWork {
-    /// Scripts that end when this process dies or is frozen for longer than its lease. Without a supervisor (`default`) they go on.
+    /// Runs scripts under a supervisor, which stops them when this process dies or is frozen for longer than its lease. Without one (`default`)
+    /// they keep running.
     pub fn supervised(supervisor: Supervisor) -> Self {
         Self { supervisor: Some(supervisor) }
     }
@@ -143,128 +142,133 @@ impl Handler for ScriptHandler {
         let mut tail = Tail::default();
         let (stdout, stderr) = running.output();
         let status = {
-            let printed = async {
+            let output_closed = async {
                 let stdout = async {
                     if let Some(stdout) = stdout {
-                        read_lines(stdout, |line| self.tell(&shard, Stream::Stdout, line)).await;
+                        read_lines(stdout, |line| self.record_line(&shard, Stream::Stdout, line))
+                            .await;
                     }
                 };
                 let stderr = async {
                     if let Some(stderr) = stderr {
-                        let tell = |line: &str| {
+                        let record_line = |line: &str| {
                             tail.push(line);
-                            self.tell(&shard, Stream::Stderr, line);
+                            self.record_line(&shard, Stream::Stderr, line);
                         };
-                        read_lines(stderr, tell).await;
+                        read_lines(stderr, record_line).await;
                     }
                 };
                 tokio::join!(stdout, stderr);
             };
-            // Whoever ends a script waits for its output as well, which may have ended long ago.
-            let printed = printed.shared();
+            // Stopping a script waits for the end of its output as well, which may have come long before.
+            let output_closed = output_closed.shared();
             tokio::select! {
-                status = running.finished(printed.clone()) => status,
+                status = running.wait(output_closed.clone()) => status,
                 reason = shard.cancel().cancelled() => {
                     let lost = reason == CancelReason::LeaseLost;
-                    running.end(if lost { GRACE_OF_A_LEASE } else { GRACE }, printed).await;
-                    return Err(ended(program, reason));
+                    running.stop(if lost { LEASE_LOSS_GRACE } else { GRACE }, output_closed).await;
+                    return Err(stopped(program, reason));
                 }
             }
         };
-        judge(program, status, &tail)
+        check_status(program, status, &tail)
     }
 }
 
 impl ScriptHandler {
-    fn start(&self, shard: &Shard) -> Result<Running, Failure> {
+    fn start(&self, shard: &Shard) -> Result<RunningScript, Failure> {
         let (program, marks) = (&self.script.program, environment::marks(shard));
         let Some(supervisor) = &self.supervisor else {
             let mut command = Command::new(program);
-            self.script.complete(&mut command, shard);
+            self.script.add_arguments(&mut command, shard);
             let process = Process::start(command, marks);
-            return process.map(Running::Alone).map_err(|error| unstarted(program, &error));
+            return process
+                .map(RunningScript::Direct)
+                .map_err(|error| start_failure(program, &error));
         };
         let script = |command: &mut Command| {
             command.arg(program);
-            self.script.complete(command, shard);
+            self.script.add_arguments(command, shard);
         };
         let supervised = Supervised::start(supervisor, script, self.lease.clone(), marks);
-        supervised.map(Running::Supervised).map_err(|error| {
+        supervised.map(RunningScript::Supervised).map_err(|error| {
             Failure::new(format_args!("cannot start the supervisor of {program}: {error}"))
         })
     }
 
-    fn tell(&self, shard: &Shard, stream: Stream, line: &str) {
-        tracing::info!(job = %shard.job, shard = shard.item, stream = stream.as_str(), line, "script printed");
+    fn record_line(&self, shard: &Shard, stream: Stream, line: &str) {
+        tracing::info!(job = %shard.job, shard = shard.item, stream = stream.as_str(), line, "script output");
         self.output.line(shard, stream, line);
     }
 }
 
-/// A script that runs. It is killed when this is dropped.
-enum Running {
-    Alone(Process),
+/// A running script. Dropping it kills the script.
+enum RunningScript {
+    Direct(Process),
     Supervised(Supervised),
 }
 
-/// Why nobody knows a script's exit status.
-enum NoStatus {
-    Unstarted(io::Error),
+/// Why there is no exit status.
+enum NoExitStatus {
+    StartFailed(io::Error),
     LeaseLost,
     Lost(io::Error),
 }
 
-impl Running {
+impl RunningScript {
     fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         match self {
-            Self::Alone(process) => process.output(),
+            Self::Direct(process) => process.output(),
             Self::Supervised(supervised) => supervised.output(),
         }
     }
 
-    async fn finished(
+    async fn wait(
         &mut self,
-        printed: impl Future<Output = ()> + Clone,
-    ) -> Result<ExitStatus, NoStatus> {
+        output_closed: impl Future<Output = ()> + Clone,
+    ) -> Result<ExitStatus, NoExitStatus> {
         match self {
-            Self::Alone(process) => process.finished(printed).await.map_err(NoStatus::Lost),
-            Self::Supervised(supervised) => supervised.finished(printed).await,
+            Self::Direct(process) => process.wait(output_closed).await.map_err(NoExitStatus::Lost),
+            Self::Supervised(supervised) => supervised.wait(output_closed).await,
         }
     }
 
-    async fn end(&mut self, grace: Duration, printed: impl Future<Output = ()> + Clone) {
+    async fn stop(&mut self, grace: Duration, output_closed: impl Future<Output = ()> + Clone) {
         match self {
-            Self::Alone(process) => process.end(grace, printed).await,
-            Self::Supervised(supervised) => supervised.end(grace, printed).await,
+            Self::Direct(process) => process.stop(grace, output_closed).await,
+            Self::Supervised(supervised) => supervised.stop(grace, output_closed).await,
         }
     }
 }
 
-fn judge(program: &str, status: Result<ExitStatus, NoStatus>, tail: &Tail) -> Result<(), Failure> {
-    let status = status.map_err(|none| match none {
-        NoStatus::Unstarted(error) => unstarted(program, &error),
-        NoStatus::LeaseLost => ended(program, CancelReason::LeaseLost),
-        NoStatus::Lost(error) => Failure::new(format_args!("{program} was lost: {error}")),
+fn check_status(
+    program: &str,
+    status: Result<ExitStatus, NoExitStatus>,
+    tail: &Tail,
+) -> Result<(), Failure> {
+    let status = status.map_err(|missing| match missing {
+        NoExitStatus::StartFailed(error) => start_failure(program, &error),
+        NoExitStatus::LeaseLost => stopped(program, CancelReason::LeaseLost),
+        NoExitStatus::Lost(error) => Failure::new(format_args!("{program} was lost: {error}")),
     })?;
     let end = match (status.code(), status.signal()) {
         (Some(0), _) => return Ok(()),
-        (Some(code), _) => format!("ended with exit code {code}"),
+        (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "ended in an unknown way".to_owned(),
+        (None, None) => "ended without exit code or signal".to_owned(),
     };
     Err(Failure::new(format_args!("{program} {end}{}", tail.after_colon())))
 }
 
-fn unstarted(program: &str, error: &io::Error) -> Failure {
+fn start_failure(program: &str, error: &io::Error) -> Failure {
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => {
-            "; hint: the search path does not have it, or the full path is another one"
-        }
-        io::ErrorKind::PermissionDenied => "; hint: chmod +x makes it a program",
+        io::ErrorKind::NotFound => "; hint: not found in the search path, or not at this path",
+        io::ErrorKind::PermissionDenied => "; hint: make it executable with chmod +x",
         _ => "",
     };
     Failure::new(format_args!("cannot start {program}: {error}{hint}"))
 }
 
-fn ended(program: &str, reason: CancelReason) -> Failure {
-    Failure::new(format_args!("{program} was ended: {reason}"))
+fn stopped(program: &str, reason: CancelReason) -> Failure {
+    Failure::new(format_args!("{program} was stopped: {reason}"))
 }

@@ -6,58 +6,59 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::group::Group;
 
-/// How long the system may take to end what was killed.
-pub(super) const BURIAL: Duration = Duration::from_secs(2);
+/// How long to wait for killed processes to be gone.
+pub(super) const REAP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often to look whether a script that was asked to end has done so.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often to check whether a script that got `SIGTERM` has exited.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A script that runs. It is killed, with all that came of it, when this is dropped.
+/// A running script. Dropping it kills the script and every process it started.
 pub(super) struct Process {
     child: Child,
     group: Group,
 }
 
 impl Process {
-    /// Starts it as the leader of a group of its own. `marks` stand in the environment of everything that comes of it.
+    /// Starts the script as the leader of its own process group. `marks` are in the environment of every process it starts, directly or not.
     pub(super) fn start(mut command: Command, marks: Vec<Vec<u8>>) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let group = Group::led_by(&child, marks);
         Ok(Self { child, group })
     }
 
-    /// Where it prints to, if that is a pipe nobody has taken yet.
+    /// The pipes of its output, if they exist and were not taken yet.
     pub(super) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for the end. `printed` ends when nobody holds its output any more; only then it is waited for: see [`super::group`].
-    pub(super) async fn finished(
+    /// Waits for the exit status. `output_closed` completes when no process holds the output open; only then the script is reaped: see
+    /// [`super::group`].
+    pub(super) async fn wait(
         &mut self,
-        printed: impl Future<Output = ()>,
+        output_closed: impl Future<Output = ()>,
     ) -> io::Result<ExitStatus> {
-        printed.await;
+        output_closed.await;
         let status = self.child.wait().await;
-        self.group.let_go();
+        self.group.mark_reaped();
         status
     }
 
-    /// Asks everybody to end, gives them a while, and ends them.
-    pub(super) async fn end(&mut self, grace: Duration, printed: impl Future<Output = ()>) {
+    /// Sends `SIGTERM` to the group, waits up to `grace`, and kills what is left.
+    pub(super) async fn stop(&mut self, grace: Duration, output_closed: impl Future<Output = ()>) {
         self.group.terminate();
-        let ended = async {
-            while !self.group.leader_has_ended() {
-                tokio::time::sleep(LOOK).await;
+        let exited = async {
+            while !self.group.leader_has_exited() {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let _ = tokio::time::timeout(grace, async { tokio::join!(printed, ended) }).await;
+        let _ = tokio::time::timeout(grace, async { tokio::join!(output_closed, exited) }).await;
         self.kill().await;
     }
 
-    /// Ends everybody.
+    /// Kills the group and all stragglers.
     pub(super) async fn kill(&mut self) {
         self.group.kill();
-        let _ = tokio::time::timeout(BURIAL, self.child.wait()).await;
-        self.group.let_go();
+        let _ = tokio::time::timeout(REAP_TIMEOUT, self.child.wait()).await;
+        self.group.mark_reaped();
     }
 }

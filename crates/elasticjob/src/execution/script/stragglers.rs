@@ -1,28 +1,28 @@
-//! Those of a script's processes that left its group: with `setsid`, or as daemons.
+//! Kills processes of a script that left its process group: with `setsid`, or as daemons.
 //!
-//! Their environment tells whose they are, as long as they have not cleared it. Only Linux lets us look; elsewhere they get away.
+//! They are recognized by their environment, unless they have cleared it. Only Linux allows that; on other systems they keep running.
 
 use std::{thread, time::Duration};
 
-/// How often to look: each look finds what was started during the last.
-const LOOKS: usize = 15;
+/// Maximum number of scans: each scan finds processes that were started during the one before.
+const MAX_SCANS: usize = 15;
 
-/// How long between two looks: what was killed takes a moment to be gone.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Delay between two scans: a killed process takes a moment to be gone.
+const SCAN_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Ends everybody but us whose environment holds all of these variables.
+/// Kills every process, except this one, whose environment contains all of these `NAME=value` pairs.
 pub(super) fn kill(marks: &[Vec<u8>]) {
-    for _ in 0..LOOKS {
-        if kill_those_there(marks) == 0 {
+    for _ in 0..MAX_SCANS {
+        if kill_marked(marks) == 0 {
             return;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(SCAN_INTERVAL);
     }
 }
 
-/// Says because of how many to look again.
+/// Returns the number of processes because of which another scan is needed.
 #[cfg(target_os = "linux")]
-fn kill_those_there(marks: &[Vec<u8>]) -> usize {
+fn kill_marked(marks: &[Vec<u8>]) -> usize {
     use rustix::process::{Pid, getpid};
 
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -35,28 +35,28 @@ fn kill_those_there(marks: &[Vec<u8>]) -> usize {
 fn kill_if_marked(id: rustix::process::Pid, marks: &[Vec<u8>]) -> bool {
     use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-    // A handle first: it stays with this process, even if the id goes to another while we look.
+    // Opened first: the handle keeps referring to this process even if its id is reused meanwhile.
     let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) else { return false };
     let folder = format!("/proc/{}", id.as_raw_nonzero());
     let Ok(environment) = std::fs::read(format!("{folder}/environ")) else { return false };
     if environment.is_empty() {
-        return std::fs::read_to_string(format!("{folder}/stat")).is_ok_and(|stat| starts(&stat));
+        return std::fs::read_to_string(format!("{folder}/stat"))
+            .is_ok_and(|stat| may_be_in_exec(&stat));
     }
     let holds = |mark: &Vec<u8>| environment.split(|byte| *byte == 0).any(|held| held == mark);
     marks.iter().all(holds) && pidfd_send_signal(handle, Signal::KILL).is_ok()
 }
 
-/// Whether one without an environment may be about to get it: while a process becomes another program it has none. The dead and
-/// the kernel's own never have one.
+/// Whether a process without an environment may be about to get one: it has none during `exec`. Zombies and kernel threads never have one.
 #[cfg(target_os = "linux")]
-fn starts(stat: &str) -> bool {
+fn may_be_in_exec(stat: &str) -> bool {
     let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     let (state, parent) = (fields.next(), fields.next());
     !matches!(state, Some("Z" | "X")) && !matches!(parent, Some("0" | "2"))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kill_those_there(_: &[Vec<u8>]) -> usize {
+fn kill_marked(_: &[Vec<u8>]) -> usize {
     0
 }
 
@@ -65,10 +65,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dead_and_the_kernel_are_not_waited_for() {
-        assert!(starts("812 (a) b) R 811 812 812 0"));
-        assert!(!starts("812 (sh) Z 811 812 812 0"));
-        assert!(!starts("2 (kthreadd) S 0 0 0 0"));
-        assert!(!starts("9 (kworker/0:1) I 2 0 0 0"));
+    fn zombies_and_kernel_threads_are_not_in_exec() {
+        assert!(may_be_in_exec("812 (a) b) R 811 812 812 0"));
+        assert!(!may_be_in_exec("812 (sh) Z 811 812 812 0"));
+        assert!(!may_be_in_exec("2 (kthreadd) S 0 0 0 0"));
+        assert!(!may_be_in_exec("9 (kworker/0:1) I 2 0 0 0"));
     }
 }

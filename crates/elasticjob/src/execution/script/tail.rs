@@ -1,14 +1,12 @@
-//! The last lines of what was printed, for the message of a failure.
+//! The last lines of a script's output, for failure messages.
 
 use std::collections::VecDeque;
 
-/// At most this many lines.
 const LINES: usize = 10;
 
-/// At most this many characters of each.
+/// Maximum number of characters of each line.
 const WIDTH: usize = 400;
 
-/// The last lines.
 #[derive(Debug, Default)]
 pub(super) struct Tail(VecDeque<String>);
 
@@ -20,7 +18,7 @@ impl Tail {
         self.0.push_back(line.chars().take(WIDTH).collect());
     }
 
-    /// `: ` and the lines, or nothing if there are none.
+    /// `: ` and the lines; empty if there are none.
     pub(super) fn after_colon(&self) -> String {
         let lines: Vec<&str> = self.0.iter().map(|line| line.trim_end()).collect();
         let text = lines.join("\n");
@@ -33,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_lines_are_kept() {
+    fn only_last_lines_are_kept() {
         let mut tail = Tail::default();
         assert_eq!(tail.after_colon(), "");
 

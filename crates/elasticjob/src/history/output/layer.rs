@@ -1,4 +1,4 @@
-//! What a handler logs through `tracing`, among what its shard printed.
+//! Captures what handlers log through `tracing` as output of their shard.
 
 use std::{
     fmt::{self, Write},
@@ -12,14 +12,14 @@ use tracing::{
 };
 use tracing_subscriber::{layer::Context, registry::LookupSpan};
 
-use super::notebook::Notebook;
+use super::buffer::OutputBuffer;
 use crate::runtime::Carried;
 
-/// Keeps what handlers log: what is logged inside a shard is part of what the shard printed. It goes beside whatever else the program does with its
-/// log; a filter on it says what is kept.
+/// Captures what handlers log as output of their shard, in addition to whatever else the program does with its log. A filter on the layer
+/// selects what is kept.
 ///
-/// A record belongs to a shard if it is logged in its handler (async or [`blocking`](crate::execution::blocking)), or in a task that carries the handler's span:
-/// `tokio::spawn(work.in_current_span())`. Anything else belongs to nobody. What this library says about a shard is not what the shard printed.
+/// A record belongs to a shard if it is logged in its handler (async or [`blocking`](crate::execution::blocking)), or in a task that carries the
+/// handler's span: `tokio::spawn(work.in_current_span())`. All other records are ignored, and so are this library's own records about a shard.
 ///
 /// ```
 /// use tracing_subscriber::{filter::LevelFilter, layer::{Layer, SubscriberExt}};
@@ -33,20 +33,20 @@ pub fn layer() -> Layer {
     Layer(())
 }
 
-/// Keeps what handlers log; see [`layer`].
+/// Captures what handlers log; see [`layer`].
 #[derive(Debug, Clone)]
 pub struct Layer(());
 
-/// Whose span it is. A span may outlive its attempt.
-struct Owner(Weak<Notebook>);
+/// The output buffer that a span belongs to. Weak, because a span may outlive its attempt.
+struct SpanOwner(Weak<OutputBuffer>);
 
 impl<S> tracing_subscriber::Layer<S> for Layer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let (Some(notebook), Some(span)) = (Carried::get::<Notebook>(), context.span(id)) {
-            span.extensions_mut().replace(Owner(Arc::downgrade(&notebook)));
+        if let (Some(buffer), Some(span)) = (Carried::get::<OutputBuffer>(), context.span(id)) {
+            span.extensions_mut().replace(SpanOwner(Arc::downgrade(&buffer)));
         }
     }
 
@@ -55,19 +55,19 @@ where
         if target == "elasticjob" || target.starts_with("elasticjob::") {
             return;
         }
-        let notebook = Carried::get::<Notebook>().or_else(|| {
+        let buffer = Carried::get::<OutputBuffer>().or_else(|| {
             let mut spans = context.event_scope(event)?;
-            spans.find_map(|span| span.extensions().get::<Owner>()?.0.upgrade())
+            spans.find_map(|span| span.extensions().get::<SpanOwner>()?.0.upgrade())
         });
-        if let Some(notebook) = notebook {
-            let mut text = Text::default();
+        if let Some(buffer) = buffer {
+            let mut text = RecordText::default();
             event.record(&mut text);
-            notebook.print(name(*event.metadata().level()), &text.whole());
+            buffer.print(level_name(*event.metadata().level()), &text.into_string());
         }
     }
 }
 
-fn name(level: Level) -> &'static str {
+fn level_name(level: Level) -> &'static str {
     match level {
         Level::ERROR => "ERROR",
         Level::WARN => "WARN",
@@ -79,13 +79,13 @@ fn name(level: Level) -> &'static str {
 
 /// The message, then `field=value` for the rest.
 #[derive(Default)]
-struct Text {
+struct RecordText {
     message: String,
     fields: String,
 }
 
-impl Text {
-    fn whole(mut self) -> String {
+impl RecordText {
+    fn into_string(mut self) -> String {
         if self.message.is_empty() {
             return self.fields.trim_start().to_owned();
         }
@@ -94,9 +94,9 @@ impl Text {
     }
 }
 
-impl Visit for Text {
+impl Visit for RecordText {
     fn record_str(&mut self, field: &Field, value: &str) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match field.name() {
             "message" => self.message.write_str(value),
             name => write!(self.fields, " {name}={value:?}"),

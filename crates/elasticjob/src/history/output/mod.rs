@@ -1,14 +1,14 @@
-//! What attempts print: the lines of scripts, and what a handler logs through `tracing`.
+//! The output of attempts: the lines of scripts, and what handlers log through `tracing`.
 //!
-//! * [`page`] keeps what one attempt prints within bounds.
-//! * [`notebook`] is where an attempt's lines go, wherever they are printed: in the handler, on a thread of its own, in a task that carries its span.
-//! * [`layer`] (feature `log-capture`) writes log records into it.
+//! * [`bounded`] limits what is kept of one attempt's output.
+//! * [`buffer`] collects an attempt's lines, wherever they are printed: in the handler, on a blocking thread, in a task that carries its span.
+//! * [`layer`] (feature `log-capture`) adds log records to it.
 
 #[cfg(feature = "log-capture")]
 mod layer;
-mod notebook;
-mod page;
+mod buffer;
+mod bounded;
 
+pub(crate) use self::buffer::{OutputBuffer, OutputBuffers};
 #[cfg(feature = "log-capture")]
 pub use self::layer::{Layer, layer};
-pub(crate) use self::notebook::{Notebook, Notebooks};

@@ -1,31 +1,31 @@
-//! What became of events, counted.
+//! Counters of recorded, dropped and spilled events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::queue::Worth;
 
-/// What became of the events for one sink, since the recorder started.
+/// Counts of events for one sink, since the recorder started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// How many the sink keeps.
+    /// Events that the sink stored.
     pub recorded: u64,
-    /// How many are lost, by [`Worth`]; see [`Counts::dropped`].
+    /// Dropped events by [`Worth`]; see [`Counts::dropped`].
     pub(super) dropped: [u64; Worth::ALL.len()],
-    /// How many went to the file to wait there. Most of them were [recorded](Self::recorded) later.
+    /// Events written to spill files. Most of them are [recorded](Self::recorded) later.
     pub spilled: u64,
-    /// How many could not be read back from the file: torn by a crash, or damaged.
+    /// Events that could not be read back from spill files: torn by a crash, or damaged.
     pub unreadable: u64,
-    /// How often the sink failed.
+    /// Failed attempts to store a batch.
     pub failures: u64,
-    /// How many wait in memory now.
+    /// Events waiting in memory now.
     pub queued: u64,
-    /// How many bytes wait in the file now.
+    /// Bytes waiting in spill files now.
     pub spill_bytes: u64,
 }
 
 impl Counts {
-    /// How many of this worth are lost: there was no room for them.
+    /// Dropped events of this worth: there was no room for them, or the sink could not store them.
     pub fn dropped(&self, worth: Worth) -> u64 {
         self.dropped[worth as usize]
     }

@@ -1,4 +1,4 @@
-//! Events for tests.
+//! Sample events for tests.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     job::{Attempt, FencingToken, Fire, Job, Reason, Shard},
 };
 
-/// A run of a job of one shard, by number.
+/// The shard of the run with this number, of a job with one shard.
 pub(super) fn shard(number: i64) -> Shard {
     let job = Job::named("settle").unwrap();
     let due_at = Timestamp::from_second(1_773_828_000 + number).unwrap();
@@ -21,22 +21,22 @@ pub(super) fn shard(number: i64) -> Shard {
     Shard::of(&job, &fire, task, 0, FencingToken::new(100 + number))
 }
 
-pub(super) fn begin(number: i64) -> Arc<Started> {
+pub(super) fn start_of(number: i64) -> Arc<Started> {
     let shard = shard(number);
     Arc::new(Started::of(&shard, Source::Schedule, "host".into(), shard.due_at))
 }
 
 pub(super) fn started(number: i64) -> Event {
-    Event::Started(begin(number))
+    Event::Started(start_of(number))
 }
 
 pub(super) fn done(number: i64) -> Event {
-    let started = begin(number);
+    let started = start_of(number);
     Event::Ended(Ended { at: started.at, started, ending: Ending::Done })
 }
 
 pub(super) fn failed(number: i64) -> Event {
-    let started = begin(number);
+    let started = start_of(number);
     Event::Ended(Ended { at: started.at, started, ending: Ending::Failed("no".into()) })
 }
 

@@ -1,21 +1,21 @@
-//! From what happens to whoever keeps it, without anybody having to wait.
+//! Passes events to sinks without delaying the jobs that cause them.
 //!
 //! ```text
-//!                    ┌─ queue ──▶ writer ── batch ──▶ Sink          one line for each sink: a slow one holds up no other
+//!                    ┌─ queue ──▶ writer ── batch ──▶ Sink          one pipeline per sink: a slow sink delays no other
 //!   record(event) ───┤              │  ▲
 //!                    └─ queue …     ▼  │ first in, first out
 //!                                  spill (files, up to a limit)
 //! ```
 //!
-//! * **Recording never waits and never fails.** A [queue] that is full drops what is worth least: output first, failures last; each is counted.
-//! * **Order**: what is in the file comes before what the writer has in hand, and that before what is in the queue. So events reach a sink in the
-//!   order they happened.
-//! * **A sink that cannot keep a batch now** ([`SinkError::Later`]) is asked again, less and less often. Meanwhile everything goes to the
-//!   [file](spill), and is there for the next process if this one dies.
-//! * **A sink that refuses** ([`SinkError::Refused`]) is the same, asked rarely, and said once.
-//! * **A batch with something in it that cannot be kept** ([`SinkError::Unfit`]) is halved until that one event is found. It is told and counted as
-//!   dropped, and everything else is kept.
-//! * **The end**: the writers have until a deadline to empty their queues; what is left goes to the file, or is counted as lost.
+//! * **Recording never waits and never fails.** A full [queue] drops the least important events: output first, failures last; drops are counted.
+//! * **Order**: spilled events come before the writer's pending batch, and that before the queue. So events reach a sink in the order they
+//!   happened.
+//! * **A sink that fails temporarily** ([`SinkError::Later`]) is retried with growing delays. Meanwhile all events go to the [spill] files, where
+//!   the next process finds them if this one dies.
+//! * **A sink that refuses** ([`SinkError::Refused`]) is treated the same, retried rarely, and logged once.
+//! * **A batch with an invalid event** ([`SinkError::Unfit`]) is halved until that event is found. The event is logged and counted as dropped,
+//!   and all others are kept.
+//! * **Shutdown**: the writers have until a deadline to empty their queues; what is left goes to the spill files, or is counted as dropped.
 //!
 //! [`SinkError::Later`]: super::SinkError::Later
 //! [`SinkError::Refused`]: super::SinkError::Refused
@@ -24,7 +24,7 @@
 mod counts;
 #[cfg(test)]
 mod fixture;
-mod line;
+mod spill_line;
 mod queue;
 mod recording;
 mod settings;

@@ -1,4 +1,4 @@
-//! What waits to be kept: so much and no more, and what matters least makes room.
+//! The bounded queue of a sink. When it is full, the least important events are dropped.
 
 use std::{
     collections::VecDeque,
@@ -9,28 +9,27 @@ use tokio::sync::Notify;
 
 use super::{
     counts::Counters,
-    weight::{Room, weight},
+    weight::{Capacity, weight},
 };
 use crate::history::{Event, StatusState};
 
-/// What an event is worth when there is no room for all. In this order: the first goes first.
+/// The importance of an event when there is no room for all. Ordered: the first is dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Worth {
-    /// What was printed.
+    /// Output of an attempt.
     Output,
-    /// That something begins or goes on. Whoever tells how it ended tells this, too.
+    /// A start or a change of state. The event about the end contains it, too.
     Progress,
-    /// That something ended well. Without it, it would be running for ever, or lost.
+    /// A success. Without it, the attempt would seem to run forever, or to be lost.
     Ending,
-    /// That something went wrong, or was missed.
+    /// A failure, or a missed fire.
     Failure,
 }
 
 impl Worth {
-    /// All of them, those that go first first.
+    /// All of them, the least important first.
     pub const ALL: [Self; 4] = [Self::Output, Self::Progress, Self::Ending, Self::Failure];
 
-    /// What this event is worth.
     pub fn of(event: &Event) -> Self {
         match event {
             Event::Printed(_) | Event::Cut(_) => Self::Output,
@@ -55,38 +54,38 @@ impl Worth {
     }
 }
 
-/// What waits for one sink. Putting something in never waits.
+/// The events that wait for one sink. `push` never waits.
 #[derive(Debug)]
 pub(super) struct Queue {
-    room: Room,
-    /// What is taken at once. As soon as there is as much it is worth taking.
-    batch: Room,
+    capacity: Capacity,
+    /// Maximum size of a batch; a full batch is taken at once.
+    batch: Capacity,
     lanes: Mutex<Lanes>,
-    /// Something waits, or a batch does.
+    /// Notified when the first event waits, and when a batch is full.
     pub(super) changed: Notify,
 }
 
-/// One lane for each worth, so that what goes first is found at once. The numbers put them together again.
+/// One queue for each worth, so that the least important event is found at once. Numbers restore the overall order.
 #[derive(Debug, Default)]
 struct Lanes {
-    of: [VecDeque<(u64, Event)>; Worth::ALL.len()],
+    by_worth: [VecDeque<(u64, Event)>; Worth::ALL.len()],
     next: u64,
     length: usize,
     bytes: usize,
 }
 
 impl Queue {
-    pub(super) fn new(room: Room, batch: Room) -> Self {
-        Self { room, batch, lanes: Mutex::default(), changed: Notify::new() }
+    pub(super) fn new(capacity: Capacity, batch: Capacity) -> Self {
+        Self { capacity, batch, lanes: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Puts an event at the end. If there is no room, what is worth less than it goes; if nothing is, it goes itself.
+    /// Adds an event. If there is no room, less important events are dropped; if there are none, this event is.
     pub(super) fn push(&self, event: Event, counters: &Counters) {
         let worth = Worth::of(&event);
         let weight = weight(&event);
         let mut lanes = self.lock();
-        while lanes.length >= self.room.events || lanes.bytes + weight > self.room.bytes {
-            if !lanes.drop_below(worth, counters) {
+        while lanes.length >= self.capacity.events || lanes.bytes + weight > self.capacity.bytes {
+            if !lanes.drop_less_important(worth, counters) {
                 counters.dropped(worth);
                 return;
             }
@@ -95,7 +94,7 @@ impl Queue {
         lanes.next += 1;
         lanes.length += 1;
         lanes.bytes += weight;
-        lanes.of[worth as usize].push_back((number, event));
+        lanes.by_worth[worth as usize].push_back((number, event));
         let is_first = lanes.length == 1;
         let is_batch = lanes.length == self.batch.events
             || (lanes.bytes >= self.batch.bytes && lanes.bytes - weight < self.batch.bytes);
@@ -105,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// Takes a batch, oldest first: at least one if there is one, however large it is.
+    /// Takes a batch, oldest first: at least one event if there is one, however large it is.
     pub(super) fn take(&self) -> Vec<Event> {
         let mut lanes = self.lock();
         let mut batch = Vec::with_capacity(self.batch.events.min(lanes.length));
@@ -121,7 +120,7 @@ impl Queue {
         batch
     }
 
-    /// Whether there is a whole batch.
+    /// Whether a batch is full.
     pub(super) fn has_batch(&self) -> bool {
         let lanes = self.lock();
         lanes.length >= self.batch.events || lanes.bytes >= self.batch.bytes
@@ -132,20 +131,21 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lanes> {
-        // Nothing under this lock panics half way.
+        // No code under this lock panics halfway.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Lanes {
-    /// The lane that the oldest is in.
+    /// The lane with the oldest event.
     fn oldest(&self) -> Option<usize> {
-        let fronts = (0..self.of.len()).filter_map(|lane| Some((self.of[lane].front()?.0, lane)));
+        let fronts = (0..self.by_worth.len())
+            .filter_map(|lane| Some((self.by_worth[lane].front()?.0, lane)));
         fronts.min().map(|(_, lane)| lane)
     }
 
     fn next_weight(&self) -> Option<usize> {
-        self.of[self.oldest()?].front().map(|(_, event)| weight(event))
+        self.by_worth[self.oldest()?].front().map(|(_, event)| weight(event))
     }
 
     fn pop(&mut self) -> Option<Event> {
@@ -153,14 +153,14 @@ impl Lanes {
     }
 
     fn pop_from(&mut self, lane: usize) -> Option<Event> {
-        let (_, event) = self.of[lane].pop_front()?;
+        let (_, event) = self.by_worth[lane].pop_front()?;
         self.length -= 1;
         self.bytes -= weight(&event);
         Some(event)
     }
 
-    /// Drops the oldest of what is worth least, if that is less than `worth`.
-    fn drop_below(&mut self, worth: Worth, counters: &Counters) -> bool {
+    /// Drops the oldest event of the least important lane below `worth`, if there is one.
+    fn drop_less_important(&mut self, worth: Worth, counters: &Counters) -> bool {
         for lower in Worth::ALL.into_iter().filter(|lower| *lower < worth) {
             if self.pop_from(lower as usize).is_some() {
                 counters.dropped(lower);
@@ -176,14 +176,14 @@ mod tests {
     use super::*;
     use crate::history::recorder::fixture::{done, failed, printed, started};
 
-    const BATCH: Room = Room { events: 10, bytes: 20_000 };
+    const BATCH: Capacity = Capacity { events: 10, bytes: 20_000 };
 
     fn queue(events: usize) -> (Queue, Counters) {
-        (Queue::new(Room { events, bytes: 1 << 20 }, BATCH), Counters::default())
+        (Queue::new(Capacity { events, bytes: 1 << 20 }, BATCH), Counters::default())
     }
 
     #[test]
-    fn output_makes_room_first_then_beginnings_then_successes_and_failures_last() {
+    fn full_queue_drops_output_first_and_failures_last() {
         let (queue, counters) = queue(4);
 
         for event in [printed(1, 0, "a"), started(1), done(1), failed(2)] {
@@ -198,11 +198,11 @@ mod tests {
 
         assert_eq!(queue.take(), [2, 4, 5, 6].map(failed));
         let dropped = Worth::ALL.map(|worth| counters.read(0).dropped[worth as usize]);
-        assert_eq!(dropped, [2, 2, 2, 1], "the last failure found nothing that is worth less");
+        assert_eq!(dropped, [2, 2, 2, 1], "no event was less important than the last failure");
     }
 
     #[test]
-    fn what_is_taken_is_in_the_order_it_came() {
+    fn batches_keep_the_order_of_events() {
         let (queue, counters) = queue(20);
         let mut events = vec![started(1), printed(1, 0, "a"), failed(1), started(2), done(2)];
         events.extend((3..12).map(done));
@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_takes_the_room_of_many_events() {
-        let queue = Queue::new(Room { events: 1000, bytes: 10_000 }, BATCH);
+    fn long_text_counts_as_many_events() {
+        let queue = Queue::new(Capacity { events: 1000, bytes: 10_000 }, BATCH);
         let counters = Counters::default();
 
         queue.push(printed(1, 0, &"x".repeat(9_000)), &counters);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_before_it_is_too_large_and_has_one_event_however_large_that_is() {
+    fn batch_stays_within_limit_unless_one_event_exceeds_it() {
         let (queue, counters) = queue(20);
         let (large, huge) =
             (printed(1, 0, &"x".repeat(12_000)), printed(1, 1, &"x".repeat(90_000)));

@@ -1,4 +1,4 @@
-//! A recorder that runs.
+//! A running recorder.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,27 +7,27 @@ use tokio::sync::watch;
 use super::{
     counts::{Counters, Counts},
     queue::{Queue, Worth},
-    settings::{Outlet, Recorder},
-    writer::{Site, Writer},
+    settings::{Recorder, SinkSettings},
+    writer::{SinkLocation, Writer},
 };
 use crate::{
     history::Event,
     runtime::{Clock, Monotonic, Randomness, Tasks},
 };
 
-/// A recorder that runs. Clones are the same one.
+/// A running recorder. Clones share it.
 #[derive(Clone)]
 pub struct Recording(Arc<Inner>);
 
 struct Inner {
-    lines: Vec<Line>,
+    pipelines: Vec<SinkPipeline>,
     clock: Arc<dyn Clock>,
-    /// Until when writers may try, once they are to end.
+    /// The deadline of the writers, once the recorder is closing.
     closing: watch::Sender<Option<Monotonic>>,
 }
 
-/// What leads to one sink.
-struct Line {
+/// The queue and counters of one sink.
+struct SinkPipeline {
     name: String,
     queue: Arc<Queue>,
     counters: Arc<Counters>,
@@ -42,60 +42,63 @@ impl Recording {
     ) -> Self {
         let closing = watch::Sender::new(None);
         #[cfg(feature = "_history-store")]
-        for (archive, retention) in settings.archives {
-            let tidy = archive.tidy(retention, Arc::clone(clock), Arc::clone(randomness));
+        for (database, retention) in settings.databases {
+            let maintenance =
+                database.maintain(retention, Arc::clone(clock), Arc::clone(randomness));
             let mut closing = closing.subscribe();
             tasks.spawn(async move {
                 tokio::select! {
-                    () = tidy => {}
+                    () = maintenance => {}
                     _ = closing.changed() => {}
                 }
             });
         }
-        let mut lines = Vec::new();
-        for Outlet { name, folder, sink } in settings.sinks {
-            let queue = Arc::new(Queue::new(settings.room, settings.pace.batch));
+        let mut pipelines = Vec::new();
+        for SinkSettings { name, folder, sink } in settings.sinks {
+            let queue = Arc::new(Queue::new(settings.capacity, settings.batching.batch));
             let counters = Arc::new(Counters::default());
             let folder = settings.spill.as_ref().map(|spill| spill.join(folder));
             let writer = Writer::new(
-                Site { name: name.clone(), folder, limit: settings.spill_limit },
+                SinkLocation { name: name.clone(), folder, limit: settings.spill_limit },
                 sink,
                 (Arc::clone(&queue), Arc::clone(&counters)),
-                settings.pace,
+                settings.batching,
                 (Arc::clone(clock), Arc::clone(randomness)),
                 closing.subscribe(),
             );
             tasks.spawn(writer.run());
-            lines.push(Line { name, queue, counters });
+            pipelines.push(SinkPipeline { name, queue, counters });
         }
-        Self(Arc::new(Inner { lines, clock: Arc::clone(clock), closing }))
+        Self(Arc::new(Inner { pipelines, clock: Arc::clone(clock), closing }))
     }
 
-    /// Something happened. Returns at once, whatever becomes of it.
+    /// Records an event. Returns at once, whether or not the event will be stored.
     pub fn record(&self, event: Event) {
-        let Some((last, others)) = self.0.lines.split_last() else { return };
-        let is_over = self.0.closing.is_closed();
-        let put = |line: &Line, event: Event| {
-            if is_over {
-                line.counters.dropped(Worth::of(&event));
+        let Some((last, others)) = self.0.pipelines.split_last() else { return };
+        let is_closed = self.0.closing.is_closed();
+        let put = |pipeline: &SinkPipeline, event: Event| {
+            if is_closed {
+                pipeline.counters.dropped(Worth::of(&event));
             } else {
-                line.queue.push(event, &line.counters);
+                pipeline.queue.push(event, &pipeline.counters);
             }
         };
-        for line in others {
-            put(line, event.clone());
+        for pipeline in others {
+            put(pipeline, event.clone());
         }
         put(last, event);
     }
 
-    /// What became of events, for each sink by its name.
+    /// Counts of events for each sink, by its name.
     pub fn counts(&self) -> Vec<(&str, Counts)> {
-        let lines = self.0.lines.iter();
-        lines.map(|line| (line.name.as_str(), line.counters.read(line.queue.len()))).collect()
+        let pipelines = self.0.pipelines.iter();
+        pipelines
+            .map(|pipeline| (pipeline.name.as_str(), pipeline.counters.read(pipeline.queue.len())))
+            .collect()
     }
 
-    /// Tells the writers to end: they have this long to empty their queues, and then put what is left into the file. Whoever owns the tasks waits
-    /// for them.
+    /// Closes the recorder: the writers have this long to empty their queues, and then put what is left into the spill files. The owner of the tasks
+    /// waits for them.
     pub fn close(&self, within: Duration) {
         self.0.closing.send_replace(Some(self.0.clock.monotonic() + within));
     }

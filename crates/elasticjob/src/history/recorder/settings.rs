@@ -1,21 +1,21 @@
-//! What a recorder is told before it starts.
+//! The settings of a recorder.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{recording::Recording, weight::Room, writer::Pace};
+use super::{recording::Recording, weight::Capacity, writer::BatchSettings};
 #[cfg(feature = "_history-store")]
-use crate::history::{HistoryUrl, Retention, archive::Archive};
+use crate::history::{HistoryUrl, Retention, database_sink::DatabaseSink};
 use crate::{
     history::Sink,
     runtime::{Clock, Randomness, Tasks},
 };
 
-/// How many bytes are kept at once. Databases take no statement that is much larger: 16 MiB are usual with MariaDB, 4 MiB not rare.
-const BATCH: usize = 2 * 1024 * 1024;
+/// Maximum size of a batch. Databases reject much larger statements: MariaDB's limit is usually 16 MiB, and sometimes 4 MiB.
+const MAX_BATCH_BYTES: usize = 2 * 1024 * 1024;
 
-/// Carries events to sinks. What may be left as it is has a default.
+/// Passes events to sinks. Every setting has a default.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -26,7 +26,7 @@ const BATCH: usize = 2 * 1024 * 1024;
 /// #[async_trait::async_trait]
 /// impl Sink for Bell {
 ///     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
-///         Ok(println!("{} things happened", batch.len()))
+///         Ok(println!("{} events", batch.len()))
 ///     }
 /// }
 ///
@@ -37,55 +37,55 @@ const BATCH: usize = 2 * 1024 * 1024;
 #[derive(Clone)]
 #[must_use]
 pub struct Recorder {
-    pub(super) sinks: Vec<Outlet>,
+    pub(super) sinks: Vec<SinkSettings>,
     pub(super) spill: Option<PathBuf>,
     pub(super) spill_limit: u64,
-    pub(super) room: Room,
-    pub(super) pace: Pace,
+    pub(super) capacity: Capacity,
+    pub(super) batching: BatchSettings,
     output_limit: usize,
     is_traced: bool,
     #[cfg(feature = "_history-store")]
-    pub(super) archives: Vec<(Arc<Archive>, Retention)>,
+    pub(super) databases: Vec<(Arc<DatabaseSink>, Retention)>,
 }
 
-/// A sink, what it is called, and what the folder is called that its events wait in.
+/// A sink, its name, and the name of its spill folder.
 #[derive(Clone)]
-pub(super) struct Outlet {
+pub(super) struct SinkSettings {
     pub(super) name: String,
     pub(super) folder: String,
     pub(super) sink: Arc<dyn Sink>,
 }
 
 impl Recorder {
-    /// With nobody to keep anything yet.
+    /// A recorder without sinks.
     pub fn new() -> Self {
         Self {
             sinks: Vec::new(),
             spill: None,
             spill_limit: 256 * 1024 * 1024,
-            room: Room { events: 20_000, bytes: 32 * 1024 * 1024 },
-            pace: Pace {
-                batch: Room { events: 500, bytes: BATCH },
+            capacity: Capacity { events: 20_000, bytes: 32 * 1024 * 1024 },
+            batching: BatchSettings {
+                batch: Capacity { events: 500, bytes: MAX_BATCH_BYTES },
                 linger: Duration::from_millis(500),
-                answer: Duration::from_secs(30),
+                timeout: Duration::from_secs(30),
             },
             output_limit: 256 * 1024,
             is_traced: false,
             #[cfg(feature = "_history-store")]
-            archives: Vec::new(),
+            databases: Vec::new(),
         }
     }
 
-    /// Every event goes to this one, too. The name is for people, for counters and for the file its events wait in.
+    /// Adds a sink, which gets every event. The name is for messages, for metrics and for its spill folder.
     pub fn sink(mut self, name: impl Into<String>, sink: Arc<dyn Sink>) -> Self {
         let name = name.into();
         let folder = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
-        self.sinks.push(Outlet { name, folder, sink });
+        self.sinks.push(SinkSettings { name, folder, sink });
         self
     }
 
-    /// Every event goes to this database, and what is older than this is forgotten there now and then. The database need not be there yet: until it is, events
-    /// wait, in a folder named after this database, so that no other is ever given them. The sink is called `history`.
+    /// Adds a database, which gets every event and is pruned from time to time. It may be unreachable at first: until it is reachable, events wait in
+    /// a spill folder named after this database, so that no other database ever gets them. The sink is called `history`.
     ///
     /// ```
     /// use elasticjob::history::{HistoryUrl, Recorder, Retention};
@@ -98,65 +98,64 @@ impl Recorder {
     #[cfg(feature = "_history-store")]
     pub fn database(mut self, url: HistoryUrl, retention: Retention) -> Self {
         let folder = format!("history-{}", url.key());
-        let archive = Arc::new(Archive::new(url));
-        self.archives.push((Arc::clone(&archive), retention));
-        self.sinks.push(Outlet { name: "history".to_owned(), folder, sink: archive });
+        let database = Arc::new(DatabaseSink::new(url));
+        self.databases.push((Arc::clone(&database), retention));
+        self.sinks.push(SinkSettings { name: "history".to_owned(), folder, sink: database });
         self
     }
 
-    /// Every run and every attempt of a shard is a span for a collector, too, and attempts say which trace they are in. The sink is called `spans`.
+    /// Adds an exporter of spans for every run and every attempt, and records the trace id of attempts. The sink is called `spans`.
     #[cfg(feature = "otel")]
-    pub fn spans(mut self, spans: crate::history::Spans) -> Self {
+    pub fn spans(mut self, spans: crate::history::SpanExporter) -> Self {
         self.is_traced = true;
         self.sink("spans", Arc::new(spans))
     }
 
-    /// Where events wait while their sink cannot keep them, for this process or the next. Several processes may share the folder. Without, they
-    /// wait in memory, and are lost when the process ends.
+    /// The folder where events wait while their sink cannot store them, for this process or the next. Several processes may share it. Without a
+    /// folder, events wait in memory, and are lost when the process ends.
     pub fn spill(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(folder.into());
         self
     }
 
-    /// How many bytes may wait in the folder for each sink; 256 MiB unless told otherwise.
+    /// Maximum number of bytes that may wait in the folder for each sink; 256 MiB by default.
     pub fn spill_limit(mut self, bytes: u64) -> Self {
         self.spill_limit = bytes;
         self
     }
 
-    /// How many events may wait in memory for each sink, and how many bytes they may take; 20,000 and 32 MiB unless told otherwise. What comes
-    /// when there is no room makes [what is worth less](super::Worth) go.
+    /// Maximum number of events and bytes that may wait in memory for each sink; 20,000 and 32 MiB by default. When the queue is full, a new event
+    /// replaces [less important ones](super::Worth).
     pub fn queue(mut self, events: usize, bytes: usize) -> Self {
-        self.room = Room { events: events.max(1), bytes: bytes.max(64 * 1024) };
+        self.capacity = Capacity { events: events.max(1), bytes: bytes.max(64 * 1024) };
         self
     }
 
-    /// How many events are kept at once, and how long one waits for others to be kept with; 500 and half a second unless told otherwise. It is fewer
-    /// where they are large: about 2 MiB are kept at once.
+    /// Maximum number of events in a batch, and how long an event waits for others; 500 and half a second by default. Batches of large events have
+    /// fewer: a batch has at most about 2 MiB.
     pub fn batch(mut self, events: usize, linger: Duration) -> Self {
-        self.pace.batch.events = events.max(1);
-        self.pace.linger = linger;
+        self.batching.batch.events = events.max(1);
+        self.batching.linger = linger;
         self
     }
 
-    /// How many bytes of what an attempt of a shard prints are kept: half of them from the beginning, half from the end; 256 KiB unless told
-    /// otherwise.
+    /// Maximum number of bytes of an attempt's output: half for its head, half for its tail; 256 KiB by default.
     pub fn output_limit(mut self, bytes: usize) -> Self {
         self.output_limit = bytes;
         self
     }
 
-    /// How many bytes of what an attempt of a shard prints are kept.
+    /// The limit set with [`Recorder::output_limit`].
     pub fn max_output(&self) -> usize {
         self.output_limit
     }
 
-    /// Whether attempts say which trace they are in.
+    /// Whether attempts are recorded with their trace id.
     pub fn is_traced(&self) -> bool {
         self.is_traced
     }
 
-    /// Starts a writer for each sink, among `tasks`. A node does this by itself.
+    /// Starts a writer task for each sink in `tasks`. A node does this itself.
     pub fn start(
         self,
         clock: &Arc<dyn Clock>,

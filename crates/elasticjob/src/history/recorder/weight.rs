@@ -1,34 +1,34 @@
-//! How much room an event takes: in memory, in a statement, in a file.
+//! Estimates the size of events: in memory, in a statement, in a file.
 
 use crate::history::Event;
 
-/// What every event takes: names, ids and times, with the words around them.
-const PLAIN: usize = 1024;
-/// What every line takes beside its text: when it was printed, on which stream, and what stands around that.
+/// Size of every event without its texts: names, ids and times.
+const EVENT: usize = 1024;
+/// Size of every line without its text: time, stream and separators.
 const LINE: usize = 64;
 
-/// How many events there may be, and how many bytes they may take.
+/// A limit on events and their bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     pub(super) events: usize,
     pub(super) bytes: usize,
 }
 
-/// About how many bytes an event takes where it takes most: as JSON in JSON, which is how lines are stored.
+/// Estimated size of an event in its largest form: JSON within JSON, which is how lines are stored.
 pub(super) fn weight(event: &Event) -> usize {
-    PLAIN
+    EVENT
         + match event {
             Event::Printed(printed) => {
-                printed.lines.iter().map(|line| LINE + escaped(&line.text)).sum()
+                printed.lines.iter().map(|line| LINE + escaped_length(&line.text)).sum()
             }
-            Event::Ended(ended) => ended.ending.message().map_or(0, escaped),
-            Event::Status(status) => escaped(&status.message),
+            Event::Ended(ended) => ended.ending.message().map_or(0, escaped_length),
+            Event::Status(status) => escaped_length(&status.message),
             _ => 0,
         }
 }
 
-/// How long a text is as JSON in JSON.
-fn escaped(text: &str) -> usize {
+/// Length of a text as JSON within JSON.
+fn escaped_length(text: &str) -> usize {
     let byte = |byte: u8| match byte {
         b'"' | b'\\' => 4,
         b'\n' | b'\r' | b'\t' => 3,
@@ -44,7 +44,7 @@ mod tests {
     use crate::history::recorder::fixture::printed;
 
     #[test]
-    fn lines_weigh_what_they_are_when_they_are_stored() {
+    fn weight_is_close_to_stored_size() {
         let many = |text: &str| {
             let Event::Printed(mut printed) = printed(1, 0, text) else { unreachable!() };
             printed.lines = vec![printed.lines[0].clone(); 1000];
@@ -65,8 +65,8 @@ mod tests {
             let event = many(text);
             let (weight, stored) = (weight(&event), stored(&event));
 
-            assert!(weight >= stored, "{text:?} weighs {weight} and takes {stored}");
-            assert!(weight < stored * 3, "{text:?} weighs {weight} and takes {stored}");
+            assert!(weight >= stored, "{text:?}: weight {weight}, stored size {stored}");
+            assert!(weight < stored * 3, "{text:?}: weight {weight}, stored size {stored}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From one queue to one sink.
+//! The writer task of a sink: takes batches from its queue and stores them.
 
 use std::{fmt, io, panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
 
@@ -8,102 +8,103 @@ use tokio::sync::watch;
 use super::{
     counts::Counters,
     queue::{Queue, Worth},
-    spill::{Oldest, Spill, SpillError},
-    weight::Room,
+    spill::{Spill, SpillError, SpilledBatch},
+    weight::Capacity,
 };
 use crate::{
     history::{Event, Sink, SinkError},
     runtime::{Clock, Monotonic, Randomness},
 };
 
-/// How long to wait before a sink is asked again: at first, and at most.
-const LATER: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// The same if it refused: somebody has to do something first.
-const REFUSED: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(10));
+/// First and longest delay before a failed batch is retried.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// The same if the sink refused the batch, which an operator has to fix first.
+const REFUSED_RETRY_DELAYS: (Duration, Duration) =
+    (Duration::from_mins(1), Duration::from_mins(10));
 
-/// How long to wait before a folder that was of no use is looked for again.
-const REOPEN: Duration = Duration::from_mins(1);
+/// Delay before an unusable spill folder is tried again.
+const REOPEN_DELAY: Duration = Duration::from_mins(1);
 
-/// How events are put together.
+/// How events are batched.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
-    pub(super) batch: Room,
+pub(super) struct BatchSettings {
+    pub(super) batch: Capacity,
     /// How long an event waits for others.
     pub(super) linger: Duration,
-    /// How long a sink may take for a batch.
-    pub(super) answer: Duration,
+    /// Limit for storing a batch.
+    pub(super) timeout: Duration,
 }
 
-/// What a sink is called, and where its events wait.
+/// The name and spill folder of a sink.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct SinkLocation {
     pub(super) name: String,
     pub(super) folder: Option<PathBuf>,
     pub(super) limit: u64,
 }
 
 pub(super) struct Writer {
-    site: Site,
+    location: SinkLocation,
     sink: Arc<dyn Sink>,
     queue: Arc<Queue>,
     counters: Arc<Counters>,
-    pace: Pace,
+    batching: BatchSettings,
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     closing: watch::Receiver<Option<Monotonic>>,
     spill: Option<Spill>,
-    /// Taken from the queue and not kept yet. Comes after what is in the file.
-    hand: Vec<Event>,
-    trouble: Option<Trouble>,
-    /// When to look for the folder again, if there is none.
+    /// Events taken from the queue and not stored yet. They come after all spilled events.
+    pending: Vec<Event>,
+    failure: Option<SinkFailure>,
+    /// When to try the spill folder again, if it is unusable.
     reopen: Monotonic,
-    /// Whether it was said that there is none.
-    is_folder_trouble_told: bool,
-    /// Why the file took nothing, if that was said.
-    is_spill_trouble_told: bool,
+    /// Whether it was logged that the folder is unusable.
+    is_folder_problem_logged: bool,
+    /// Whether it was logged that events cannot be spilled.
+    is_spill_problem_logged: bool,
 }
 
-/// The sink does not keep what it is given.
-struct Trouble {
+/// The sink fails to store batches.
+struct SinkFailure {
     error: SinkError,
-    pause: Duration,
-    again: Monotonic,
+    delay: Duration,
+    retry_at: Monotonic,
 }
 
-/// What a sink is given.
-enum Batch {
-    FromFile(Oldest),
-    InHand,
+/// Where a batch comes from.
+enum BatchSource {
+    Spilled(SpilledBatch),
+    Pending,
 }
 
 impl Writer {
     pub(super) fn new(
-        site: Site,
+        location: SinkLocation,
         sink: Arc<dyn Sink>,
         (queue, counters): (Arc<Queue>, Arc<Counters>),
-        pace: Pace,
+        batching: BatchSettings,
         (clock, randomness): (Arc<dyn Clock>, Arc<dyn Randomness>),
         closing: watch::Receiver<Option<Monotonic>>,
     ) -> Self {
         Self {
-            site,
+            location,
             sink,
             queue,
             counters,
-            pace,
+            batching,
             clock,
             randomness,
             closing,
             spill: None,
-            hand: Vec::new(),
-            trouble: None,
+            pending: Vec::new(),
+            failure: None,
             reopen: Monotonic::from_start(Duration::ZERO),
-            is_folder_trouble_told: false,
-            is_spill_trouble_told: false,
+            is_folder_problem_logged: false,
+            is_spill_problem_logged: false,
         }
     }
 
-    /// Until the recorder is closed, or dropped.
+    /// Runs until the recorder is closed or dropped.
     pub(super) async fn run(mut self) {
         self.open().await;
         while self.ready().await {
@@ -114,24 +115,24 @@ impl Writer {
                 Ok(Some(batch)) => batch,
                 Ok(None) => continue,
                 Err(error) => {
-                    // What cannot be read now is not lost: it may be read later, by this process or the next.
-                    self.without_folder(&error);
+                    // Events that cannot be read now are not lost: this process or the next may read them later.
+                    self.mark_folder_unusable(&error);
                     continue;
                 }
             };
             let events = match &batch {
-                Batch::FromFile(oldest) => &oldest.events,
-                Batch::InHand => &self.hand,
+                BatchSource::Spilled(spilled) => &spilled.events,
+                BatchSource::Pending => &self.pending,
             };
-            match self.keep_what_can_be(events).await {
+            match self.keep_valid(events).await {
                 Ok(unfit) => {
                     self.counters.recorded(events.len() - unfit.len());
-                    for (place, why) in unfit {
-                        self.set_aside(&events[place], &why);
+                    for (index, why) in unfit {
+                        self.drop_unfit(&events[index], &why);
                     }
-                    self.kept(batch).await;
+                    self.on_kept(batch).await;
                 }
-                Err(error) => self.failed(error).await,
+                Err(error) => self.on_failed(error).await,
             }
             if self.gives_up() {
                 break;
@@ -141,53 +142,53 @@ impl Writer {
     }
 
     async fn open(&mut self) {
-        let Some(folder) = self.site.folder.clone() else { return };
-        self.reopen = self.clock.monotonic() + REOPEN;
-        let limit = self.site.limit;
+        let Some(folder) = self.location.folder.clone() else { return };
+        self.reopen = self.clock.monotonic() + REOPEN_DELAY;
+        let limit = self.location.limit;
         let opened = tokio::task::spawn_blocking(move || Spill::open(&folder, limit)).await;
         match opened.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(spill) => {
-                self.is_folder_trouble_told &= !spill.is_empty();
+                self.is_folder_problem_logged &= !spill.is_empty();
                 if !spill.is_empty() {
                     tracing::info!(
-                        sink = self.site.name,
+                        sink = self.location.name,
                         bytes = spill.bytes(),
-                        "history of an earlier process waits to be kept"
+                        "history of an earlier process found"
                     );
                 }
                 self.counters.spill_bytes(spill.bytes());
                 self.spill = Some(spill);
             }
-            Err(error) => self.without_folder(&error),
+            Err(error) => self.mark_folder_unusable(&error),
         }
     }
 
-    /// Whether there should be a folder, and is none.
+    /// Whether a spill folder is configured but unusable.
     fn lacks_folder(&self) -> bool {
-        self.spill.is_none() && self.site.folder.is_some()
+        self.spill.is_none() && self.location.folder.is_some()
     }
 
-    /// The folder, or what is in it, is of no use now. It is looked for again after a while.
-    fn without_folder(&mut self, error: &io::Error) {
+    /// Marks the folder as unusable. It is tried again after a while.
+    fn mark_folder_unusable(&mut self, error: &io::Error) {
         self.spill = None;
-        self.reopen = self.clock.monotonic() + REOPEN;
-        if !std::mem::replace(&mut self.is_folder_trouble_told, true) {
-            let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
-            tracing::error!(sink = self.site.name, folder, %error, "history cannot wait in this folder while its database is away, only in memory, and what waits there is left; hint: may this process read and write there?");
+        self.reopen = self.clock.monotonic() + REOPEN_DELAY;
+        if !std::mem::replace(&mut self.is_folder_problem_logged, true) {
+            let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
+            tracing::error!(sink = self.location.name, folder, %error, "history spill folder is unusable, events wait in memory only; hint: can this process read and write the folder?");
         }
     }
 
-    /// Waits until there is something to do for the sink and it may be asked. `false` if it is time to end.
+    /// Waits until there is a batch to store and the sink may be tried. Returns `false` when it is time to end.
     async fn ready(&mut self) -> bool {
         loop {
-            // What was in trouble may have gone with its folder: then there is nothing to ask for.
+            // The batch that failed may be gone with its folder; then there is nothing to retry.
             let has_work = self.has_backlog() || self.queue.len() > 0;
-            let again = self.trouble.as_ref().map(|trouble| trouble.again);
-            if let Some(again) = again.filter(|_| has_work) {
-                if !self.wait_for_better(again).await {
+            let retry_at = self.failure.as_ref().map(|failure| failure.retry_at);
+            if let Some(retry_at) = retry_at.filter(|_| has_work) {
+                if !self.wait_for_retry(retry_at).await {
                     return true;
                 }
-                self.put_away().await;
+                self.spill_pending().await;
             } else if self.has_backlog() || self.queue.has_batch() {
                 return true;
             } else if self.is_closing() {
@@ -199,13 +200,13 @@ impl Writer {
         }
     }
 
-    /// Waits until the sink may be asked again: then `false`. `true` if something came meanwhile that can wait in the file.
-    async fn wait_for_better(&mut self, again: Monotonic) -> bool {
-        if self.is_closing() && self.clock.monotonic() >= again.min(self.deadline()) {
+    /// Waits until the sink may be tried again and returns `false`, or until new events can be spilled and returns `true`.
+    async fn wait_for_retry(&mut self, retry_at: Monotonic) -> bool {
+        if self.is_closing() && self.clock.monotonic() >= retry_at.min(self.deadline()) {
             return false;
         }
-        let can_wait_in_file = self.spill.is_some() && self.hand.is_empty();
-        let (queue, linger) = (Arc::clone(&self.queue), self.pace.linger);
+        let can_spill = self.spill.is_some() && self.pending.is_empty();
+        let (queue, linger) = (Arc::clone(&self.queue), self.batching.linger);
         let something = async {
             while queue.len() == 0 {
                 queue.changed.notified().await;
@@ -216,10 +217,10 @@ impl Writer {
         let mut closing = self.closing.clone();
         tokio::select! {
             biased;
-            () = self.clock.sleep_until(again.min(self.deadline())) => false,
-            // At the end it is asked once more, at once.
+            () = self.clock.sleep_until(retry_at.min(self.deadline())) => false,
+            // When the recorder closes, the sink is tried once more at once.
             _ = closing.changed(), if !was_closing => false,
-            () = something, if can_wait_in_file => true,
+            () = something, if can_spill => true,
         }
     }
 
@@ -230,7 +231,7 @@ impl Writer {
             while queue.len() == 0 {
                 queue.changed.notified().await;
             }
-            let linger = self.clock.sleep_until(self.clock.monotonic() + self.pace.linger);
+            let linger = self.clock.sleep_until(self.clock.monotonic() + self.batching.linger);
             let full = async {
                 while !queue.has_batch() {
                     queue.changed.notified().await;
@@ -249,23 +250,23 @@ impl Writer {
         }
     }
 
-    /// The oldest there is.
-    async fn next(&mut self) -> io::Result<Option<Batch>> {
+    /// The oldest batch.
+    async fn next(&mut self) -> io::Result<Option<BatchSource>> {
         if self.spill.as_ref().is_some_and(|spill| !spill.is_empty()) {
-            let room = self.pace.batch;
-            let oldest = self.on_file(move |spill| spill.oldest(room)).await?;
-            return Ok(Some(Batch::FromFile(oldest)));
+            let capacity = self.batching.batch;
+            let spilled = self.with_spill(move |spill| spill.read_oldest(capacity)).await?;
+            return Ok(Some(BatchSource::Spilled(spilled)));
         }
-        if self.hand.is_empty() {
-            self.hand = self.queue.take();
+        if self.pending.is_empty() {
+            self.pending = self.queue.take();
         }
-        Ok((!self.hand.is_empty()).then_some(Batch::InHand))
+        Ok((!self.pending.is_empty()).then_some(BatchSource::Pending))
     }
 
-    /// Gives these to the sink. What is unfit, whatever it comes with, is found by halving; where that is among them, and why, is the answer.
+    /// Stores these events. Events that the sink cannot store are found by halving the batch; returns their indexes and why.
     ///
-    /// Whatever goes wrong otherwise goes wrong with all of them: some are given twice then, which a sink can take.
-    async fn keep_what_can_be(&self, events: &[Event]) -> Result<Vec<(usize, String)>, SinkError> {
+    /// Any other error fails the whole batch: some events are sent twice then, which a sink can handle.
+    async fn keep_valid(&self, events: &[Event]) -> Result<Vec<(usize, String)>, SinkError> {
         let mut unfit = Vec::new();
         let mut left = vec![(0, events.len())];
         while let Some((from, to)) = left.pop() {
@@ -282,11 +283,17 @@ impl Writer {
         Ok(unfit)
     }
 
-    /// This one will never be kept, and nobody is to wait for it.
-    fn set_aside(&self, event: &Event, why: &str) {
+    /// Drops an event that can never be stored, so that no other waits for it.
+    fn drop_unfit(&self, event: &Event, why: &str) {
         let worth = Worth::of(event);
         self.counters.dropped(worth);
-        tracing::error!(sink = self.site.name, about = event.about(), worth = worth.as_str(), %why, "one event of history cannot be kept, and is dropped; all others are kept");
+        tracing::error!(
+            sink = self.location.name,
+            about = event.about(),
+            worth = worth.as_str(),
+            error = why,
+            "history event dropped, it cannot be stored"
+        );
     }
 
     async fn keep(&self, events: &[Event]) -> Result<(), SinkError> {
@@ -294,10 +301,10 @@ impl Writer {
             return Ok(());
         }
         let kept = AssertUnwindSafe(self.sink.keep(events)).catch_unwind();
-        let until = (self.clock.monotonic() + self.pace.answer).min(self.deadline());
+        let until = (self.clock.monotonic() + self.batching.timeout).min(self.deadline());
         let mut closing = self.closing.clone();
-        // A deadline may come while it is being waited for.
-        let too_late = async {
+        // The recorder may be closed while the sink is being waited for.
+        let deadline_reached = async {
             let sleep = self.clock.sleep_until(until);
             tokio::select! {
                 () = sleep => {}
@@ -313,96 +320,97 @@ impl Writer {
         tokio::select! {
             biased;
             kept = kept => kept.unwrap_or_else(|payload| {
-                Err(SinkError::Later(format!("it panicked: {}", panic_text(&*payload))))
+                Err(SinkError::Later(format!("the sink panicked: {}", panic_text(&*payload))))
             }),
-            () = too_late => Err(SinkError::Later("it does not answer".to_owned())),
+            () = deadline_reached => Err(SinkError::Later("the sink does not answer".to_owned())),
         }
     }
 
-    async fn kept(&mut self, batch: Batch) {
-        if let Batch::FromFile(oldest) = batch {
-            if oldest.unreadable > 0 {
-                self.counters.unreadable(oldest.unreadable);
+    async fn on_kept(&mut self, batch: BatchSource) {
+        if let BatchSource::Spilled(spilled) = batch {
+            if spilled.unreadable > 0 {
+                self.counters.unreadable(spilled.unreadable);
                 tracing::warn!(
-                    sink = self.site.name,
-                    lines = oldest.unreadable,
-                    "parts of the history that waited in a file were torn or damaged, and are left out"
+                    sink = self.location.name,
+                    lines = spilled.unreadable,
+                    "damaged lines of a history spill file skipped"
                 );
             }
-            if let Err(error) = self.on_file(move |spill| spill.forget(&oldest)).await {
-                tracing::warn!(sink = self.site.name, %error, "a file of history that is kept elsewhere cannot be deleted");
+            if let Err(error) = self.with_spill(move |spill| spill.remove(&spilled)).await {
+                tracing::warn!(sink = self.location.name, %error, "history spill file not deleted");
             }
         } else {
-            self.hand.clear();
+            self.pending.clear();
         }
-        if self.trouble.take().is_some() {
-            tracing::info!(sink = self.site.name, "history is kept again");
+        if self.failure.take().is_some() {
+            tracing::info!(sink = self.location.name, "history is stored again");
         }
-        self.is_spill_trouble_told = false;
+        self.is_spill_problem_logged = false;
     }
 
-    async fn failed(&mut self, error: SinkError) {
+    async fn on_failed(&mut self, error: SinkError) {
         self.counters.failed();
         let (first, most) = match error {
-            SinkError::Refused(_) => REFUSED,
-            _ => LATER,
+            SinkError::Refused(_) => REFUSED_RETRY_DELAYS,
+            _ => RETRY_DELAYS,
         };
-        let before = self.trouble.take();
-        let is_same_kind = before.as_ref().is_some_and(|trouble| {
-            std::mem::discriminant(&trouble.error) == std::mem::discriminant(&error)
+        let previous = self.failure.take();
+        let is_same_kind = previous.as_ref().is_some_and(|failure| {
+            std::mem::discriminant(&failure.error) == std::mem::discriminant(&error)
         });
         if !is_same_kind {
-            self.tell(&error);
+            self.log_failure(&error);
         }
-        let pause =
-            before.filter(|_| is_same_kind).map_or(first, |trouble| (trouble.pause * 2).min(most));
-        let lots = 0.5 + 0.5 * self.randomness.fraction();
-        let again = self.clock.monotonic() + pause.mul_f64(lots);
-        self.trouble = Some(Trouble { error, pause, again });
-        self.put_away().await;
+        let delay = previous
+            .filter(|_| is_same_kind)
+            .map_or(first, |failure| (failure.delay * 2).min(most));
+        let jitter = 0.5 + 0.5 * self.randomness.fraction();
+        let retry_at = self.clock.monotonic() + delay.mul_f64(jitter);
+        self.failure = Some(SinkFailure { error, delay, retry_at });
+        self.spill_pending().await;
     }
 
-    fn tell(&self, error: &SinkError) {
-        let place = self.spill.as_ref().and(self.site.folder.as_deref());
-        let waits =
-            place.map_or_else(|| "memory".to_owned(), |folder| folder.display().to_string());
+    fn log_failure(&self, error: &SinkError) {
+        let spill_folder = self.spill.as_ref().and(self.location.folder.as_deref());
+        let waiting_in =
+            spill_folder.map_or_else(|| "memory".to_owned(), |folder| folder.display().to_string());
         match error {
             SinkError::Refused(_) => {
-                tracing::error!(sink = self.site.name, %error, waits, "history is refused; jobs go on, and it waits until that is mended");
+                tracing::error!(sink = self.location.name, %error, waiting_in, "history refused, jobs continue and events wait until that is fixed");
             }
             SinkError::Later(_) | SinkError::Unfit(_) => {
-                tracing::warn!(sink = self.site.name, %error, waits, "history cannot be kept now; jobs go on, and it waits");
+                tracing::warn!(sink = self.location.name, %error, waiting_in, "history not stored, jobs continue and events wait");
             }
         }
     }
 
-    /// Puts what is in hand and in the queue into the file, as far as that takes it.
-    async fn put_away(&mut self) {
+    /// Spills pending and queued events, as far as there is room.
+    async fn spill_pending(&mut self) {
         while self.spill.is_some() {
-            if self.hand.is_empty() {
-                self.hand = self.queue.take();
+            if self.pending.is_empty() {
+                self.pending = self.queue.take();
             }
-            if self.hand.is_empty() {
+            if self.pending.is_empty() {
                 return;
             }
-            let events = std::mem::take(&mut self.hand);
+            let events = std::mem::take(&mut self.pending);
             let (events, put) = self.append(events).await;
             match put {
-                Ok(left_out) => {
-                    self.counters.spilled(events.len() - left_out.len());
-                    for worth in &left_out {
+                Ok(rejected) => {
+                    self.counters.spilled(events.len() - rejected.len());
+                    for worth in &rejected {
                         self.counters.dropped(*worth);
                     }
-                    if !left_out.is_empty()
-                        && !std::mem::replace(&mut self.is_spill_trouble_told, true)
+                    if !rejected.is_empty()
+                        && !std::mem::replace(&mut self.is_spill_problem_logged, true)
                     {
-                        self.tell_of_the_file(&"only the room for the ends of runs is left");
+                        self.log_spill_problem(&"only space reserved for the ends of runs is left");
                     }
                 }
                 Err(error) => {
-                    self.hand = events;
-                    if !std::mem::replace(&mut self.is_spill_trouble_told, true) {
-                        self.tell_of_the_file(&error);
+                    self.pending = events;
+                    if !std::mem::replace(&mut self.is_spill_problem_logged, true) {
+                        self.log_spill_problem(&error);
                     }
                     return;
                 }
@@ -410,20 +418,20 @@ impl Writer {
         }
     }
 
-    fn tell_of_the_file(&self, problem: &dyn fmt::Display) {
-        let folder = self.site.folder.as_deref().map(|folder| folder.display().to_string());
-        tracing::error!(sink = self.site.name, folder, %problem, "not all of history can wait in its file: what is worth least is dropped, or waits in memory; hint: make room on that disk, or mend what keeps the database from taking it");
+    fn log_spill_problem(&self, problem: &dyn fmt::Display) {
+        let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
+        tracing::error!(sink = self.location.name, folder, error = %problem, "history cannot be spilled completely, the least important events are dropped or wait in memory; hint: free disk space, or fix the database");
     }
 
     async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<Vec<Worth>, SpillError>) {
         let events = Arc::new(events);
         let shared = Arc::clone(&events);
-        let put = self.on_file(move |spill| spill.append(&shared)).await;
+        let put = self.with_spill(move |spill| spill.append(&shared)).await;
         (Arc::unwrap_or_clone(events), put)
     }
 
-    /// Does something with the file, where it may block.
-    async fn on_file<T, E>(
+    /// Runs an action on the spill files on a blocking thread.
+    async fn with_spill<T, E>(
         &mut self,
         action: impl FnOnce(&mut Spill) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
@@ -432,7 +440,7 @@ impl Writer {
         E: From<io::Error> + Send + 'static,
     {
         let Some(mut spill) = self.spill.take() else {
-            return Err(io::Error::other("there is no file").into());
+            return Err(io::Error::other("there is no spill folder").into());
         };
         let done = tokio::task::spawn_blocking(move || {
             let done = action(&mut spill);
@@ -448,16 +456,16 @@ impl Writer {
         }
     }
 
-    /// Whether to stop trying: at the end nobody waits for a sink that fails while there is a file, nor after the deadline.
+    /// Whether to stop retrying: when closing, a failing sink is not waited for if there is a spill folder, nor after the deadline.
     fn gives_up(&self) -> bool {
         self.is_closing()
-            && self.trouble.is_some()
+            && self.failure.is_some()
             && (self.spill.is_some() || self.clock.monotonic() >= self.deadline())
     }
 
     async fn end(mut self) {
-        self.put_away().await;
-        let mut lost = std::mem::take(&mut self.hand);
+        self.spill_pending().await;
+        let mut lost = std::mem::take(&mut self.pending);
         loop {
             let more = self.queue.take();
             if more.is_empty() {
@@ -469,21 +477,21 @@ impl Writer {
             self.counters.dropped(Worth::of(event));
         }
         if !lost.is_empty() {
-            let hint = match &self.site.folder {
-                Some(folder) => format!("{} took no more of it", folder.display()),
-                None => "a folder for it to wait in would have kept it".to_owned(),
+            let hint = match &self.location.folder {
+                Some(folder) => format!("{} has no room left", folder.display()),
+                None => "configure a spill folder".to_owned(),
             };
             tracing::error!(
-                sink = self.site.name,
+                sink = self.location.name,
                 events = lost.len(),
                 hint,
-                "history could not be kept before the end, and is lost"
+                "history lost, it could not be stored before shutdown"
             );
         }
     }
 
     fn has_backlog(&self) -> bool {
-        !self.hand.is_empty() || self.spill.as_ref().is_some_and(|spill| !spill.is_empty())
+        !self.pending.is_empty() || self.spill.as_ref().is_some_and(|spill| !spill.is_empty())
     }
 
     fn is_closing(&self) -> bool {
@@ -493,7 +501,7 @@ impl Writer {
     fn deadline(&self) -> Monotonic {
         match *self.closing.borrow() {
             Some(deadline) => deadline,
-            // Nobody will ever close it: whoever could is gone.
+            // The recorder was dropped without being closed.
             None if self.closing.has_changed().is_err() => Monotonic::from_start(Duration::ZERO),
             None => Monotonic::from_start(Duration::MAX),
         }
@@ -502,6 +510,5 @@ impl Writer {
 
 fn panic_text(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a word")
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

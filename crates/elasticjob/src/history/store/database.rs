@@ -1,4 +1,4 @@
-//! The three kinds of pools behind one face.
+//! A connection pool for any of the supported databases.
 
 use std::{borrow::Cow, fs, os::unix::fs::DirBuilderExt, time::Duration};
 
@@ -12,31 +12,31 @@ use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, SqlSafeStr};
 
 use super::{
-    columns::Columns,
+    batch_statement::BatchStatement,
     dialect::Dialect,
     error::{self, StoreError},
+    result_row::ResultRow,
     schema,
-    select::{Select, Value},
+    statement::{Statement, Value},
     url::{HistoryUrl, Options},
-    write::Write,
 };
 
-/// How many connections a process has: history is written by one and asked by few.
-const CONNECTIONS: u32 = 4;
-/// How long to wait for a connection. Meanwhile what is to be kept waits in memory, where it would be lost with the process.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long one piece of work may take. A server that accepts and then says nothing would be waited for without an end.
-const WORK: Duration = Duration::from_mins(1);
+/// Maximum number of connections of a process: one writer and few queries.
+const MAX_CONNECTIONS: u32 = 4;
+/// Limit for getting a connection. Meanwhile events wait in memory, where they would be lost with the process.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit for one transaction or query. Without it, a server that accepts and never answers would block forever.
+const OPERATION_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long changing the tables may take: columns and indexes for millions of rows.
-const CHANGE: Duration = Duration::from_hours(1);
+/// Limit for changing the tables: columns and indexes for millions of rows.
+const CHANGE_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// A database, connected when it is needed.
+/// A database with a pool that connects on demand.
 #[derive(Debug)]
 pub(super) struct Database {
     pool: Pool,
-    shown: String,
-    most_at_once: Option<usize>,
+    display_name: String,
+    max_statement_bytes: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ enum Pool {
     Mysql(MySqlPool),
 }
 
-/// The same for each kind of pool.
+/// Evaluates the same expression for each kind of pool.
 macro_rules! each {
     ($pool:expr, $name:ident => $work:expr) => {
         match $pool {
@@ -64,40 +64,41 @@ macro_rules! each {
 }
 
 impl Database {
-    /// Connects, so that what is wrong with the URL is said now.
+    /// Connects once, so that errors of the URL show at once.
     pub(super) async fn connect(url: &HistoryUrl) -> Result<Self, StoreError> {
-        let shown = url.to_string();
+        let display_name = url.to_string();
         if let Some(folder) = url.file().and_then(|file| file.parent()) {
-            // What jobs print may be nobody else's business.
+            // Output of jobs may be confidential.
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| StoreError::NotAuthorised {
-                database: shown.clone(),
-                problem: format!("the folder {} cannot be made: {error}", folder.display()),
-                hint: "name a file in a folder that the process may write to".to_owned(),
+                database: display_name.clone(),
+                problem: format!("cannot create the folder {}: {error}", folder.display()),
+                hint: "choose a folder that the process may write to".to_owned(),
             })?;
         }
         let pool = match &url.options {
             #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) => {
-                reached(&shown, &**options).await?;
-                // A database in memory is its connection's own.
-                let connections = if url.file().is_some() { CONNECTIONS } else { 1 };
+                check_connection(&display_name, &**options).await?;
+                // Every connection to an in-memory database has a database of its own.
+                let connections = if url.file().is_some() { MAX_CONNECTIONS } else { 1 };
                 let pool = SqlitePoolOptions::new().max_connections(connections);
-                let pool = pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT);
+                let pool =
+                    pool.idle_timeout(None).max_lifetime(None).acquire_timeout(CONNECT_TIMEOUT);
                 Pool::Sqlite(pool.connect_lazy_with((**options).clone()))
             }
             #[cfg(feature = "history-postgres")]
             Options::Postgres(options) => {
-                reached(&shown, &**options).await?;
-                let pool = PgPoolOptions::new().max_connections(CONNECTIONS);
-                let pool = pool.acquire_timeout(CONNECT);
+                check_connection(&display_name, &**options).await?;
+                let pool = PgPoolOptions::new().max_connections(MAX_CONNECTIONS);
+                let pool = pool.acquire_timeout(CONNECT_TIMEOUT);
                 Pool::Postgres(pool.connect_lazy_with((**options).clone()))
             }
             #[cfg(feature = "history-mysql")]
             Options::Mysql(options) => {
-                reached(&shown, &**options).await?;
-                let pool = MySqlPoolOptions::new().max_connections(CONNECTIONS);
-                // What others have committed since we began is to be seen once a row is ours; and a batch may be large.
+                check_connection(&display_name, &**options).await?;
+                let pool = MySqlPoolOptions::new().max_connections(MAX_CONNECTIONS);
+                // A transaction has to see what others committed before it locked a row; and batches may be large.
                 let pool = pool.after_connect(|connection, _| {
                     Box::pin(async move {
                         for setting in [
@@ -109,23 +110,23 @@ impl Database {
                         Ok(())
                     })
                 });
-                let pool = pool.acquire_timeout(CONNECT);
+                let pool = pool.acquire_timeout(CONNECT_TIMEOUT);
                 Pool::Mysql(pool.connect_lazy_with((**options).clone()))
             }
         };
-        let mut database = Self { pool, shown, most_at_once: None };
+        let mut database = Self { pool, display_name, max_statement_bytes: None };
         if database.dialect() == Dialect::Mysql {
-            let asked = Select::new(Dialect::Mysql, "SELECT @@max_allowed_packet");
-            let most = database.fetch(&asked, |row| row.number(0)).await;
-            let most = most.map_err(|error| database.told(&error))?.pop();
-            database.most_at_once = most.and_then(|most| usize::try_from(most).ok());
+            let asked = Statement::new(Dialect::Mysql, "SELECT @@max_allowed_packet");
+            let most = database.fetch(&asked, |row| row.int_or_zero(0)).await;
+            let most = most.map_err(|error| database.store_error(&error))?.pop();
+            database.max_statement_bytes = most.and_then(|most| usize::try_from(most).ok());
         }
         Ok(database)
     }
 
-    /// How many bytes a statement may have, where there is a limit that one comes near.
-    pub(super) fn most_at_once(&self) -> Option<usize> {
-        self.most_at_once
+    /// Maximum size of a statement, where the database has a limit that batches may reach.
+    pub(super) fn max_statement_bytes(&self) -> Option<usize> {
+        self.max_statement_bytes
     }
 
     pub(super) async fn close(&self) {
@@ -143,29 +144,32 @@ impl Database {
         }
     }
 
-    /// What the database is called, without its password.
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
+    /// The database URL without its password.
+    pub(super) fn display_name(&self) -> &str {
+        &self.display_name
     }
 
-    pub(super) fn told(&self, error: &sqlx::Error) -> StoreError {
-        error::told(&self.shown, error)
+    pub(super) fn store_error(&self, error: &sqlx::Error) -> StoreError {
+        error::store_error(&self.display_name, error)
     }
 
-    /// All of these in one transaction; how many rows each changed.
-    pub(super) async fn transaction(&self, writes: &[Write]) -> Result<Vec<u64>, sqlx::Error> {
-        bounded(Box::pin(async {
+    /// Executes these statements in one transaction; returns the number of rows that each changed.
+    pub(super) async fn transaction(
+        &self,
+        writes: &[BatchStatement],
+    ) -> Result<Vec<u64>, sqlx::Error> {
+        with_timeout(Box::pin(async {
             let mut changed = Vec::with_capacity(writes.len());
             each!(&self.pool, pool => {
                 let mut transaction = match self.dialect() {
-                    // Whoever asks first and writes then may be refused in the middle.
+                    // A transaction that reads first and writes later may be refused in between.
                     Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await?,
                     Dialect::Postgres | Dialect::Mysql => pool.begin().await?,
                 };
                 for write in writes {
                     let mut rows = 0;
                     for (sql, values) in write.statements() {
-                        // A text that is another one for every number of rows is not worth remembering.
+                        // A text that differs with the number of rows is not worth caching.
                         let is_fixed = matches!(sql, Cow::Borrowed(_));
                         let sql = match sql {
                             Cow::Borrowed(sql) => sql.into_sql_str(),
@@ -190,12 +194,12 @@ impl Database {
         .await
     }
 
-    /// Does it, and says how many rows were changed.
-    pub(super) async fn execute(&self, select: &Select) -> Result<u64, sqlx::Error> {
-        bounded(Box::pin(async {
+    /// Executes a statement; returns the number of changed rows.
+    pub(super) async fn execute(&self, statement: &Statement) -> Result<u64, sqlx::Error> {
+        with_timeout(Box::pin(async {
             each!(&self.pool, pool => {
-                let mut query = sqlx::query(AssertSqlSafe(select.text()));
-                for value in select.values() {
+                let mut query = sqlx::query(AssertSqlSafe(statement.text()));
+                for value in statement.values() {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
@@ -208,34 +212,34 @@ impl Database {
         .await
     }
 
-    /// What the database answers, row by row.
+    /// Runs a query and reads its rows.
     pub(super) async fn fetch<T>(
         &self,
-        select: &Select,
-        read: impl Fn(&dyn Columns) -> Result<T, sqlx::Error> + Send + Sync,
+        statement: &Statement,
+        read: impl Fn(&dyn ResultRow) -> Result<T, sqlx::Error> + Send + Sync,
     ) -> Result<Vec<T>, sqlx::Error>
     where
         T: Send,
     {
         let mut found = Vec::new();
-        let mut add = |row: &dyn Columns| {
+        let mut add = |row: &dyn ResultRow| {
             found.push(read(row)?);
             Ok(())
         };
-        self.for_each(select, &mut add).await?;
+        self.for_each(statement, &mut add).await?;
         Ok(found)
     }
 
-    /// Built once for each database, not once for each question.
+    /// Not generic over the row type, so that it is compiled once for each database rather than for each query.
     async fn for_each(
         &self,
-        select: &Select,
-        take: &mut (dyn FnMut(&dyn Columns) -> Result<(), sqlx::Error> + Send),
+        statement: &Statement,
+        take: &mut (dyn FnMut(&dyn ResultRow) -> Result<(), sqlx::Error> + Send),
     ) -> Result<(), sqlx::Error> {
-        bounded(Box::pin(async {
+        with_timeout(Box::pin(async {
             each!(&self.pool, pool => {
-                let mut query = sqlx::query(AssertSqlSafe(select.text()));
-                for value in select.values() {
+                let mut query = sqlx::query(AssertSqlSafe(statement.text()));
+                for value in statement.values() {
                     query = match value {
                         Value::Int(number) => query.bind(*number),
                         Value::Text(text) => query.bind(text.as_str()),
@@ -252,40 +256,40 @@ impl Database {
         .await
     }
 
-    /// Looks at what there is while nobody else of us changes it, and does what `plan` says is missing.
+    /// Locks the tables, lists what exists, and executes the statements that `plan` returns.
     ///
-    /// Until something is changed it can be dropped. After that it goes on to its end, whoever waits for that or not: what takes longer than
-    /// anybody's patience would be begun again and again, and never be done.
-    pub(super) async fn complete(
+    /// Before the first change it can be dropped. After that it runs to its end even if the caller is gone: a change that takes longer than the
+    /// caller waits would be started again and again, and never finish.
+    pub(super) async fn change_tables(
         &self,
-        plan: impl Fn(&[Found], Option<i64>) -> Result<Vec<&'static str>, StoreError>,
+        plan: impl Fn(&[SchemaItem], Option<i64>) -> Result<Vec<&'static str>, StoreError>,
     ) -> Result<(), StoreError> {
         let (lock, unlock) = self.dialect().lock();
-        let shown = self.shown.clone();
-        let told = move |error: sqlx::Error| error::told(&shown, &error);
+        let display_name = self.display_name.clone();
+        let store_error = move |error: sqlx::Error| error::store_error(&display_name, &error);
         each!(&self.pool, pool => {
             let mut transaction = match self.dialect() {
                 Dialect::Sqlite => pool.begin_with("BEGIN IMMEDIATE").await,
                 Dialect::Postgres | Dialect::Mysql => pool.begin().await,
             }
-            .map_err(&told)?;
+            .map_err(&store_error)?;
             let planned = async {
                 for statement in lock {
-                    let answer = transaction.fetch_optional(*statement).await.map_err(&told)?;
+                    let answer = transaction.fetch_optional(*statement).await.map_err(&store_error)?;
                     let is_ours = self.dialect() != Dialect::Mysql
-                        || answer.is_some_and(|row| Columns::int(&row, 0).ok().flatten() == Some(1));
+                        || answer.is_some_and(|row| ResultRow::int(&row, 0).ok().flatten() == Some(1));
                     if !is_ours {
-                        return Err(error::being_changed(&self.shown));
+                        return Err(error::tables_being_changed(&self.display_name));
                     }
                 }
-                let question = sqlx::query(self.dialect().statement("look"));
-                let rows = question.fetch_all(&mut *transaction).await.map_err(&told)?;
-                let found: Result<Vec<Found>, _> = rows.iter().map(|row| Found::read(row)).collect();
-                let found = found.map_err(&told)?;
+                let list = sqlx::query(self.dialect().statement("list schema"));
+                let rows = list.fetch_all(&mut *transaction).await.map_err(&store_error)?;
+                let found: Result<Vec<SchemaItem>, _> = rows.iter().map(|row| SchemaItem::read(row)).collect();
+                let found = found.map_err(&store_error)?;
                 let mut version = None;
                 if schema::has_versions(&found) {
-                    let row = transaction.fetch_one(schema::HIGHEST).await.map_err(&told)?;
-                    version = Columns::int(&row, 0).map_err(&told)?;
+                    let row = transaction.fetch_one(schema::SELECT_VERSION).await.map_err(&store_error)?;
+                    version = ResultRow::int(&row, 0).map_err(&store_error)?;
                 }
                 plan(&found, version)
             };
@@ -293,31 +297,31 @@ impl Database {
             let change = async move {
                 let done = async {
                     for statement in planned? {
-                        transaction.execute(statement).await.map_err(&told)?;
+                        transaction.execute(statement).await.map_err(&store_error)?;
                     }
                     Ok(())
                 };
-                let done = match tokio::time::timeout(CHANGE, done).await {
+                let done = match tokio::time::timeout(CHANGE_TIMEOUT, done).await {
                     Ok(done) => done,
-                    Err(_) => Err(told(too_late(CHANGE))),
+                    Err(_) => Err(store_error(timeout_error(CHANGE_TIMEOUT))),
                 };
-                // A lock of MySQL's outlives the transaction.
+                // MySQL's lock outlives the transaction.
                 let unlocked = transaction.execute(unlock).await;
                 done?;
-                unlocked.map_err(&told)?;
-                transaction.commit().await.map_err(&told)
+                unlocked.map_err(&store_error)?;
+                transaction.commit().await.map_err(&store_error)
             };
-            to_the_end(change).await
+            run_detached(change).await
         })
     }
 }
 
-/// Goes on whether anybody waits for it or not, as long as the process does.
+/// Runs to the end even if the caller is dropped, as long as the process lives.
 #[expect(
     clippy::disallowed_methods,
-    reason = "dropping whoever waits is not to end it; it has a time limit of its own"
+    reason = "it must not stop when the caller is dropped; it has its own time limit"
 )]
-async fn to_the_end(
+async fn run_detached(
     work: impl Future<Output = Result<(), StoreError>> + Send + 'static,
 ) -> Result<(), StoreError> {
     match tokio::spawn(work).await {
@@ -326,42 +330,48 @@ async fn to_the_end(
     }
 }
 
-/// A column or an index that is there.
+/// An existing column or index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SchemaItem {
     pub(super) kind: String,
     pub(super) table: String,
     pub(super) name: String,
 }
 
-impl Found {
-    pub(super) fn read(row: &dyn Columns) -> Result<Self, sqlx::Error> {
-        Ok(Self { kind: row.word(0)?, table: row.word(1)?, name: row.word(2)? })
+impl SchemaItem {
+    pub(super) fn read(row: &dyn ResultRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            kind: row.text_or_empty(0)?,
+            table: row.text_or_empty(1)?,
+            name: row.text_or_empty(2)?,
+        })
     }
 }
 
-/// Connects, once: a pool would try again and again where nobody listens.
-async fn reached<O>(shown: &str, options: &O) -> Result<(), StoreError>
+/// Connects once, because a pool would retry where no server listens.
+async fn check_connection<O>(display_name: &str, options: &O) -> Result<(), StoreError>
 where
     O: ConnectOptions<Connection: Sized>,
 {
-    let connection = bounded(options.connect()).await;
+    let connection = with_timeout(options.connect()).await;
     let closed = match connection {
         Ok(connection) => connection.close().await,
         Err(error) => Err(error),
     };
-    closed.map_err(|error| error::told(shown, &error))
+    closed.map_err(|error| error::store_error(display_name, &error))
 }
 
-/// Ends what takes longer than anything should.
-async fn bounded<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    match tokio::time::timeout(WORK, work).await {
+/// Limits an operation to [`OPERATION_TIMEOUT`].
+async fn with_timeout<T>(
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    match tokio::time::timeout(OPERATION_TIMEOUT, work).await {
         Ok(answer) => answer,
-        Err(_) => Err(too_late(WORK)),
+        Err(_) => Err(timeout_error(OPERATION_TIMEOUT)),
     }
 }
 
-fn too_late(after: Duration) -> sqlx::Error {
+fn timeout_error(after: Duration) -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::new(
         std::io::ErrorKind::TimedOut,
         format!("no answer within {} s", after.as_secs()),

@@ -1,6 +1,5 @@
-//! What the databases say differently.
+//! The differences between the databases.
 
-/// Which kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqlite,
@@ -8,7 +7,7 @@ pub(super) enum Dialect {
     Mysql,
 }
 
-/// A part of a dialect's file: what `-- :` calls it, and the statement.
+/// A section of a dialect's SQL file: the name after `-- :`, and the statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Section {
     pub(super) name: &'static str,
@@ -24,27 +23,28 @@ impl Dialect {
         }
     }
 
-    /// Everything in the dialect's file, in its order.
+    /// All sections of the dialect's SQL file, in their order.
     pub(super) fn sections(self) -> impl Iterator<Item = Section> {
         self.file().split("\n-- :").skip(1).filter_map(|section| {
             let (name, sql) = section.split_once('\n')?;
-            // What follows a blank line is a word about the next section.
+            // The text after a blank line is a comment on the next section.
             let sql = sql.split_once("\n\n").map_or(sql, |(sql, _)| sql);
             Some(Section { name: name.trim(), sql: sql.trim() })
         })
     }
 
-    /// The statement of this name. All names are in all files, but for a few of MySQL's: a test looks.
+    /// The statement with this name. A test checks that every file has all names, except a few that only MySQL needs.
     pub(super) fn statement(self, name: &str) -> &'static str {
         self.sections().find(|section| section.name == name).map_or("", |section| section.sql)
     }
 
-    /// Keeps others from changing the tables, and lets them again. Whoever has it may take an hour: nobody waits that long for it.
+    /// Statements that lock the tables against changes by other processes, and the one that unlocks. A change may take an hour, so waiting for the
+    /// lock is limited.
     pub(super) fn lock(self) -> (&'static [&'static str], &'static str) {
         match self {
-            // The transaction does.
+            // The transaction itself is the lock.
             Self::Sqlite => (&["SELECT 1"], "SELECT 1"),
-            // What changes the tables may take longer than this user's statements may otherwise.
+            // Changing the tables may take longer than this user's statements may take otherwise.
             Self::Postgres => (
                 &[
                     "SET LOCAL lock_timeout = '60s'",
@@ -53,7 +53,7 @@ impl Dialect {
                 ],
                 "SELECT 1",
             ),
-            // Named after the database, as the server has others.
+            // Named after the database, because the lock is shared by the whole server.
             Self::Mysql => (
                 &["SELECT GET_LOCK(LEFT(CONCAT('elasticjob.history.', DATABASE()), 64), 60)"],
                 "SELECT RELEASE_LOCK(LEFT(CONCAT('elasticjob.history.', DATABASE()), 64))",
@@ -61,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// The how-manieth parameter of a statement, from one.
+    /// The placeholder of a parameter, counted from one.
     pub(super) fn parameter(self, number: usize) -> String {
         match self {
             Self::Postgres => format!("${number}"),
@@ -69,10 +69,10 @@ impl Dialect {
         }
     }
 
-    /// A moment, given as microseconds, as the ancestor's columns have it. Its tables say UTC, but for what Java wrote in another zone.
-    pub(super) fn moment(self, micros: &str) -> String {
+    /// Converts microseconds to a timestamp of Java ElasticJob's columns. They are in UTC, except for rows that Java wrote in another time zone.
+    pub(super) fn to_timestamp(self, micros: &str) -> String {
         match self {
-            // As the JDBC driver of SQLite stores it: milliseconds.
+            // SQLite's JDBC driver stores milliseconds.
             Self::Sqlite => format!("{micros} / 1000"),
             Self::Postgres => {
                 format!("TIMESTAMP '1970-01-01' + {micros} * INTERVAL '1 microsecond'")
@@ -81,7 +81,7 @@ impl Dialect {
         }
     }
 
-    /// The microseconds of one of the ancestor's columns.
+    /// Converts one of Java ElasticJob's timestamp columns to microseconds.
     pub(super) fn micros(self, column: &str) -> String {
         match self {
             Self::Sqlite => format!("{column} * 1000"),
@@ -90,8 +90,8 @@ impl Dialect {
         }
     }
 
-    /// Whether the ancestor's column says yes.
-    pub(super) fn is_success(self, yes: bool) -> &'static str {
+    /// The condition that Java ElasticJob's column `is_success` has this value.
+    pub(super) fn success_condition(self, yes: bool) -> &'static str {
         match (self, yes) {
             (Self::Postgres, true) => "is_success",
             (Self::Postgres, false) => "NOT is_success",
@@ -100,8 +100,8 @@ impl Dialect {
         }
     }
 
-    /// A whole number divided, without what is left.
-    pub(super) fn divided(self, number: &str, by: &str) -> String {
+    /// Integer division, rounded toward zero.
+    pub(super) fn integer_division(self, number: &str, by: &str) -> String {
         match self {
             Self::Mysql => format!("({number}) DIV {by}"),
             Self::Sqlite | Self::Postgres => format!("({number}) / {by}"),
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dialect_says_the_same_things() {
+    fn every_dialect_has_the_same_statements() {
         let names = |dialect: Dialect| -> BTreeSet<&str> {
             dialect.sections().map(|section| section.name).collect()
         };
@@ -125,7 +125,7 @@ mod tests {
             "index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID",
             "wide JOB_EXECUTION_LOG auto_id",
             "wide JOB_STATUS_TRACE_LOG auto_id",
-            "settle runs as found",
+            "apply run updates",
         ] {
             assert!(mysql.remove(only), "{only}");
         }

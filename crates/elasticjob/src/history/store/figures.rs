@@ -1,4 +1,4 @@
-//! Figures: how often, how long, how late, and what goes wrong most.
+//! Statistics: counts, durations, start delays and failures.
 
 use std::collections::BTreeMap;
 
@@ -7,78 +7,70 @@ use serde::Serialize;
 
 use super::{
     Store,
-    ask::{bound, millis},
     error::StoreError,
     page::Span,
-    rows::{group, named},
-    select::Select,
+    query::{bound, millis},
+    rows::{failure_group, truncate_distinct},
+    statement::Statement,
 };
 
-/// How many failures of the ancestor's are looked at for groups.
-const FOREIGN: usize = 10_000;
+/// Maximum number of Java ElasticJob's failures that are grouped.
+const MAX_FOREIGN_FAILURES: usize = 10_000;
 
-/// A job in figures, over a span of time. Runs that the ancestor wrote are not in it.
+/// Statistics of a job over a span of time, without runs that Java ElasticJob wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct JobFigures {
-    /// The job.
     pub job_name: String,
-    /// How many runs began.
+    /// Runs that started.
     pub runs: i64,
-    /// How many of them are done.
+    /// Runs that succeeded.
     pub done: i64,
-    /// How many failed.
     pub failed: i64,
-    /// How many were told to end.
     pub cancelled: i64,
-    /// How many run.
     pub running: i64,
-    /// How long runs took, if any came to an end.
+    /// Durations, if any run ended.
     pub duration_ms: Option<Percentiles>,
-    /// How late runs began, if any was due.
+    /// Start delays, if any run was scheduled.
     pub lateness_ms: Option<Percentiles>,
-    /// When the last run began, in this span or before.
+    /// Start of the last run, in this span or before.
     pub last_run: Option<Timestamp>,
-    /// When the last run that is done began, in this span or before.
+    /// Start of the last successful run, in this span or before.
     pub last_success: Option<Timestamp>,
 }
 
 impl JobFigures {
-    /// How many of a hundred that came to an end are done, in tenths; nothing if none came to an end.
+    /// Success rate of ended runs in tenths of a percent; `None` if no run ended.
     pub fn success_permille(&self) -> Option<i64> {
         let ended = self.done + self.failed + self.cancelled;
         (ended > 0).then(|| self.done * 1000 / ended)
     }
 }
 
-/// What half, 95 and 99 of a hundred do not exceed.
+/// Percentiles: the value that 50, 95 and 99 percent do not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Percentiles {
-    /// Half.
     pub p50: i64,
-    /// 95 of a hundred.
     pub p95: i64,
-    /// 99 of a hundred.
     pub p99: i64,
 }
 
-/// How many runs that stand so began from this time on, for as long as a bucket is.
+/// Number of runs with one state that started within one interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Bucket {
-    /// From when.
+    /// Start of the interval.
     pub from: Timestamp,
     /// `running`, `done`, `failed`, `cancelled`.
     pub state: String,
-    /// How many.
     pub runs: i64,
-    /// How long the longest of them took, if any came to an end.
+    /// Longest duration, if any run ended.
     pub longest_ms: Option<i64>,
-    /// How late the latest of them began, if any was due.
+    /// Longest start delay, if any run was scheduled.
     pub latest_ms: Option<i64>,
 }
 
@@ -88,45 +80,36 @@ pub struct Bucket {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FailureGroup {
-    /// The job.
     pub job_name: String,
-    /// What the messages have in common: numbers, hexadecimal words and UUIDs are left open.
+    /// The common message, with placeholders for numbers, hexadecimal words and UUIDs.
     pub message: String,
-    /// How many.
     pub count: i64,
-    /// The first.
     pub first: Option<Timestamp>,
-    /// The last.
     pub last: Option<Timestamp>,
-    /// The run of the last one; nothing where the ancestor wrote.
+    /// Run of the last failure; null if Java ElasticJob wrote it.
     pub last_run_id: Option<String>,
 }
 
-/// Fires that did not run.
+/// Missed fires of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MissedFires {
-    /// The job.
     pub job_name: String,
-    /// The first of them.
     pub first: Option<Timestamp>,
-    /// The last of them.
     pub last: Option<Timestamp>,
-    /// How many.
     pub count: i64,
     /// `skipped` or `nobody_there`.
     pub why: String,
-    /// When that was noticed.
     pub noticed_at: Option<Timestamp>,
 }
 
 impl Store {
-    /// The names of the jobs that have runs.
+    /// The names of all jobs with runs.
     pub async fn jobs(&self) -> Result<Vec<String>, StoreError> {
-        // From each name straight to the next, however many runs it has.
-        let select = Select::new(
+        // A loose index scan: jumps from each name to the next, however many runs a job has.
+        let statement = Statement::new(
             self.dialect(),
             "WITH RECURSIVE known (name) AS ( \
              SELECT MIN(job_name) FROM ELASTICJOB_RUN \
@@ -135,12 +118,12 @@ impl Store {
              FROM known WHERE known.name IS NOT NULL \
              ) SELECT name FROM known WHERE name IS NOT NULL",
         );
-        self.ask(&select, |row| row.word(0)).await
+        self.query(&statement, |row| row.text_or_empty(0)).await
     }
 
-    /// Figures of these jobs, as far as they ran in this span; of every job that did if none is named.
+    /// Statistics of these jobs over a span; of all jobs that ran if none is named.
     pub async fn figures(&self, jobs: &[&str], span: Span) -> Result<Vec<JobFigures>, StoreError> {
-        let mut select = Select::new(
+        let mut statement = Statement::new(
             self.dialect(),
             "SELECT f.*, \
              (SELECT MAX(r.started_ms) FROM ELASTICJOB_RUN r WHERE r.job_name = f.job_name), \
@@ -148,11 +131,11 @@ impl Store {
              FROM (SELECT job_name, COUNT(*), ",
         );
         for state in ["done", "failed", "cancelled", "running"] {
-            select.push(&format!("COUNT(CASE WHEN state = '{state}' THEN 1 END), "));
+            statement.push(&format!("COUNT(CASE WHEN state = '{state}' THEN 1 END), "));
         }
         let ranks = [("duration_ms", "d"), ("lateness_ms", "l")];
         let percentile = |(column, name): (&str, &str), percent: u32| {
-            // The smallest value that is not exceeded by so many of a hundred.
+            // The smallest value that this percentage of the values does not exceed.
             format!(
                 "MIN(CASE WHEN {column} IS NOT NULL AND {name}_rank * 100 >= {name}_count * {percent} THEN {column} END)"
             )
@@ -161,23 +144,23 @@ impl Store {
             .into_iter()
             .flat_map(|rank| [50, 95, 99].map(|percent| percentile(rank, percent)))
             .collect();
-        select.push(&percentiles.join(", "));
-        select.push(" FROM (SELECT job_name, state, duration_ms, lateness_ms");
+        statement.push(&percentiles.join(", "));
+        statement.push(" FROM (SELECT job_name, state, duration_ms, lateness_ms");
         for (column, name) in ranks {
-            let is_there = format!("CASE WHEN {column} IS NULL THEN 1 ELSE 0 END");
-            select.push(&format!(
-                ", ROW_NUMBER() OVER (PARTITION BY job_name, {is_there} ORDER BY {column}) AS {name}_rank, \
+            let is_null = format!("CASE WHEN {column} IS NULL THEN 1 ELSE 0 END");
+            statement.push(&format!(
+                ", ROW_NUMBER() OVER (PARTITION BY job_name, {is_null} ORDER BY {column}) AS {name}_rank, \
                  COUNT({column}) OVER (PARTITION BY job_name) AS {name}_count"
             ));
         }
-        select.push(" FROM ELASTICJOB_RUN");
+        statement.push(" FROM ELASTICJOB_RUN");
         if !jobs.is_empty() {
-            let jobs = jobs.iter().map(|job| named(job, 100).as_str().into());
-            select.filter_in("job_name", jobs.collect());
+            let jobs = jobs.iter().map(|job| truncate_distinct(job, 100).as_str().into());
+            statement.filter_in("job_name", jobs.collect());
         }
-        span.of_millis(&mut select, "started_ms");
-        select.push(") ranked GROUP BY job_name) f ORDER BY 1");
-        self.ask(&select, |row| {
+        span.filter_millis(&mut statement, "started_ms");
+        statement.push(") ranked GROUP BY job_name) f ORDER BY 1");
+        self.query(&statement, |row| {
             let percentiles = |at: usize| {
                 let (p50, p95, p99) = (row.int(at)?, row.int(at + 1)?, row.int(at + 2)?);
                 Ok::<_, sqlx::Error>(match (p50, p95, p99) {
@@ -186,12 +169,12 @@ impl Store {
                 })
             };
             Ok(JobFigures {
-                job_name: row.word(0)?,
-                runs: row.number(1)?,
-                done: row.number(2)?,
-                failed: row.number(3)?,
-                cancelled: row.number(4)?,
-                running: row.number(5)?,
+                job_name: row.text_or_empty(0)?,
+                runs: row.int_or_zero(1)?,
+                done: row.int_or_zero(2)?,
+                failed: row.int_or_zero(3)?,
+                cancelled: row.int_or_zero(4)?,
+                running: row.int_or_zero(5)?,
                 duration_ms: percentiles(6)?,
                 lateness_ms: percentiles(9)?,
                 last_run: millis(row.int(12)?),
@@ -201,7 +184,7 @@ impl Store {
         .await
     }
 
-    /// How many runs began in each piece of a span, by how they stand: what a chart shows. Pieces without runs are left out.
+    /// Number of runs per interval and state, for charts. Intervals without runs are left out.
     pub async fn buckets(
         &self,
         job: Option<&str>,
@@ -209,46 +192,48 @@ impl Store {
         bucket: SignedDuration,
     ) -> Result<Vec<Bucket>, StoreError> {
         let length = i64::try_from(bucket.as_millis()).unwrap_or(i64::MAX).max(1);
-        let number = self.dialect().divided("started_ms", &length.to_string());
-        let mut select = Select::new(
+        let number = self.dialect().integer_division("started_ms", &length.to_string());
+        let mut statement = Statement::new(
             self.dialect(),
             format!(
                 "SELECT {number}, state, COUNT(*), MAX(duration_ms), MAX(lateness_ms) FROM ELASTICJOB_RUN"
             ),
         );
-        select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
-        span.of_millis(&mut select, "started_ms");
-        select.push(" GROUP BY 1, 2 ORDER BY 1, 2");
-        let buckets = self.ask(&select, |row| {
-            let from = millis(Some(row.number(0)?.saturating_mul(length)));
-            let (state, runs) = (row.word(1)?, row.number(2)?);
+        statement
+            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        span.filter_millis(&mut statement, "started_ms");
+        statement.push(" GROUP BY 1, 2 ORDER BY 1, 2");
+        let buckets = self.query(&statement, |row| {
+            let from = millis(Some(row.int_or_zero(0)?.saturating_mul(length)));
+            let (state, runs) = (row.text_or_empty(1)?, row.int_or_zero(2)?);
             let (longest_ms, latest_ms) = (row.int(3)?, row.int(4)?);
             Ok(from.map(|from| Bucket { from, state, runs, longest_ms, latest_ms }))
         });
         Ok(buckets.await?.into_iter().flatten().collect())
     }
 
-    /// What goes wrong, most often first.
+    /// Failures grouped by message, the most frequent first.
     pub async fn failures(
         &self,
         job: Option<&str>,
         span: Span,
         limit: usize,
     ) -> Result<Vec<FailureGroup>, StoreError> {
-        let mut select = Select::new(
+        let mut statement = Statement::new(
             self.dialect(),
             "SELECT job_name, failure_group, COUNT(*), MIN(started_ms), MAX(started_ms) FROM JOB_EXECUTION_LOG",
         );
-        select.filter("failure_group IS NOT NULL", []);
-        select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
-        span.of_millis(&mut select, "started_ms");
-        select.with(" GROUP BY job_name, failure_group ORDER BY 3 DESC LIMIT ?", [bound(limit)]);
-        let own = self.ask(&select, |row| {
-            let key = (row.word(0)?, row.word(1)?);
-            Ok((key, (row.number(2)?, row.number(3)?, row.number(4)?)))
+        statement.filter("failure_group IS NOT NULL", []);
+        statement
+            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        span.filter_millis(&mut statement, "started_ms");
+        statement.with(" GROUP BY job_name, failure_group ORDER BY 3 DESC LIMIT ?", [bound(limit)]);
+        let rows = self.query(&statement, |row| {
+            let key = (row.text_or_empty(0)?, row.text_or_empty(1)?);
+            Ok((key, (row.int_or_zero(2)?, row.int_or_zero(3)?, row.int_or_zero(4)?)))
         });
-        let own = own.await?;
-        let mut groups: BTreeMap<(String, String), (i64, i64, i64)> = own.into_iter().collect();
+        let rows = rows.await?;
+        let mut groups: BTreeMap<(String, String), (i64, i64, i64)> = rows.into_iter().collect();
         for (key, at) in self.foreign_failures(job, span).await? {
             let known = groups.entry(key).or_insert((0, at, at));
             *known = (known.0 + 1, known.1.min(at), known.2.max(at));
@@ -256,64 +241,69 @@ impl Store {
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, (count, _, last))| std::cmp::Reverse((*count, *last)));
         groups.truncate(limit);
-        let mut told = Vec::new();
+        let mut failures = Vec::new();
         for ((job_name, message), (count, first, last)) in groups {
-            let mut select = Select::new(self.dialect(), "SELECT run_id FROM JOB_EXECUTION_LOG");
+            let mut statement =
+                Statement::new(self.dialect(), "SELECT run_id FROM JOB_EXECUTION_LOG");
             let key = [message.as_str().into(), job_name.as_str().into(), last.into()];
-            select.filter("failure_group = ? AND job_name = ? AND started_ms = ?", key);
-            select.push(" LIMIT 1");
-            let last_run_id = self.ask(&select, |row| row.text(0)).await?.pop().flatten();
+            statement.filter("failure_group = ? AND job_name = ? AND started_ms = ?", key);
+            statement.push(" LIMIT 1");
+            let last_run_id = self.query(&statement, |row| row.text(0)).await?.pop().flatten();
             let (first, last) = (millis(Some(first)), millis(Some(last)));
-            told.push(FailureGroup { job_name, message, count, first, last, last_run_id });
+            failures.push(FailureGroup { job_name, message, count, first, last, last_run_id });
         }
-        Ok(told)
+        Ok(failures)
     }
 
-    /// Failures that the ancestor wrote: job, group, and when.
+    /// Failures that Java ElasticJob wrote: job, group and time.
     async fn foreign_failures(
         &self,
         job: Option<&str>,
         span: Span,
     ) -> Result<Vec<((String, String), i64)>, StoreError> {
         let started = self.dialect().micros("start_time");
-        let mut select = Select::new(
+        let mut statement = Statement::new(
             self.dialect(),
             format!(
                 "SELECT job_name, SUBSTR(failure_cause, 1, 400), {started} FROM JOB_EXECUTION_LOG"
             ),
         );
-        select
+        statement
             .filter("run_id IS NULL AND failure_cause IS NOT NULL AND start_time IS NOT NULL", []);
-        select.filter_if("job_name = ?", job.map(Into::into));
-        span.of_moments(&mut select, "start_time", &self.dialect().moment("?"));
-        select.with(" ORDER BY start_time DESC LIMIT ?", [bound(FOREIGN)]);
-        self.ask(&select, |row| {
-            Ok(((row.word(0)?, group(&row.word(1)?)), row.number(2)?.div_euclid(1000)))
+        statement.filter_if("job_name = ?", job.map(Into::into));
+        span.filter_timestamps(&mut statement, "start_time", &self.dialect().to_timestamp("?"));
+        statement.with(" ORDER BY start_time DESC LIMIT ?", [bound(MAX_FOREIGN_FAILURES)]);
+        self.query(&statement, |row| {
+            Ok((
+                (row.text_or_empty(0)?, failure_group(&row.text_or_empty(1)?)),
+                row.int_or_zero(2)?.div_euclid(1000),
+            ))
         })
         .await
     }
 
-    /// Fires that did not run, the last noticed first.
+    /// Missed fires, the last noticed first.
     pub async fn missed(
         &self,
         job: Option<&str>,
         span: Span,
         limit: usize,
     ) -> Result<Vec<MissedFires>, StoreError> {
-        let mut select = Select::new(
+        let mut statement = Statement::new(
             self.dialect(),
             "SELECT job_name, first_ms, last_ms, fires, why, noticed_ms FROM ELASTICJOB_MISSED",
         );
-        select.filter_if("job_name = ?", job.map(|job| named(job, 100).as_str().into()));
-        span.of_millis(&mut select, "noticed_ms");
-        select.with(" ORDER BY noticed_ms DESC, id DESC LIMIT ?", [bound(limit)]);
-        self.ask(&select, |row| {
+        statement
+            .filter_if("job_name = ?", job.map(|job| truncate_distinct(job, 100).as_str().into()));
+        span.filter_millis(&mut statement, "noticed_ms");
+        statement.with(" ORDER BY noticed_ms DESC, id DESC LIMIT ?", [bound(limit)]);
+        self.query(&statement, |row| {
             Ok(MissedFires {
-                job_name: row.word(0)?,
+                job_name: row.text_or_empty(0)?,
                 first: millis(row.int(1)?),
                 last: millis(row.int(2)?),
-                count: row.number(3)?,
-                why: row.word(4)?,
+                count: row.int_or_zero(3)?,
+                why: row.text_or_empty(4)?,
                 noticed_at: millis(row.int(5)?),
             })
         })

@@ -1,40 +1,40 @@
 //! History in a database: SQLite, PostgreSQL, MySQL and MariaDB.
 //!
 //! ```text
-//!   JOB_EXECUTION_LOG       an attempt of a shard         the ancestor's, with columns of ours that may be null
-//!   JOB_STATUS_TRACE_LOG    an instance's part of a run   the ancestor's, too
-//!   ELASTICJOB_RUN          a run, worked out of its attempts whenever one of them is told
-//!   ELASTICJOB_OUTPUT       what attempts printed, in parts; _CUT what of it is not kept
-//!   ELASTICJOB_MISSED       fires that did not run
-//!   ELASTICJOB_SCHEMA       which of our versions made this
+//!   JOB_EXECUTION_LOG       an attempt of a shard         Java ElasticJob's table, with additional nullable columns
+//!   JOB_STATUS_TRACE_LOG    an instance's part of a run   Java ElasticJob's table, likewise
+//!   ELASTICJOB_RUN          a run, derived from its attempts whenever one of them is written
+//!   ELASTICJOB_OUTPUT       output of attempts, in parts; _CUT names the parts that are not kept
+//!   ELASTICJOB_MISSED       missed fires
+//!   ELASTICJOB_SCHEMA       the version of the tables
 //! ```
 //!
-//! A batch is one transaction with one statement for each kind of event. Every row has a name that is made of what it tells, so
-//! that telling it again changes nothing; an end is never taken back by a beginning that comes late. The row of a run is locked before its
-//! attempts are written, so that of two processes that tell of the same run the second sees what the first wrote.
+//! A batch is one transaction with one statement for each kind of event. The id of every row is derived from its content, so that writing it again
+//! changes nothing; a start that arrives late never removes an end. The row of a run is locked before its attempts are written, so that of two
+//! processes that write the same run the second sees what the first wrote.
 //!
-//! What the dialects do differently stands in `sql/`, one file for each, and in `dialect.rs`.
+//! The differences between the databases are in `sql/`, one file for each, and in `dialect.rs`.
 
-mod ask;
-mod columns;
+mod query;
+mod result_row;
 mod database;
 mod dialect;
 mod error;
 mod executions;
 mod figures;
-mod glance;
-mod keep;
-mod lost;
+mod overview;
+mod sink;
+mod lost_attempts;
 mod output;
 mod page;
 mod retention;
 mod rows;
 mod runs;
 mod schema;
-mod select;
+mod statement;
 mod traces;
 mod url;
-mod write;
+mod batch_statement;
 
 use std::sync::Arc;
 
@@ -43,16 +43,16 @@ pub use self::{
     error::StoreError,
     executions::{Execution, ExecutionFilter},
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
-    glance::{Named, Tally},
     output::{Output, OutputLine, OutputPosition},
+    overview::{Named, Tally},
     page::{Cursor, Page, Span},
-    retention::{Pruned, Retention},
+    retention::{PruneSummary, Retention},
     runs::{Run, RunDetails, RunFilter, RunState},
     traces::{Trace, TraceFilter},
     url::{HistoryUrl, default_path},
 };
 
-/// A database that history is kept in. Cheap to clone.
+/// A database that stores history. Cheap to clone.
 ///
 /// ```no_run
 /// use elasticjob::history::{HistoryUrl, Store};
@@ -69,14 +69,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, and makes or changes what is missing there: tables, columns, indexes. Several may do so at once.
+    /// Opens the database and creates missing tables, columns and indexes. Several processes may do so at once.
     pub async fn open(url: &HistoryUrl) -> Result<Self, StoreError> {
         let database = Database::connect(url).await?;
         schema::prepare(&database).await?;
         Ok(Self { database: Arc::new(database) })
     }
 
-    /// Lets go of the database. Nothing can be kept or asked after that.
+    /// Closes all connections. The store cannot be used after that.
     pub async fn close(&self) {
         self.database.close().await;
     }

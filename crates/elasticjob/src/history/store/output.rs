@@ -1,4 +1,4 @@
-//! What a run printed, from any place on: what was printed since can be asked for again and again.
+//! Reads the output of runs, also while they run.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -7,25 +7,25 @@ use serde::Serialize;
 
 use super::{
     Store,
-    ask::{bound, millis},
     error::StoreError,
-    rows::named,
-    select::Select,
+    query::{bound, millis},
+    rows::truncate_distinct,
+    statement::Statement,
 };
 
-/// How many parts are read at a time.
-const PARTS: usize = 500;
-/// How many attempts a position may name.
-const ATTEMPTS: usize = 10_000;
+/// Number of parts that are read at a time.
+const MAX_PARTS: usize = 500;
+/// Maximum number of attempts in a position.
+const MAX_ATTEMPTS: usize = 10_000;
 
-/// How far the output of a run has been read. A new one is at its beginning.
+/// How far the output of a run has been read. A new position is at the beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutputPosition {
-    /// For each attempt, the next of its parts.
+    /// Number of the next part, by attempt.
     next: BTreeMap<String, i64>,
 }
 
-/// Its text means nothing to anybody else, and can be given back.
+/// The text form is opaque and can be passed back.
 impl fmt::Display for OutputPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (attempt, next)) in self.next.iter().enumerate() {
@@ -40,47 +40,42 @@ impl FromStr for OutputPosition {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let wrong = || StoreError::Url {
-            problem: "that is no place in what a run printed".to_owned(),
-            hint: "give back the position that was told before".to_owned(),
+        let invalid = || StoreError::Url {
+            problem: "invalid position in the output of a run".to_owned(),
+            hint: "pass the `position` of the previous response".to_owned(),
         };
         let mut next = BTreeMap::new();
         for part in text.split('~').filter(|part| !part.is_empty()) {
-            let (attempt, number) = part.rsplit_once('.').ok_or_else(wrong)?;
-            if attempt.len() > 40 || next.len() >= ATTEMPTS {
-                return Err(wrong());
+            let (attempt, number) = part.rsplit_once('.').ok_or_else(invalid)?;
+            if attempt.len() > 40 || next.len() >= MAX_ATTEMPTS {
+                return Err(invalid());
             }
-            next.insert(attempt.to_owned(), number.parse().map_err(|_| wrong())?);
+            next.insert(attempt.to_owned(), number.parse().map_err(|_| invalid())?);
         }
         Ok(Self { next })
     }
 }
 
-/// What was printed.
+/// A part of the output of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Lines, by their time.
+    /// Ordered by time.
     pub lines: Vec<OutputLine>,
-    /// Where to go on.
+    /// The position after these lines.
     pub position: OutputPosition,
-    /// Whether there is more already.
+    /// Whether more output is already available.
     pub more: bool,
 }
 
-/// A line that was printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputLine {
-    /// Which shard.
     pub sharding_item: i64,
-    /// Which attempt of it.
     pub attempt_id: String,
-    /// When.
     pub at: Option<Timestamp>,
-    /// `stdout`, `stderr`, a level, or `note` where something is left out.
+    /// `stdout`, `stderr`, a log level, or `note` where output was cut.
     pub stream: String,
-    /// What.
     pub text: String,
 }
 
@@ -91,7 +86,7 @@ struct Part {
     content: String,
 }
 
-struct Left {
+struct CutParts {
     from: i64,
     to: i64,
     bytes: i64,
@@ -99,46 +94,50 @@ struct Left {
 }
 
 impl Store {
-    /// What a run printed after this position, of one shard or of all.
+    /// The output of a run after this position, of one shard or of all.
     pub async fn output(
         &self,
         run: &str,
         item: Option<u32>,
         position: &OutputPosition,
     ) -> Result<Output, StoreError> {
-        let run = named(run, 150);
+        let run = truncate_distinct(run, 150);
         let cuts = self.cuts(&run, item).await?;
-        let mut select = Select::new(
+        let mut statement = Statement::new(
             self.dialect(),
             "SELECT attempt_id, part, sharding_item, content FROM ELASTICJOB_OUTPUT",
         );
-        select.filter("run_id = ?", [run.as_str().into()]);
-        select.filter_if("sharding_item = ?", item.map(|item| i64::from(item).into()));
+        statement.filter("run_id = ?", [run.as_str().into()]);
+        statement.filter_if("sharding_item = ?", item.map(|item| i64::from(item).into()));
         for (attempt, next) in &position.next {
             let read = [attempt.as_str().into(), (*next).into()];
-            select.filter("NOT (attempt_id = ? AND part < ?)", read);
+            statement.filter("NOT (attempt_id = ? AND part < ?)", read);
         }
-        select.with(" ORDER BY run_id, sharding_item, attempt_id, part LIMIT ?", [bound(PARTS)]);
-        let parts = self.ask(&select, |row| {
+        statement
+            .with(" ORDER BY run_id, sharding_item, attempt_id, part LIMIT ?", [bound(MAX_PARTS)]);
+        let parts = self.query(&statement, |row| {
             Ok(Part {
-                attempt: row.word(0)?,
-                number: row.number(1)?,
-                item: row.number(2)?,
-                content: row.word(3)?,
+                attempt: row.text_or_empty(0)?,
+                number: row.int_or_zero(1)?,
+                item: row.int_or_zero(2)?,
+                content: row.text_or_empty(3)?,
             })
         });
         let parts = parts.await?;
 
-        let mut output =
-            Output { lines: Vec::new(), position: position.clone(), more: parts.len() == PARTS };
+        let mut output = Output {
+            lines: Vec::new(),
+            position: position.clone(),
+            more: parts.len() == MAX_PARTS,
+        };
         for part in &parts {
             let next = output.position.next.entry(part.attempt.clone()).or_default();
-            let left = cuts.get(&part.attempt);
-            if let Some(left) = left.filter(|left| *next < left.to && part.number >= left.to) {
-                output.lines.push(left.note(&part.attempt, first_time(&part.content)));
+            let cut = cuts.get(&part.attempt);
+            if let Some(cut) = cut.filter(|cut| *next < cut.to && part.number >= cut.to) {
+                output.lines.push(cut.note(&part.attempt, first_time(&part.content)));
             }
-            let is_left_out = left.is_some_and(|left| (left.from..left.to).contains(&part.number));
-            if !is_left_out {
+            let is_cut = cut.is_some_and(|cut| (cut.from..cut.to).contains(&part.number));
+            if !is_cut {
                 output.lines.extend(part.lines());
             }
             *next = part.number + 1;
@@ -151,34 +150,34 @@ impl Store {
         &self,
         run: &str,
         item: Option<u32>,
-    ) -> Result<BTreeMap<String, Left>, StoreError> {
-        let mut select = Select::new(
+    ) -> Result<BTreeMap<String, CutParts>, StoreError> {
+        let mut statement = Statement::new(
             self.dialect(),
             "SELECT attempt_id, from_part, to_part, bytes, sharding_item FROM ELASTICJOB_OUTPUT_CUT",
         );
-        select.filter("run_id = ?", [run.into()]);
-        select.filter_if("sharding_item = ?", item.map(|item| i64::from(item).into()));
-        let cuts = self.ask(&select, |row| {
-            let left = Left {
-                from: row.number(1)?,
-                to: row.number(2)?,
-                bytes: row.number(3)?,
-                item: row.number(4)?,
+        statement.filter("run_id = ?", [run.into()]);
+        statement.filter_if("sharding_item = ?", item.map(|item| i64::from(item).into()));
+        let cuts = self.query(&statement, |row| {
+            let cut = CutParts {
+                from: row.int_or_zero(1)?,
+                to: row.int_or_zero(2)?,
+                bytes: row.int_or_zero(3)?,
+                item: row.int_or_zero(4)?,
             };
-            Ok((row.word(0)?, left))
+            Ok((row.text_or_empty(0)?, cut))
         });
         Ok(cuts.await?.into_iter().collect())
     }
 }
 
-impl Left {
+impl CutParts {
     fn note(&self, attempt: &str, at: Option<Timestamp>) -> OutputLine {
         OutputLine {
             sharding_item: self.item,
             attempt_id: attempt.to_owned(),
             at,
             stream: "note".to_owned(),
-            text: format!("… {} bytes are left out here …", self.bytes),
+            text: format!("… {} bytes omitted …", self.bytes),
         }
     }
 }
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_is_read_as_it_is_written() {
+    fn position_round_trips() {
         for text in ["", "0f8fad5b-d9cb-469f-a165-70867728950e.7", "a.0~b.12"] {
             assert_eq!(text.parse::<OutputPosition>().unwrap().to_string(), text);
         }

@@ -1,26 +1,25 @@
-//! Long lists, a page at a time: the next page begins after the last row of this one, wherever new rows came meanwhile.
+//! Pagination: the next page begins after the last row of this one, even if new rows arrive meanwhile.
 
 use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{error::StoreError, select::Select};
+use super::{error::StoreError, statement::Statement};
 
-/// The last moment of the year 9999, in microseconds.
+/// The last microsecond of the year 9999.
 const LAST: i64 = 253_402_300_799_999_999;
 
-/// A part of a long list, newest first.
+/// A page of a list, newest rows first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page<T> {
-    /// The rows.
     pub rows: Vec<T>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The `after` of the next page; `None` if this is the last page.
     pub next: Option<Cursor>,
 }
 
 impl<T> Page<T> {
-    /// What was found when one more than asked for was looked for.
+    /// Makes a page from a query with a limit of one more than `limit`.
     pub(super) fn of(mut rows: Vec<(Cursor, T)>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
@@ -29,26 +28,27 @@ impl<T> Page<T> {
     }
 }
 
-/// A place in a list. Its text means nothing to anybody else, and can be given back.
+/// A position in a list. Its text form is opaque and can be passed back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor {
     pub(super) micros: i64,
-    /// Whether the row was written without a run: those come after the others of the same moment.
+    /// Whether the row has no run, because Java ElasticJob wrote it: such rows come after the others with the same time.
     pub(super) is_foreign: bool,
     pub(super) id: String,
 }
 
 impl Cursor {
-    /// Only what comes after this place, in a list ordered by these two columns, newest first; `moment` is how the first is written.
+    /// Restricts a list ordered by these two columns, newest first, to rows after this position; `timestamp` is the SQL for the first column's
+    /// value.
     pub(super) fn filter(
         &self,
-        select: &mut Select,
+        statement: &mut Statement,
         (time, id): (&str, &str),
-        moment: &str,
+        timestamp: &str,
         value: i64,
     ) {
-        let condition = format!("{time} <= {moment} AND ({time} < {moment} OR {id} < ?)");
-        select.filter(&condition, [value.into(), value.into(), self.id.as_str().into()]);
+        let condition = format!("{time} <= {timestamp} AND ({time} < {timestamp} OR {id} < ?)");
+        statement.filter(&condition, [value.into(), value.into(), self.id.as_str().into()]);
     }
 }
 
@@ -62,16 +62,16 @@ impl FromStr for Cursor {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let wrong = || StoreError::Url {
-            problem: format!("{text:?} is no place in a list"),
-            hint: "give back what the page before named as the next".to_owned(),
+        let invalid = || StoreError::Url {
+            problem: format!("{text:?} is not a cursor"),
+            hint: "pass the `next` of the previous page".to_owned(),
         };
-        let (micros, id) = text.split_once(['.', '~']).ok_or_else(wrong)?;
+        let (micros, id) = text.split_once(['.', '~']).ok_or_else(invalid)?;
         let is_foreign = text[micros.len()..].starts_with('~');
-        let micros: i64 = micros.parse().map_err(|_| wrong())?;
-        // Beyond that a database has no moments.
+        let micros: i64 = micros.parse().map_err(|_| invalid())?;
+        // Databases do not support later times.
         if !(0..=LAST).contains(&micros) {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Self { micros, is_foreign, id: id.to_owned() })
     }
@@ -83,35 +83,40 @@ impl Serialize for Cursor {
     }
 }
 
-/// From when until when, the end not included.
+/// A span of time; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// From when; nothing is from the beginning.
+    /// `None`: from the beginning.
     pub since: Option<Timestamp>,
-    /// Until when; nothing is until now.
+    /// `None`: until now.
     pub until: Option<Timestamp>,
 }
 
 impl Span {
-    /// From then on.
+    /// Everything since this time.
     pub fn since(at: Timestamp) -> Self {
         Self { since: Some(at), until: None }
     }
 
-    /// On a column of ours: milliseconds.
-    pub(super) fn of_millis(self, select: &mut Select, column: &str) {
+    /// Restricts a column with milliseconds.
+    pub(super) fn filter_millis(self, statement: &mut Statement, column: &str) {
         let millis = |at: Timestamp| at.as_millisecond().into();
-        select.filter_if(&format!("{column} >= ?"), self.since.map(millis));
-        select.filter_if(&format!("{column} < ?"), self.until.map(millis));
+        statement.filter_if(&format!("{column} >= ?"), self.since.map(millis));
+        statement.filter_if(&format!("{column} < ?"), self.until.map(millis));
     }
 
-    /// On a column of the ancestor's.
-    pub(super) fn of_moments(self, select: &mut Select, column: &str, moment: &str) {
-        // Within what MySQL has a timestamp for.
+    /// Restricts one of Java ElasticJob's timestamp columns.
+    pub(super) fn filter_timestamps(
+        self,
+        statement: &mut Statement,
+        column: &str,
+        timestamp: &str,
+    ) {
+        // The range of MySQL's TIMESTAMP.
         let micros =
             |at: Timestamp| at.as_microsecond().clamp(1_000_000, 2_147_483_647_000_000).into();
-        select.filter_if(&format!("{column} >= {moment}"), self.since.map(micros));
-        select.filter_if(&format!("{column} < {moment}"), self.until.map(micros));
+        statement.filter_if(&format!("{column} >= {timestamp}"), self.since.map(micros));
+        statement.filter_if(&format!("{column} < {timestamp}"), self.until.map(micros));
     }
 }
 
@@ -120,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_is_written() {
+    fn cursor_round_trips() {
         for text in ["1774749600000000.settle/1774749600000", "7~0f8fad5b-d9cb", "0.a.b~c"] {
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
         }

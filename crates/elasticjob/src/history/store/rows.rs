@@ -1,4 +1,4 @@
-//! Events as rows: what goes into which column, and what of it has room there.
+//! Converts events to rows, and truncates values to the size of their columns.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::super::event::{
 };
 use crate::job::{FencingToken, Reason, RunId};
 
-/// As many characters as the ancestor's columns for messages have.
+/// Size of Java ElasticJob's columns for messages, in characters.
 const MESSAGE: usize = 4000;
-/// A message that similar ones share.
+/// Size of the column for failure groups.
 const GROUP: usize = 200;
 
-/// A batch, sorted into tables. Whatever was told twice is there once.
+/// The rows of a batch by table. Events that were recorded twice give one row.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) runs: BTreeMap<String, RunRow>,
     pub(super) attempts: BTreeMap<String, AttemptRow>,
-    /// Token of the claims that are not lost, by run and shard.
+    /// The first token that is not lost, by run and shard.
     pub(super) lost: BTreeMap<(String, u32), i64>,
     pub(super) traces: BTreeMap<String, TraceRow>,
     pub(super) missed: BTreeMap<String, MissedRow>,
@@ -114,7 +114,6 @@ pub(super) struct CutRow {
 }
 
 impl Rows {
-    /// The rows of these events.
     pub(super) fn of(batch: &[Event]) -> Self {
         let mut rows = Self::default();
         for event in batch {
@@ -131,40 +130,40 @@ impl Rows {
         rows
     }
 
-    /// Whoever takes a shard over says that its holder is gone.
-    fn taken_over(&mut self, started: &Started) {
+    /// A failover attempt implies that the previous holder of the shard is gone.
+    fn note_takeover(&mut self, started: &Started) {
         if started.attempt.reason == Reason::Failover {
-            self.lose(&started.run, started.item, started.token);
+            self.mark_lost(&started.run, started.item, started.token);
         }
     }
 
     fn lost(&mut self, lost: &Lost) {
-        self.lose(&lost.run, lost.item, lost.token);
+        self.mark_lost(&lost.run, lost.item, lost.token);
     }
 
-    fn lose(&mut self, run: &RunId, item: u32, token: FencingToken) {
-        let first = self.lost.entry((named(&run.to_string(), 150), item)).or_default();
+    fn mark_lost(&mut self, run: &RunId, item: u32, token: FencingToken) {
+        let first = self.lost.entry((truncate_distinct(&run.to_string(), 150), item)).or_default();
         *first = (*first).max(token.get());
     }
 
     fn started(&mut self, started: &Started) {
         self.run(started);
-        self.taken_over(started);
+        self.note_takeover(started);
         let row = attempt(started);
         self.attempts.entry(row.id.clone()).or_insert(row);
     }
 
     fn ended(&mut self, ended: &Ended) {
         self.run(&ended.started);
-        self.taken_over(&ended.started);
+        self.note_takeover(&ended.started);
         let mut row = attempt(&ended.started);
         let message = ended.ending.message();
         row.is_success = u8::from(ended.ending.is_done());
         row.outcome = Some(ended.ending.as_str());
-        row.failure_cause = message.map(|message| cut(message, MESSAGE));
-        // What was told to end did not fail.
+        row.failure_cause = message.map(|message| truncate(message, MESSAGE));
+        // A cancelled attempt did not fail.
         if !matches!(ended.ending, Ending::Done | Ending::Cancelled(_)) {
-            row.failure_group = message.map(group);
+            row.failure_group = message.map(failure_group);
         }
         row.ended_ms = Some(millis(ended.at));
         row.duration_ms = Some((millis(ended.at) - row.started_ms).max(0));
@@ -173,33 +172,35 @@ impl Rows {
 
     fn run(&mut self, started: &Started) {
         let at = millis(started.at);
-        let run = self.runs.entry(named(&started.run.to_string(), 150)).or_insert_with(|| RunRow {
-            run_id: named(&started.run.to_string(), 150),
-            job_name: named(started.job.as_str(), 100),
-            due_ms: millis(started.due_at),
-            source: source(&started.source),
-            triggered_by: by(&started.source),
-            total: started.total.get(),
-            started_ms: at,
-        });
+        let run = self.runs.entry(truncate_distinct(&started.run.to_string(), 150)).or_insert_with(
+            || RunRow {
+                run_id: truncate_distinct(&started.run.to_string(), 150),
+                job_name: truncate_distinct(started.job.as_str(), 100),
+                due_ms: millis(started.due_at),
+                source: source(&started.source),
+                triggered_by: triggered_by(&started.source),
+                total: started.total.get(),
+                started_ms: at,
+            },
+        );
         run.started_ms = run.started_ms.min(at);
     }
 
     fn status(&mut self, status: &Status) {
         let (run, task) = (status.run.to_string(), status.task.to_string());
         let at_ms = millis(status.at);
-        let id = name(&format!("{run}#{task}#{}#{at_ms}", status.state.as_str()));
+        let id = derived_uuid(&format!("{run}#{task}#{}#{at_ms}", status.state.as_str()));
         let items: Vec<String> = status.task.items.iter().map(u32::to_string).collect();
         let row = TraceRow {
             id: id.clone(),
-            job_name: named(status.task.job.as_str(), 100),
-            task_id: named(&task, 255),
-            slave_id: cut(status.task.instance.server(), 50),
-            sharding_item: listed(&items, 100),
+            job_name: truncate_distinct(status.task.job.as_str(), 100),
+            task_id: truncate_distinct(&task, 255),
+            slave_id: truncate(status.task.instance.server(), 50),
+            sharding_item: java_list(&items, 100),
             state: status.state.as_str(),
-            message: cut(&status.message, MESSAGE),
+            message: truncate(&status.message, MESSAGE),
             at_ms,
-            run_id: named(&run, 150),
+            run_id: truncate_distinct(&run, 150),
         };
         self.traces.insert(id, row);
     }
@@ -207,11 +208,11 @@ impl Rows {
     fn missed(&mut self, missed: &Missed) {
         let (first_ms, last_ms) = (millis(missed.first), millis(missed.last));
         let why = missed.why.as_str();
-        // Every instance tells of them, each up to when it looked: it is the same gap.
-        let id = name(&format!("{}#{first_ms}#{why}", missed.job));
+        // Every instance reports the gap, each up to the time of its check, so the id does not contain its end.
+        let id = derived_uuid(&format!("{}#{first_ms}#{why}", missed.job));
         let row = MissedRow {
             id: id.clone(),
-            job_name: named(missed.job.as_str(), 100),
+            job_name: truncate_distinct(missed.job.as_str(), 100),
             first_ms,
             last_ms,
             fires: i64::try_from(missed.count).unwrap_or(i64::MAX),
@@ -228,12 +229,12 @@ impl Rows {
         let lines: Vec<(i64, &str, String)> = printed
             .lines
             .iter()
-            .map(|line| (millis(line.at), line.stream, clean(&line.text)))
+            .map(|line| (millis(line.at), line.stream, without_nul(&line.text)))
             .collect();
         let row = OutputRow {
             attempt_id: printed.id.to_string(),
             part: printed.part,
-            run_id: named(&printed.run.to_string(), 150),
+            run_id: truncate_distinct(&printed.run.to_string(), 150),
             sharding_item: printed.item,
             at_ms: lines.first().map_or(0, |(at, ..)| *at),
             content: serde_json::to_string(&lines).unwrap_or_else(|_| "[]".to_owned()),
@@ -244,7 +245,7 @@ impl Rows {
     fn cut(&mut self, cut: &Cut) {
         let row = CutRow {
             attempt_id: cut.id.to_string(),
-            run_id: named(&cut.run.to_string(), 150),
+            run_id: truncate_distinct(&cut.run.to_string(), 150),
             sharding_item: cut.item,
             from_part: cut.from,
             to_part: cut.to,
@@ -262,34 +263,34 @@ fn attempt(started: &Started) -> AttemptRow {
     let is_scheduled = started.source == Source::Schedule;
     AttemptRow {
         id: started.id.to_string(),
-        job_name: named(started.job.as_str(), 100),
-        task_id: named(&started.task.to_string(), 255),
-        hostname: cut(&started.host, 255),
-        ip: cut(started.task.instance.server(), 50),
+        job_name: truncate_distinct(started.job.as_str(), 100),
+        task_id: truncate_distinct(&started.task.to_string(), 255),
+        hostname: truncate(&started.host, 255),
+        ip: truncate(started.task.instance.server(), 50),
         sharding_item: started.item,
         execution_source: execution_source(started.attempt.reason),
         failure_cause: None,
         is_success: 0,
-        run_id: named(&started.run.to_string(), 150),
+        run_id: truncate_distinct(&started.run.to_string(), 150),
         due_ms,
         attempt: started.attempt.number.get(),
         reason: started.attempt.reason.as_str(),
         token: started.token.get(),
         source: source(&started.source),
-        triggered_by: by(&started.source),
+        triggered_by: triggered_by(&started.source),
         outcome: None,
         started_ms,
         ended_ms: None,
         duration_ms: None,
         lateness_ms: is_scheduled.then_some((started_ms - due_ms).max(0)),
         total: started.total.get(),
-        instance: named(started.task.instance.as_str(), 100),
-        trace_id: started.trace.as_deref().map(|trace| cut(trace, 32)),
+        instance: truncate_distinct(started.task.instance.as_str(), 100),
+        trace_id: started.trace.as_deref().map(|trace| truncate(trace, 32)),
         failure_group: None,
     }
 }
 
-/// The ancestor's words, and two in its manner for what it does not know.
+/// Java ElasticJob's words, and two in its style for reasons that it does not have.
 fn execution_source(reason: Reason) -> &'static str {
     match reason {
         Reason::Due => "NORMAL_TRIGGER",
@@ -307,44 +308,44 @@ fn source(source: &Source) -> &'static str {
     }
 }
 
-fn by(source: &Source) -> Option<String> {
+fn triggered_by(source: &Source) -> Option<String> {
     match source {
-        Source::Trigger { by: Some(by) } => Some(cut(by, 100)),
+        Source::Trigger { by: Some(by) } => Some(truncate(by, 100)),
         _ => None,
     }
 }
 
-/// MySQL's timestamps begin a second after the epoch and end in 2038.
+/// Clamped to MySQL's TIMESTAMP range, which begins one second after the epoch and ends in 2038.
 fn millis(at: Timestamp) -> i64 {
     at.as_millisecond().clamp(1000, 2_147_483_647_000)
 }
 
-/// Without what PostgreSQL has no room for.
-fn clean(text: &str) -> String {
+/// Replaces NUL characters, which PostgreSQL does not support.
+fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// At most so many characters; what is cut says so.
-fn cut(text: &str, most: usize) -> String {
-    let text = clean(text);
+/// Truncates a text to `most` characters, with an ellipsis.
+fn truncate(text: &str, most: usize) -> String {
+    let text = without_nul(text);
     if text.chars().count() <= most {
         return text;
     }
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// At most so many characters; what is cut stays different from others that begin the same.
-pub(super) fn named(text: &str, most: usize) -> String {
-    let text = clean(text);
+/// Truncates a text to `most` characters and appends an id, so that different texts stay different.
+pub(super) fn truncate_distinct(text: &str, most: usize) -> String {
+    let text = without_nul(text);
     if text.chars().count() <= most {
         return text;
     }
     let kept: String = text.chars().take(most - 37).collect();
-    format!("{kept}~{}", name(&text))
+    format!("{kept}~{}", derived_uuid(&text))
 }
 
-/// As Java writes a list: `[0, 1, 2]`; a long one ends in `…]`.
-fn listed(items: &[String], most: usize) -> String {
+/// Formats a list as Java does: `[0, 1, 2]`; a long one ends in `…]`.
+fn java_list(items: &[String], most: usize) -> String {
     let text = format!("[{}]", items.join(", "));
     if text.chars().count() <= most {
         return text;
@@ -354,13 +355,13 @@ fn listed(items: &[String], most: usize) -> String {
     format!("{whole}, …]")
 }
 
-/// A name that stays the same for ever, in the form of a UUID.
-fn name(text: &str) -> String {
-    AttemptId::named(text).to_string()
+/// A UUID that is derived from the text and never changes.
+fn derived_uuid(text: &str) -> String {
+    AttemptId::from_text(text).to_string()
 }
 
-/// What similar messages have in common: the first line, with numbers, hexadecimal words and UUIDs left open.
-pub(super) fn group(message: &str) -> String {
+/// The common form of similar messages: the first line, with placeholders for numbers, hexadecimal words and UUIDs.
+pub(super) fn failure_group(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let mut grouped = String::new();
     let mut word = String::new();
@@ -369,21 +370,21 @@ pub(super) fn group(message: &str) -> String {
             word.push(character);
             continue;
         }
-        open(&mut grouped, &word);
+        push_masked(&mut grouped, &word);
         word.clear();
         if character != '\n' {
             grouped.push(character);
         }
     }
-    cut(&grouped, GROUP)
+    truncate(&grouped, GROUP)
 }
 
 fn is_hex(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// One word, left open if it is one that changes.
-fn open(grouped: &mut String, word: &str) {
+/// Appends a word, or a placeholder if it is a number, a hexadecimal word or a UUID.
+fn push_masked(grouped: &mut String, word: &str) {
     let parts: Vec<usize> = word.split('-').map(str::len).collect();
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     if is_hex(word) && parts == [8, 4, 4, 4, 12] {
@@ -422,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn similar_messages_are_one_group() {
+    fn similar_messages_share_a_group() {
         for (message, expected) in [
             ("order 4711 not found\nat line 3", "order <n> not found"),
             ("  \n user 0f8fad5b-d9cb-469f-a165-70867728950e is gone", "user <uuid> is gone"),
@@ -433,22 +434,26 @@ mod tests {
             ("host db-2 took 15ms", "host db-<n> took <n>ms"),
             ("", ""),
         ] {
-            assert_eq!(group(message), expected);
+            assert_eq!(failure_group(message), expected);
         }
     }
 
     #[test]
-    fn what_has_no_room_is_cut_and_stays_itself() {
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("报报报报", 3), "报报…");
-        assert_eq!(cut("a\0b", 3), "a\u{fffd}b");
+    fn long_values_are_truncated_and_stay_distinct() {
+        assert_eq!(truncate("abc", 3), "abc");
+        assert_eq!(truncate("报报报报", 3), "报报…");
+        assert_eq!(truncate("a\0b", 3), "a\u{fffd}b");
 
         let (one, other) = (format!("{}1", "x".repeat(200)), format!("{}2", "x".repeat(200)));
-        assert_eq!(named(&one, 100).chars().count(), 100);
-        assert_ne!(named(&one, 100), named(&other, 100));
+        assert_eq!(truncate_distinct(&one, 100).chars().count(), 100);
+        assert_ne!(truncate_distinct(&one, 100), truncate_distinct(&other, 100));
 
         let items: Vec<String> = (0..100).map(|item: u32| item.to_string()).collect();
-        let listed = listed(&items, 100);
-        assert!(listed.len() <= 102 && listed.starts_with("[0, 1, 2") && listed.ends_with(", …]"));
+        let java_list = java_list(&items, 100);
+        assert!(
+            java_list.len() <= 102
+                && java_list.starts_with("[0, 1, 2")
+                && java_list.ends_with(", …]")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Runs: one by its name, many by what they are.
+//! Queries for runs.
 
 use std::str::FromStr;
 
@@ -7,30 +7,30 @@ use serde::Serialize;
 
 use super::{
     Store,
-    ask::{bound, millis, page_size},
-    columns::Columns,
     error::StoreError,
     executions::{Execution, STARTED, execution},
     page::{Cursor, Page, Span},
-    rows::named,
-    select::Select,
+    query::{bound, millis, page_size},
+    result_row::ResultRow,
+    rows::truncate_distinct,
+    statement::Statement,
     traces::Trace,
 };
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-// A shard's newest run has states, too, in the same description.
+// Renamed, because the API has another schema with this name, for a shard's newest run.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = HistoryRunState))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunState {
-    /// A shard of it runs.
+    /// A shard is running.
     Running,
-    /// Every shard that ran is done.
+    /// Every shard that ran succeeded.
     Done,
-    /// A shard's last attempt failed, took too long, lost its lease, or was lost with its instance.
+    /// A shard's last attempt failed, timed out, was fenced, or was lost with its instance.
     Failed,
-    /// A shard was told to end, and none failed.
+    /// A shard was cancelled, and none failed.
     Cancelled,
 }
 
@@ -52,88 +52,81 @@ impl FromStr for RunState {
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let all = [Self::Running, Self::Done, Self::Failed, Self::Cancelled];
         all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| StoreError::Url {
-            problem: format!("{text:?} is no state of a run"),
+            problem: format!("{text:?} is not a state of a run"),
             hint: "running, done, failed or cancelled".to_owned(),
         })
     }
 }
 
-/// Which runs. What is not said does not matter.
+/// Selects runs. Fields that are not set select all.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// Of this job.
     pub job: Option<String>,
-    /// That stand so.
     pub state: Option<RunState>,
-    /// That this instance had a part in.
+    /// Runs of which this instance ran a shard.
     pub instance: Option<String>,
     /// `schedule` or `trigger`.
     pub source: Option<String>,
-    /// That began then.
+    /// By start time.
     pub span: Span,
-    /// After this place.
+    /// Only rows after this position.
     pub after: Option<Cursor>,
-    /// At most so many; 50 if it is not said.
+    /// Maximum number of rows; 50 by default.
     pub limit: Option<usize>,
 }
 
-/// One fire as the cluster executed it. Where the ancestor wrote, each execution of a shard stands for itself: it has no runs.
+/// A run. Java ElasticJob has no runs: each execution of a shard that it wrote is listed as a run of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Run {
-    /// Its id; that of the row where the ancestor wrote.
+    /// Id of the run; of the execution if Java ElasticJob wrote it.
     pub run_id: String,
-    /// The job.
     pub job_name: String,
-    /// How it stands.
     pub state: RunState,
-    /// `schedule` or `trigger`; nothing where the ancestor wrote.
+    /// `schedule` or `trigger`; null if Java ElasticJob wrote it.
     pub source: Option<String>,
-    /// Who triggered it.
     pub triggered_by: Option<String>,
-    /// When it was due, or the time it worked for.
+    /// When it was due, or its logical time.
     pub due_at: Option<Timestamp>,
-    /// When the first of its shards began.
+    /// When its first shard started.
     pub started_at: Option<Timestamp>,
-    /// When the last of its shards ended.
+    /// When its last shard ended.
     pub ended_at: Option<Timestamp>,
-    /// From the first beginning to the last end.
+    /// From the first start to the last end.
     pub duration_ms: Option<i64>,
-    /// From when it was due to the first beginning.
+    /// Start delay: from the due time to the first start.
     pub lateness_ms: Option<i64>,
-    /// How many shards the job had; nothing where the ancestor wrote.
+    /// Number of shards of the job; null if Java ElasticJob wrote it.
     pub sharding_total_count: Option<i64>,
-    /// How many of them ran.
+    /// Number of shards that ran.
     pub shards: i64,
-    /// How many of these are done.
+    /// Number of shards that succeeded.
     pub done: i64,
-    /// How many of these failed.
+    /// Number of shards that failed.
     pub failed: i64,
-    /// How many attempts there were.
+    /// Number of attempts of all shards.
     pub attempts: i64,
-    /// What went wrong, the beginning of it.
+    /// Beginning of the failure message.
     pub failure: Option<String>,
-    /// The trace it is part of.
     pub trace_id: Option<String>,
 }
 
-/// A run with all that is known of it.
+/// A run with its attempts and traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunDetails {
-    /// The run.
     #[serde(flatten)]
     pub run: Run,
-    /// Every attempt of every shard, in the order of the shards and then of the attempts.
+    /// Every attempt of every shard, ordered by shard, then by attempt.
     pub executions: Vec<Execution>,
-    /// What the instances said of their part in it, in that order.
+    /// Status traces of the instances, in their order.
     pub traces: Vec<Trace>,
 }
 
-pub(super) const RUN: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
+pub(super) const RUN_COLUMNS: &str = "run_id, job_name, state, source, triggered_by, due_ms, started_ms, ended_ms, duration_ms, lateness_ms, \
      total, shards, done, failed, attempts, failure, trace_id";
 
 impl Store {
@@ -141,10 +134,10 @@ impl Store {
     pub async fn runs(&self, filter: &RunFilter) -> Result<Page<Run>, StoreError> {
         let limit = page_size(filter.limit);
         let mut rows = self.own_runs(filter, limit + 1).await?;
-        // Nobody can tell these two of what the ancestor wrote.
+        // Java ElasticJob's rows have neither source nor instance.
         if filter.source.is_none() && filter.instance.is_none() {
             rows.extend(self.foreign_runs(filter, limit + 1).await?);
-            // Stable: rows of one kind are in order already.
+            // The sort is stable, and rows of each kind are ordered already.
             rows.sort_by_key(|(cursor, _)| (std::cmp::Reverse(cursor.micros), cursor.is_foreign));
         }
         Ok(Page::of(rows, limit))
@@ -155,32 +148,33 @@ impl Store {
         filter: &RunFilter,
         limit: usize,
     ) -> Result<Vec<(Cursor, Run)>, StoreError> {
-        let mut select = Select::new(self.dialect(), format!("SELECT {RUN} FROM ELASTICJOB_RUN"));
-        select.filter_if(
+        let mut statement =
+            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
+        statement.filter_if(
             "job_name = ?",
-            filter.job.as_deref().map(|job| named(job, 100).as_str().into()),
+            filter.job.as_deref().map(|job| truncate_distinct(job, 100).as_str().into()),
         );
-        select.filter_if("state = ?", filter.state.map(|state| state.as_str().into()));
-        select.filter_if("source = ?", filter.source.as_deref().map(Into::into));
+        statement.filter_if("state = ?", filter.state.map(|state| state.as_str().into()));
+        statement.filter_if("source = ?", filter.source.as_deref().map(Into::into));
         if let Some(instance) = &filter.instance {
             let part = "run_id IN (SELECT run_id FROM JOB_EXECUTION_LOG WHERE instance = ?)";
-            select.filter(part, [named(instance, 100).as_str().into()]);
+            statement.filter(part, [truncate_distinct(instance, 100).as_str().into()]);
         }
-        filter.span.of_millis(&mut select, "started_ms");
+        filter.span.filter_millis(&mut statement, "started_ms");
         if let Some(after) = &filter.after {
             let millis = after.micros / 1000;
             if after.is_foreign {
-                // Of the same moment all of ours came before.
-                select.filter("started_ms * 1000 < ?", [after.micros.into()]);
-                select.filter("started_ms <= ?", [millis.into()]);
+                // Own runs with the same time came before.
+                statement.filter("started_ms * 1000 < ?", [after.micros.into()]);
+                statement.filter("started_ms <= ?", [millis.into()]);
             } else {
-                after.filter(&mut select, ("started_ms", "run_id"), "?", millis);
+                after.filter(&mut statement, ("started_ms", "run_id"), "?", millis);
             }
         }
-        select.with(" ORDER BY started_ms DESC, run_id DESC LIMIT ?", [bound(limit)]);
-        self.ask(&select, |row| {
+        statement.with(" ORDER BY started_ms DESC, run_id DESC LIMIT ?", [bound(limit)]);
+        self.query(&statement, |row| {
             let run = own_run(row)?;
-            let micros = row.number(6)? * 1000;
+            let micros = row.int_or_zero(6)? * 1000;
             Ok((Cursor { micros, is_foreign: false, id: run.run_id.clone() }, run))
         })
         .await
@@ -191,40 +185,40 @@ impl Store {
         filter: &RunFilter,
         limit: usize,
     ) -> Result<Vec<(Cursor, Run)>, StoreError> {
-        let mut select = self.executions_where("run_id IS NULL");
-        select.filter_if("job_name = ?", filter.job.as_deref().map(Into::into));
-        let moment = self.dialect().moment("?");
+        let mut statement = self.select_executions("run_id IS NULL");
+        statement.filter_if("job_name = ?", filter.job.as_deref().map(Into::into));
+        let timestamp = self.dialect().to_timestamp("?");
         match filter.state {
             None => {}
             Some(RunState::Done) => {
-                select.filter(self.dialect().is_success(true), []);
+                statement.filter(self.dialect().success_condition(true), []);
             }
             Some(RunState::Failed) => {
-                select.filter(self.dialect().is_success(false), []);
-                select.filter("(failure_cause IS NOT NULL OR complete_time IS NOT NULL)", []);
+                statement.filter(self.dialect().success_condition(false), []);
+                statement.filter("(failure_cause IS NOT NULL OR complete_time IS NOT NULL)", []);
             }
             Some(RunState::Running) => {
-                select.filter(self.dialect().is_success(false), []);
-                select.filter("failure_cause IS NULL AND complete_time IS NULL", []);
+                statement.filter(self.dialect().success_condition(false), []);
+                statement.filter("failure_cause IS NULL AND complete_time IS NULL", []);
             }
-            // The ancestor cannot.
+            // Java ElasticJob has no such state.
             Some(RunState::Cancelled) => return Ok(Vec::new()),
         }
-        select.filter("start_time IS NOT NULL", []);
-        filter.span.of_moments(&mut select, "start_time", &moment);
+        statement.filter("start_time IS NOT NULL", []);
+        filter.span.filter_timestamps(&mut statement, "start_time", &timestamp);
         match &filter.after {
             Some(after) if after.is_foreign => {
-                after.filter(&mut select, ("start_time", "id"), &moment, after.micros);
+                after.filter(&mut statement, ("start_time", "id"), &timestamp, after.micros);
             }
-            // Of the same moment ours came first.
+            // Own runs with the same time come first.
             Some(after) => {
-                select.filter(&format!("start_time <= {moment}"), [after.micros.into()]);
+                statement.filter(&format!("start_time <= {timestamp}"), [after.micros.into()]);
             }
             None => {}
         }
-        select.with(" ORDER BY start_time DESC, id DESC LIMIT ?", [bound(limit)]);
-        self.ask(&select, |row| {
-            let micros = row.number(STARTED)?;
+        statement.with(" ORDER BY start_time DESC, id DESC LIMIT ?", [bound(limit)]);
+        self.query(&statement, |row| {
+            let micros = row.int_or_zero(STARTED)?;
             let execution = execution(row)?;
             let cursor = Cursor { micros, is_foreign: true, id: execution.id.clone() };
             Ok((cursor, foreign_run(execution)))
@@ -232,22 +226,23 @@ impl Store {
         .await
     }
 
-    /// A run with its attempts; nothing if there is none of this id.
+    /// A run with its attempts; `None` if there is no run with this id.
     pub async fn run(&self, id: &str) -> Result<Option<RunDetails>, StoreError> {
-        let id = named(id, 150);
-        let mut select = Select::new(self.dialect(), format!("SELECT {RUN} FROM ELASTICJOB_RUN"));
-        select.filter("run_id = ?", [id.as_str().into()]);
-        if let Some(run) = self.ask(&select, own_run).await?.pop() {
-            let mut select = self.executions_where("run_id IS NOT NULL");
-            select.filter("run_id = ?", [id.as_str().into()]);
-            select.push(" ORDER BY sharding_item, token, attempt");
-            let executions = self.ask(&select, execution).await?;
+        let id = truncate_distinct(id, 150);
+        let mut statement =
+            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
+        statement.filter("run_id = ?", [id.as_str().into()]);
+        if let Some(run) = self.query(&statement, own_run).await?.pop() {
+            let mut statement = self.select_executions("run_id IS NOT NULL");
+            statement.filter("run_id = ?", [id.as_str().into()]);
+            statement.push(" ORDER BY sharding_item, token, attempt");
+            let executions = self.query(&statement, execution).await?;
             let traces = self.traces_of(&id).await?;
             return Ok(Some(RunDetails { run, executions, traces }));
         }
-        let mut select = self.executions_where("run_id IS NULL");
-        select.filter("id = ?", [id.as_str().into()]);
-        let found = self.ask(&select, execution).await?.pop();
+        let mut statement = self.select_executions("run_id IS NULL");
+        statement.filter("id = ?", [id.as_str().into()]);
+        let found = self.query(&statement, execution).await?.pop();
         Ok(found.map(|execution| RunDetails {
             run: foreign_run(execution.clone()),
             executions: vec![execution],
@@ -256,11 +251,11 @@ impl Store {
     }
 }
 
-pub(super) fn own_run(row: &dyn Columns) -> Result<Run, sqlx::Error> {
+pub(super) fn own_run(row: &dyn ResultRow) -> Result<Run, sqlx::Error> {
     Ok(Run {
-        run_id: row.word(0)?,
-        job_name: row.word(1)?,
-        state: row.word(2)?.parse().unwrap_or(RunState::Running),
+        run_id: row.text_or_empty(0)?,
+        job_name: row.text_or_empty(1)?,
+        state: row.text_or_empty(2)?.parse().unwrap_or(RunState::Running),
         source: row.text(3)?,
         triggered_by: row.text(4)?,
         due_at: millis(row.int(5)?),
@@ -269,16 +264,16 @@ pub(super) fn own_run(row: &dyn Columns) -> Result<Run, sqlx::Error> {
         duration_ms: row.int(8)?,
         lateness_ms: row.int(9)?,
         sharding_total_count: row.int(10)?,
-        shards: row.number(11)?,
-        done: row.number(12)?,
-        failed: row.number(13)?,
-        attempts: row.number(14)?,
+        shards: row.int_or_zero(11)?,
+        done: row.int_or_zero(12)?,
+        failed: row.int_or_zero(13)?,
+        attempts: row.int_or_zero(14)?,
         failure: row.text(15)?,
         trace_id: row.text(16)?,
     })
 }
 
-/// What the ancestor wrote of one shard stands for a run.
+/// An execution that Java ElasticJob wrote, as a run of its own.
 fn foreign_run(execution: Execution) -> Run {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     let state = match (execution.success, has_ended) {

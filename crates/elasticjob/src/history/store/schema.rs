@@ -1,26 +1,25 @@
-//! What has to be there before anything can be kept, and what is done about what is not.
+//! Creates missing tables, columns and indexes.
 //!
-//! The two tables of the ancestor may be there already. What is ours is added to them then; a table of that name which is not the ancestor's
-//! is left alone and told.
+//! Java ElasticJob's two tables may exist already; then the additional columns are added to them. A table with such a name that is not Java
+//! ElasticJob's is left unchanged and reported.
 
 use super::{
-    database::{Database, Found},
+    database::{Database, SchemaItem},
     dialect::{Dialect, Section},
     error::StoreError,
-    select::Select,
+    statement::Statement,
 };
 
-/// The form of the tables that this version of us knows; the dialects' files say it, too.
+/// The version of the tables that this program knows; the dialects' SQL files contain it, too.
 pub(super) const VERSION: i64 = 2;
 
-/// Which version made this.
-pub(super) const HIGHEST: &str = "SELECT MAX(version) FROM ELASTICJOB_SCHEMA";
+pub(super) const SELECT_VERSION: &str = "SELECT MAX(version) FROM ELASTICJOB_SCHEMA";
 
-/// How often to look again when somebody else, who takes no lock, made the same at the same time.
-const TRIES: u32 = 5;
+/// Maximum number of tries when a program that takes no lock, such as Java ElasticJob, creates the same tables at the same time.
+const MAX_TRIES: u32 = 5;
 
-/// What makes a table the ancestor's.
-const ANCESTORS: [(&str, &[&str]); 2] = [
+/// The columns that identify Java ElasticJob's tables.
+const JAVA_TABLES: [(&str, &[&str]); 2] = [
     (
         "JOB_EXECUTION_LOG",
         &[
@@ -54,53 +53,55 @@ const ANCESTORS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Makes what is missing, and nothing if nothing is: then no right to make anything is needed. Of a later version's tables nothing is touched.
+/// Creates what is missing. If nothing is, no right to create anything is needed. Tables of a later version are not changed.
 pub(super) async fn prepare(database: &Database) -> Result<(), StoreError> {
-    let (dialect, shown) = (database.dialect(), database.shown());
+    let (dialect, database_name) = (database.dialect(), database.display_name());
     let mut tries = 1;
     loop {
-        let look = Select::new(dialect, dialect.statement("look"));
-        let found = database.fetch(&look, |row| Found::read(row)).await;
-        let found = found.map_err(|error| database.told(&error))?;
+        let list_schema = Statement::new(dialect, dialect.statement("list schema"));
+        let found = database.fetch(&list_schema, |row| SchemaItem::read(row)).await;
+        let found = found.map_err(|error| database.store_error(&error))?;
         let mut version = None;
         if has_versions(&found) {
-            let asked = database.fetch(&Select::new(dialect, HIGHEST), |row| row.int(0)).await;
-            version = asked.map_err(|error| database.told(&error))?.into_iter().flatten().next();
+            let highest =
+                database.fetch(&Statement::new(dialect, SELECT_VERSION), |row| row.int(0)).await;
+            version =
+                highest.map_err(|error| database.store_error(&error))?.into_iter().flatten().next();
         }
-        let missing = missing(shown, dialect, &found, version)?;
+        let missing = missing(database_name, dialect, &found, version)?;
         if missing.is_empty() {
             return Ok(());
         }
-        if found.iter().any(|found| ANCESTORS.iter().any(|(table, _)| found.table == *table)) {
+        if found.iter().any(|found| JAVA_TABLES.iter().any(|(table, _)| found.table == *table)) {
             let changes = missing.len();
             tracing::warn!(
-                database = shown,
+                database = database_name,
                 changes,
-                "history's tables are being changed; where they are large that takes a while"
+                "changing history tables, large ones take a while"
             );
         }
-        let plan = |found: &[Found], version: Option<i64>| {
-            let missing = self::missing(shown, dialect, found, version)?;
+        let plan = |found: &[SchemaItem], version: Option<i64>| {
+            let missing = self::missing(database_name, dialect, found, version)?;
             Ok(missing.into_iter().map(|section| section.sql).collect())
         };
-        match database.complete(plan).await {
+        match database.change_tables(plan).await {
             Ok(()) => return Ok(()),
-            // Whoever may only look is told what there is; it just takes longer.
+            // A user with read access can still query; only slower.
             Err(StoreError::NotAuthorised { problem, hint, .. })
-                if missing.iter().all(Section::is_for_speed) =>
+                if missing.iter().all(Section::is_optional) =>
             {
                 tracing::info!(
-                    database = shown,
+                    database = database_name,
                     problem,
                     hint,
-                    "an index of history's is missing, and this user may not make it"
+                    "history index missing, and the user may not create it"
                 );
                 return Ok(());
             }
             Err(error @ (StoreError::Refused { .. } | StoreError::Unreachable { .. }))
-                if tries < TRIES =>
+                if tries < MAX_TRIES =>
             {
-                tracing::debug!(%error, "tables of history could not be made, looking again");
+                tracing::debug!(%error, "creating history tables failed, retrying");
                 tries += 1;
             }
             Err(error) => return Err(error),
@@ -108,25 +109,25 @@ pub(super) async fn prepare(database: &Database) -> Result<(), StoreError> {
     }
 }
 
-/// Whether somebody has said which version made this.
-pub(super) fn has_versions(found: &[Found]) -> bool {
+/// Whether the table with the version exists.
+pub(super) fn has_versions(found: &[SchemaItem]) -> bool {
     found.iter().any(|found| found.table == "ELASTICJOB_SCHEMA")
 }
 
-/// What is not there, in the order in which it is made.
+/// The sections of the SQL file that are missing, in the order in which they are created.
 fn missing(
-    shown: &str,
+    database_name: &str,
     dialect: Dialect,
-    found: &[Found],
+    found: &[SchemaItem],
     version: Option<i64>,
 ) -> Result<Vec<Section>, StoreError> {
     if let Some(version) = version.filter(|version| *version > VERSION) {
         return Err(StoreError::Refused {
-            database: shown.to_owned(),
+            database: database_name.to_owned(),
             problem: format!(
-                "its tables are of version {version}, and this program knows {VERSION}"
+                "its tables have version {version}, and this program knows version {VERSION}"
             ),
-            hint: "use the newer elasticjob here as well".to_owned(),
+            hint: "upgrade this elasticjob to the newer version".to_owned(),
         });
     }
     let has = |kind: &str, table: &str, name: Option<&str>| {
@@ -134,17 +135,17 @@ fn missing(
             found.kind == kind && found.table == table && name.is_none_or(|name| found.name == name)
         })
     };
-    for (table, columns) in ANCESTORS {
+    for (table, columns) in JAVA_TABLES {
         let lacks = |column: &&&str| !has("column", table, Some(column));
         if has("column", table, None)
             && let Some(column) = columns.iter().find(lacks)
         {
             return Err(StoreError::Refused {
-                database: shown.to_owned(),
+                database: database_name.to_owned(),
                 problem: format!(
-                    "there is a table {table} without the column {column}: it is not ElasticJob's"
+                    "its table {table} has no column {column}, so it is not ElasticJob's"
                 ),
-                hint: "rename that table, or give history a database of its own".to_owned(),
+                hint: "rename that table, or use a separate database for history".to_owned(),
             });
         }
     }
@@ -154,7 +155,7 @@ fn missing(
             ["table", table] => !has("column", table, None),
             ["column", table, column] => !has("column", table, Some(column)),
             ["index", table, index] => !has("index", table, Some(index)),
-            // A column that older versions of the ancestor do not have need not be wide.
+            // Older versions of Java ElasticJob do not have the column.
             ["wide", table, column] => {
                 has("column", table, Some(column)) && !has("wide", table, Some(column))
             }
@@ -166,8 +167,8 @@ fn missing(
 }
 
 impl Section {
-    /// Whether everything can be read without it.
-    fn is_for_speed(&self) -> bool {
+    /// Whether queries work without it, only slower.
+    fn is_optional(&self) -> bool {
         ["index ", "wide ", "version"].iter().any(|kind| self.name.starts_with(kind))
     }
 }
@@ -176,14 +177,14 @@ impl Section {
 mod tests {
     use super::*;
 
-    fn column(table: &str, name: &str) -> Found {
-        Found { kind: "column".to_owned(), table: table.to_owned(), name: name.to_owned() }
+    fn column(table: &str, name: &str) -> SchemaItem {
+        SchemaItem { kind: "column".to_owned(), table: table.to_owned(), name: name.to_owned() }
     }
 
     #[test]
-    fn a_table_of_the_ancestors_gets_our_columns_and_is_not_made_again() {
-        let found: Vec<Found> =
-            ANCESTORS[0].1.iter().map(|name| column("JOB_EXECUTION_LOG", name)).collect();
+    fn java_table_gets_additional_columns() {
+        let found: Vec<SchemaItem> =
+            JAVA_TABLES[0].1.iter().map(|name| column("JOB_EXECUTION_LOG", name)).collect();
 
         let missing = missing("here", Dialect::Postgres, &found, None).unwrap();
         let names: Vec<&str> = missing.iter().map(|section| section.name).collect();
@@ -194,24 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_table_is_named_with_what_it_lacks() {
+    fn foreign_table_is_reported_with_missing_column() {
         let found = [column("JOB_EXECUTION_LOG", "id")];
 
         let error = missing("here", Dialect::Sqlite, &found, None).unwrap_err().to_string();
 
-        assert!(error.contains("JOB_EXECUTION_LOG without the column job_name"), "{error}");
+        assert!(error.contains("JOB_EXECUTION_LOG has no column job_name"), "{error}");
     }
 
     #[test]
-    fn tables_of_an_older_version_are_raised_and_of_a_newer_one_left_alone() {
+    fn older_tables_are_upgraded_and_newer_ones_refused() {
         let names = |version| -> Result<Vec<&str>, StoreError> {
             let missing = missing("here", Dialect::Mysql, &[], Some(version))?;
             Ok(missing.iter().map(|section| section.name).collect())
         };
-        let raised = format!("version {VERSION}");
+        let upgraded = format!("version {VERSION}");
 
-        assert!(names(VERSION - 1).unwrap().contains(&&*raised));
-        assert!(!names(VERSION).unwrap().contains(&&*raised));
-        assert!(names(VERSION + 1).unwrap_err().to_string().contains("use the newer elasticjob"));
+        assert!(names(VERSION - 1).unwrap().contains(&&*upgraded));
+        assert!(!names(VERSION).unwrap().contains(&&*upgraded));
+        assert!(names(VERSION + 1).unwrap_err().to_string().contains("upgrade this elasticjob"));
     }
 }

@@ -1,34 +1,33 @@
-//! Traces: what instances said of their part in a run, whoever wrote it.
+//! Status traces of instances, written by this library or by Java ElasticJob.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
     Store,
-    ask::millis,
-    columns::Columns,
     error::StoreError,
     page::{Cursor, Page, Span},
-    rows::named,
-    select::Select,
+    query::millis,
+    result_row::ResultRow,
+    rows::truncate_distinct,
+    statement::Statement,
 };
 
-/// Which traces. What is not said does not matter.
+/// Selects traces. Fields that are not set select all.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFilter {
-    /// Of this job.
     pub job: Option<String>,
     /// `TASK_RUNNING` and so on.
     pub state: Option<String>,
-    /// That were told by this: `LITE_EXECUTOR` and so on.
+    /// The component that wrote the trace: `LITE_EXECUTOR` and so on.
     pub source: Option<String>,
     /// `READY`, `FAILOVER` and so on.
     pub execution_type: Option<String>,
-    /// Of then.
+    /// By creation time.
     pub span: Span,
-    /// After this place.
+    /// Only rows after this position.
     pub after: Option<Cursor>,
-    /// At most so many; 50 if it is not said.
+    /// Maximum number of rows; 50 by default.
     pub limit: Option<usize>,
 }
 
@@ -38,17 +37,15 @@ pub struct TraceFilter {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Trace {
-    /// The row's id.
     pub id: String,
-    /// The job.
     pub job_name: String,
-    /// The run; nothing where the ancestor wrote.
+    /// Null if Java ElasticJob wrote it.
     pub run_id: Option<String>,
-    /// The ancestor leaves it empty.
+    /// Java ElasticJob leaves it empty.
     pub original_task_id: String,
-    /// The shards of the run on this instance.
+    /// Java ElasticJob's id for the instance's part of the run.
     pub task_id: String,
-    /// The machine's address.
+    /// Address of the server.
     pub slave_id: String,
     /// `READY`.
     pub execution_type: String,
@@ -56,49 +53,51 @@ pub struct Trace {
     pub sharding_items: String,
     /// `TASK_RUNNING` and so on.
     pub state: String,
-    /// What is said with it.
     pub message: String,
-    /// When.
     pub creation_time: Option<Timestamp>,
 }
 
 impl Store {
-    /// Traces, newest first, whoever wrote them.
+    /// Traces, newest first.
     pub async fn traces(&self, filter: &TraceFilter) -> Result<Page<Trace>, StoreError> {
-        let mut select = self.traces_where();
-        self.of_traces(&mut select, filter);
-        let part = (filter.after.as_ref(), filter.limit);
-        let rows = self.newest(select, "creation_time", part, |row| {
+        let mut statement = self.select_traces();
+        self.filter_traces(&mut statement, filter);
+        let page = (filter.after.as_ref(), filter.limit);
+        let rows = self.newest(statement, "creation_time", page, |row| {
             let trace = trace(row)?;
-            Ok((row.number(10)?, trace.id.clone(), trace))
+            Ok((row.int_or_zero(10)?, trace.id.clone(), trace))
         });
         rows.await
     }
 
-    /// Those of a run, in the order they were said.
+    /// The traces of a run, in the order of the states.
     pub(super) async fn traces_of(&self, run: &str) -> Result<Vec<Trace>, StoreError> {
-        let mut select = self.traces_where();
-        select.filter("run_id = ?", [run.into()]);
-        let mut traces = self.ask(&select, trace).await?;
+        let mut statement = self.select_traces();
+        statement.filter("run_id = ?", [run.into()]);
+        let mut traces = self.query(&statement, trace).await?;
         traces.sort_by_key(|trace| (trace.creation_time, rank(&trace.state)));
         Ok(traces)
     }
 
-    /// Which traces, wherever in the list.
-    pub(super) fn of_traces(&self, select: &mut Select, filter: &TraceFilter) {
-        select.filter("creation_time IS NOT NULL", []);
-        let job = filter.job.as_deref().map(|job| named(job, 100).as_str().into());
-        select.filter_if("job_name = ?", job);
-        select.filter_if("state = ?", filter.state.as_deref().map(Into::into));
-        select.filter_if("source = ?", filter.source.as_deref().map(Into::into));
+    /// Adds the filter's conditions, without its position.
+    pub(super) fn filter_traces(&self, statement: &mut Statement, filter: &TraceFilter) {
+        statement.filter("creation_time IS NOT NULL", []);
+        let job = filter.job.as_deref().map(|job| truncate_distinct(job, 100).as_str().into());
+        statement.filter_if("job_name = ?", job);
+        statement.filter_if("state = ?", filter.state.as_deref().map(Into::into));
+        statement.filter_if("source = ?", filter.source.as_deref().map(Into::into));
         let kind = filter.execution_type.as_deref().map(Into::into);
-        select.filter_if("execution_type = ?", kind);
-        filter.span.of_moments(select, "creation_time", &self.dialect().moment("?"));
+        statement.filter_if("execution_type = ?", kind);
+        filter.span.filter_timestamps(
+            statement,
+            "creation_time",
+            &self.dialect().to_timestamp("?"),
+        );
     }
 
-    fn traces_where(&self) -> Select {
+    fn select_traces(&self) -> Statement {
         let created = self.dialect().micros("creation_time");
-        Select::new(
+        Statement::new(
             self.dialect(),
             format!(
                 "SELECT id, job_name, run_id, original_task_id, task_id, slave_id, execution_type, sharding_item, state, \
@@ -108,23 +107,23 @@ impl Store {
     }
 }
 
-fn trace(row: &dyn Columns) -> Result<Trace, sqlx::Error> {
+fn trace(row: &dyn ResultRow) -> Result<Trace, sqlx::Error> {
     Ok(Trace {
-        id: row.word(0)?,
-        job_name: row.word(1)?,
+        id: row.text_or_empty(0)?,
+        job_name: row.text_or_empty(1)?,
         run_id: row.text(2)?,
-        original_task_id: row.word(3)?,
-        task_id: row.word(4)?,
-        slave_id: row.word(5)?,
-        execution_type: row.word(6)?,
-        sharding_items: row.word(7)?,
-        state: row.word(8)?,
-        message: row.word(9)?,
+        original_task_id: row.text_or_empty(3)?,
+        task_id: row.text_or_empty(4)?,
+        slave_id: row.text_or_empty(5)?,
+        execution_type: row.text_or_empty(6)?,
+        sharding_items: row.text_or_empty(7)?,
+        state: row.text_or_empty(8)?,
+        message: row.text_or_empty(9)?,
         creation_time: millis(row.int(10)?.map(|micros| micros.div_euclid(1000))),
     })
 }
 
-/// Which of two traces of one moment came first.
+/// Orders traces with the same time.
 fn rank(state: &str) -> u8 {
     match state {
         "TASK_STAGING" => 0,

@@ -1,4 +1,4 @@
-//! Where history is kept: `sqlite:PATH`, `postgres://…`, `mysql://…`.
+//! URLs of history databases: `sqlite:PATH`, `postgres://…`, `mysql://…`.
 
 use std::{
     env, fmt,
@@ -13,17 +13,17 @@ use sqlx::postgres::PgConnectOptions;
 #[cfg(feature = "history-sqlite")]
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use super::{super::name::hash, error::StoreError};
+use super::{super::stable_hash::stable_hash, error::StoreError};
 
 const EXAMPLES: &str = "for example sqlite:/var/lib/elasticjob/history.db, postgres://user:password@host:5432/database \
      or mysql://user:password@host:3306/database";
 
-/// Where history is kept. Never prints a password.
+/// The URL of a history database. Never prints a password.
 ///
 /// | | |
 /// |---|---|
-/// | `sqlite:history.db`, `sqlite:/var/lib/history.db`, `sqlite::memory:` | a file, which is made if it is not there; `%3F` is a question mark in its name |
-/// | `postgres://user:password@host:5432/database`, `postgresql://…` | `?sslmode=verify-full&sslrootcert=/ca.pem`, and what else PostgreSQL's URLs have |
+/// | `sqlite:history.db`, `sqlite:/var/lib/history.db`, `sqlite::memory:` | a file, which is created if missing; `%3F` is a question mark in its name |
+/// | `postgres://user:password@host:5432/database`, `postgresql://…` | `?sslmode=verify-full&sslrootcert=/ca.pem`, and other parameters of PostgreSQL URLs |
 /// | `mysql://user:password@host:3306/database`, `mariadb://…` | `?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca.pem` |
 ///
 /// ```
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "for example sqlite:/var/lib/elasticjob/history.db, postg
 #[derive(Clone)]
 pub struct HistoryUrl {
     pub(super) options: Options,
-    shown: String,
+    display: String,
 }
 
 #[derive(Clone)]
@@ -50,27 +50,30 @@ pub(super) enum Options {
 }
 
 impl HistoryUrl {
-    /// A file of SQLite's.
+    /// An SQLite file.
     #[cfg(feature = "history-sqlite")]
     pub fn sqlite(path: impl AsRef<Path>) -> Self {
         let options = SqliteConnectOptions::new().filename(path.as_ref());
-        Self { options: prepared(options), shown: format!("sqlite:{}", path.as_ref().display()) }
+        Self {
+            options: with_defaults(options),
+            display: format!("sqlite:{}", path.as_ref().display()),
+        }
     }
 
-    /// The file, if it is one.
+    /// The path of an SQLite file; `None` for other databases.
     pub fn file(&self) -> Option<&Path> {
         match &self.options {
             #[cfg(feature = "history-sqlite")]
-            Options::Sqlite(options) if self.shown != "sqlite::memory:" => {
+            Options::Sqlite(options) if self.display != "sqlite::memory:" => {
                 Some(options.get_filename())
             }
             _ => None,
         }
     }
 
-    /// Which database it is, as a name for files: the same for everybody who means the same one, whoever they are and however they are let in.
+    /// A key for file names that identifies the database: the same for every user, password and TLS setting.
     pub(in crate::history) fn key(&self) -> String {
-        let place = match &self.options {
+        let location = match &self.options {
             #[cfg(feature = "history-sqlite")]
             Options::Sqlite(options) => {
                 let file = options.get_filename();
@@ -95,13 +98,13 @@ impl HistoryUrl {
                 options.get_database(),
             ),
         };
-        format!("{:016x}", hash(&place) as u64)
+        format!("{:016x}", stable_hash(&location) as u64)
     }
 }
 
-/// What every file is opened with: others read while one writes, and whoever finds it busy waits a while.
+/// Options for all SQLite files: readers do not block the writer, and a busy database is waited for.
 #[cfg(feature = "history-sqlite")]
-fn prepared(options: SqliteConnectOptions) -> Options {
+fn with_defaults(options: SqliteConnectOptions) -> Options {
     Options::Sqlite(Box::new(
         options
             .create_if_missing(true)
@@ -111,17 +114,18 @@ fn prepared(options: SqliteConnectOptions) -> Options {
     ))
 }
 
-/// Where history is kept if nobody says anything: `/var/lib/elasticjob/history.db` for root, `$XDG_STATE_HOME/elasticjob/history.db` for
-/// everybody else, where `$XDG_STATE_HOME` is `~/.local/state` unless it says something else.
+/// The default SQLite file: `/var/lib/elasticjob/history.db` for root, `$XDG_STATE_HOME/elasticjob/history.db` for other users, where
+/// `$XDG_STATE_HOME` defaults to `~/.local/state`.
 ///
-/// Nothing for somebody who has no home.
+/// `None` for a user without a home directory.
 pub fn default_path() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/lib/elasticjob/history.db"));
     }
-    let said = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = said("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let state = state.or_else(|| said("HOME").map(|home| home.join(".local/state")));
+    let env_path =
+        |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = env_path("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state.or_else(|| env_path("HOME").map(|home| home.join(".local/state")));
     Some(state?.join("elasticjob").join("history.db"))
 }
 
@@ -132,53 +136,53 @@ impl FromStr for HistoryUrl {
         if let Some(path) = text.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() {
-                return Err(wrong("sqlite: without a file".to_owned()));
+                return Err(invalid("sqlite: needs a file".to_owned()));
             }
             return sqlite(path);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            // The text is not repeated here: it may hold a password.
-            return Err(wrong("no scheme; known are sqlite, postgres and mysql".to_owned()));
+            // The message does not repeat the text: it may contain a password.
+            return Err(invalid("no scheme; known are sqlite, postgres and mysql".to_owned()));
         };
-        let shown = format!("{scheme}://{}", without_password(rest));
+        let display = format!("{scheme}://{}", without_password(rest));
         match scheme {
-            "postgres" | "postgresql" => postgres(rest, shown),
-            "mysql" | "mariadb" => mysql(rest, shown),
+            "postgres" | "postgresql" => postgres(rest, display),
+            "mysql" | "mariadb" => mysql(rest, display),
             other => {
                 let scheme = if other.contains('@') { "that scheme" } else { other };
-                Err(wrong(format!("{scheme} is unknown; known are sqlite, postgres and mysql")))
+                Err(invalid(format!("{scheme} is unknown; known are sqlite, postgres and mysql")))
             }
         }
     }
 }
 
-fn wrong(problem: String) -> StoreError {
+fn invalid(problem: String) -> StoreError {
     StoreError::Url { problem, hint: EXAMPLES.to_owned() }
 }
 
 #[cfg(feature = "history-sqlite")]
 fn sqlite(path: &str) -> Result<HistoryUrl, StoreError> {
     let options = format!("sqlite:{path}").parse::<SqliteConnectOptions>();
-    let options = options.map_err(|error| wrong(error.to_string()))?;
-    Ok(HistoryUrl { options: prepared(options), shown: format!("sqlite:{path}") })
+    let options = options.map_err(|error| invalid(error.to_string()))?;
+    Ok(HistoryUrl { options: with_defaults(options), display: format!("sqlite:{path}") })
 }
 
 #[cfg(feature = "history-postgres")]
-fn postgres(rest: &str, shown: String) -> Result<HistoryUrl, StoreError> {
+fn postgres(rest: &str, display: String) -> Result<HistoryUrl, StoreError> {
     let options = format!("postgres://{rest}").parse::<PgConnectOptions>();
-    let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let options = options.map_err(|error| invalid(format!("{display}: {error}")))?;
     let options = Options::Postgres(Box::new(options.application_name("elasticjob")));
-    Ok(HistoryUrl { options, shown })
+    Ok(HistoryUrl { options, display })
 }
 
 #[cfg(feature = "history-mysql")]
-fn mysql(rest: &str, shown: String) -> Result<HistoryUrl, StoreError> {
+fn mysql(rest: &str, display: String) -> Result<HistoryUrl, StoreError> {
     let options = format!("mysql://{rest}").parse::<MySqlConnectOptions>();
-    let options = options.map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let options = options.map_err(|error| invalid(format!("{display}: {error}")))?;
     if options.get_database().is_none_or(str::is_empty) {
-        return Err(wrong(format!("{shown} names no database")));
+        return Err(invalid(format!("{display} has no database")));
     }
-    Ok(HistoryUrl { options: Options::Mysql(Box::new(options)), shown })
+    Ok(HistoryUrl { options: Options::Mysql(Box::new(options)), display })
 }
 
 #[cfg(not(feature = "history-sqlite"))]
@@ -208,34 +212,36 @@ fn not_built(database: &str) -> StoreError {
     }
 }
 
-/// `user:***@host/database`, without what follows: a parameter may be a secret, too.
+/// `user:***@host/database`, without parameters, which may be secrets, too.
 fn without_password(rest: &str) -> String {
-    // The last of all, as a password may have anything in it, also what begins the parameters elsewhere.
-    let (credentials, place) =
+    // Split at the last `@`, because a password may contain any character, even `?`.
+    let (credentials, location) =
         rest.rsplit_once('@').map_or((None, rest), |(before, after)| (Some(before), after));
-    let place = place.split(['?', '#']).next().unwrap_or_default();
+    let location = location.split(['?', '#']).next().unwrap_or_default();
     match credentials.map(|credentials| credentials.split_once(':').ok_or(credentials)) {
-        Some(Ok((user, _))) => format!("{user}:***@{place}"),
-        Some(Err(user)) => format!("{}@{place}", user.split(['?', '#']).next().unwrap_or_default()),
-        None => match place.split_once(':') {
-            // No port: a password, of somebody who forgot the host.
+        Some(Ok((user, _))) => format!("{user}:***@{location}"),
+        Some(Err(user)) => {
+            format!("{}@{location}", user.split(['?', '#']).next().unwrap_or_default())
+        }
+        None => match location.split_once(':') {
+            // Not a port: the host was forgotten, and this is a password.
             Some((host, port)) if !port.starts_with(|first: char| first.is_ascii_digit()) => {
                 format!("{host}:***")
             }
-            _ => place.to_owned(),
+            _ => location.to_owned(),
         },
     }
 }
 
 impl fmt::Display for HistoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display)
     }
 }
 
 impl fmt::Debug for HistoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display)
     }
 }
 
@@ -244,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_never_shown() {
+    fn password_is_never_shown() {
         for text in [
             "postgres://jane:hunter2@db:5432/history?password=hunter2",
             "mysql://jane:hunter2@db/history",
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_has_one_key_whoever_asks_and_another_one_has_another() {
+    fn key_depends_on_the_database_only() {
         let key = |text: &str| text.parse::<HistoryUrl>().unwrap().key();
 
         assert_eq!(
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_with_and_without_slashes() {
+    fn sqlite_url_accepts_paths_with_and_without_slashes() {
         for (text, path) in [
             ("sqlite:history.db", "history.db"),
             ("sqlite:/var/lib/history.db", "/var/lib/history.db"),

@@ -1,41 +1,43 @@
-//! Scripts under a supervisor, which outlives a killed or frozen worker.
+//! Runs scripts under a supervisor process, which outlives a killed or frozen worker.
 //!
 //! ```text
-//!   worker ── starts itself again ──▶ supervisor ── starts ──▶ script, in a group of its own
+//!   worker ── starts itself again ──▶ supervisor ── starts ──▶ script, in its own process group
 //!     │  ◀───── a socket ───────────────▶ │                       │
-//!     │   lease T │ over │ end G          │ ends the group when T comes, when the socket closes, when told to
+//!     │   lease T │ over │ end G          │ stops the group at T, when the socket closes, or on `end`
 //!     │   status S │ unstarted E │ …      │                       │
-//!     └ ◀───────────────── what the script prints ────────────────┘
+//!     └ ◀────────────────── output of the script ─────────────────┘
 //! ```
 //!
-//! * **Who is authoritative**: the worker, while it speaks; the [lease](crate::execution::Lease), when it does not. A supervisor decides
-//!   nothing that the worker has not told it in advance.
-//! * **The lease** travels as a reading of the clock both ends share, which counts the time a machine sleeps; so a word that was
-//!   long on its way, because one end was frozen, is not worth more than when it was said. The first word is there before the
-//!   supervisor is: without a lease nothing is started.
-//! * **The output** is the script's alone: the supervisor passes on what it was given and keeps nothing of it. When nobody holds it
-//!   any more the worker says `over`, and only then the script is waited for.
-//! * **The worker dies**: the socket closes, everything ends. **It freezes**: its lease runs out, everything ends before it has.
-//! * **The supervisor dies**: the worker sees it and ends everything it can find by its environment. If both die at once, nobody is left.
-//! * **Somebody asks the supervisor to end** (a service manager that signals everybody): it does not listen. What runs may finish, as
-//!   it may in a worker that drains.
+//! * **Authority**: the worker, while it sends messages; the [lease](crate::execution::Lease), when it does not. A supervisor decides nothing
+//!   that the worker has not told it in advance.
+//! * **Lease**: it travels as a reading of the clock that both processes share, which includes the time a machine sleeps. So a message that was
+//!   delayed because a process was frozen does not extend the lease. The first message is in the socket before the supervisor starts: without
+//!   a lease it starts nothing.
+//! * **Output**: only the script holds it; the supervisor passes on the pipes it was given and keeps neither open. When no process holds them
+//!   open, the worker sends `over`, and only then the supervisor reaps the script.
+//! * **The worker dies**: the socket closes and the supervisor stops the script. **The worker freezes**: its lease runs out, and the script is
+//!   stopped before that.
+//! * **The supervisor dies**: the worker notices and kills every process that it recognizes by its environment. If both die at the same time,
+//!   the script keeps running.
+//! * **The supervisor gets a signal** (from a service manager that signals all processes): it ignores it. The script may finish, as it may in
+//!   a worker that drains.
 
-mod inside;
-mod outside;
-mod words;
+mod protocol;
+mod supervisor_side;
+mod worker_side;
 
 use std::path::PathBuf;
 
-pub(super) use self::outside::Supervised;
+pub(super) use self::worker_side::Supervised;
 
-/// What makes a program a supervisor.
-const ASKED: &str = "ELASTICJOB_SUPERVISE";
+/// Environment variable that makes a program a supervisor.
+const SUPERVISE_VARIABLE: &str = "ELASTICJOB_SUPERVISE";
 
-/// Makes this process the supervisor of a script if that is what it was started for, and then never returns. Otherwise it
-/// returns at once, with what [`Node::supervisor`](crate::node::Node::supervisor) wants.
+/// Turns this process into the supervisor of a script, and never returns, if the process was started for that. Otherwise returns at once, with
+/// the argument for [`Node::supervisor`](crate::node::Node::supervisor).
 ///
-/// It has to be the first thing a program does, before its runtime starts and before it opens or prints anything: a worker starts its own program
-/// again for each script, and all of it that lies before this call is done once more each time.
+/// A program has to call this first, before it starts a runtime and before it opens or prints anything: a worker starts its own program again
+/// for each script, and everything before this call is repeated each time.
 ///
 /// ```no_run
 /// use elasticjob::{execution::supervise_if_asked, job::Job, node::Node};
@@ -48,24 +50,24 @@ const ASKED: &str = "ELASTICJOB_SUPERVISE";
 ///     Ok(())
 /// }
 /// ```
-#[must_use = "give it to Node::supervisor, or scripts run without one"]
+#[must_use = "pass it to Node::supervisor, or scripts run without one"]
 pub fn supervise_if_asked() -> Supervisor {
-    if std::env::var_os(ASKED).is_some() {
-        std::process::exit(inside::main());
+    if std::env::var_os(SUPERVISE_VARIABLE).is_some() {
+        std::process::exit(supervisor_side::main());
     }
-    // Not its path: that may be another version by the time a script starts.
+    // Not the program's path, which may hold another version by the time a script starts.
     Supervisor::program("/proc/self/exe")
 }
 
-/// A program that can be the supervisor of scripts: [this one](supervise_if_asked), or another.
+/// A program that can supervise scripts: [this one](supervise_if_asked), or another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
     program: PathBuf,
 }
 
 impl Supervisor {
-    /// Another program that calls [`supervise_if_asked`] first, with the same version of this library. For tests: the `main` of
-    /// a test is not theirs.
+    /// Another program that calls [`supervise_if_asked`] first, with the same version of this library. For tests, which cannot change their own
+    /// `main`.
     pub fn program(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into() }
     }

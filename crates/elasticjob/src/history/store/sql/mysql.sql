@@ -1,8 +1,8 @@
--- What history is in MySQL and MariaDB: the tables, and every statement that writes.
+-- The tables of history in MySQL and MariaDB, and every statement that writes to them.
 --
--- `-- :table`, `-- :column`, `-- :index`, `-- :wide` and `-- :version` are made where they are missing, in this order. The first two tables are the
--- ancestor's, as it makes them, but for the width of what counts their rows; what we add to them may be null, so that it can go on writing. But for
--- `-- :look` each other statement takes rows, as JSON: as one parameter, or by name, where it has `VALUES (…)` for one of them.
+-- Sections `-- :table`, `-- :column`, `-- :index`, `-- :wide` and `-- :version` run where their object is missing, in this order. The first two
+-- tables are Java ElasticJob's, as it creates them, except for the width of auto_id; the added columns are nullable, so that it can keep writing.
+-- Every other statement, except `-- :list schema`, takes rows: all as one JSON parameter, or by name where it has `VALUES (…)` for one row.
 
 -- :table JOB_EXECUTION_LOG
 CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
@@ -149,7 +149,7 @@ ALTER TABLE JOB_EXECUTION_LOG ADD COLUMN trace_id VARCHAR(32) CHARACTER SET utf8
 -- :column JOB_EXECUTION_LOG failure_group
 ALTER TABLE JOB_EXECUTION_LOG ADD COLUMN failure_group VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL
 
--- Older versions of the ancestor write it and newer ones do not.
+-- Older versions of Java ElasticJob write this column, newer ones do not.
 -- :column JOB_STATUS_TRACE_LOG source
 ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN source VARCHAR(50) DEFAULT 'LITE_EXECUTOR' NOT NULL
 
@@ -168,7 +168,7 @@ CREATE INDEX ELASTICJOB_TRACE_TIME ON JOB_STATUS_TRACE_LOG (creation_time, id)
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_RUN
 CREATE INDEX ELASTICJOB_TRACE_RUN ON JOB_STATUS_TRACE_LOG (run_id)
 
--- What of ours is old: most of what is there may be the ancestor's.
+-- Finds own old traces, because most rows may be Java ElasticJob's.
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_OWN
 CREATE INDEX ELASTICJOB_TRACE_OWN ON JOB_STATUS_TRACE_LOG (creation_time, run_id)
 
@@ -196,7 +196,7 @@ CREATE INDEX ELASTICJOB_LOG_FOREIGN ON JOB_EXECUTION_LOG (run_id, start_time, id
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN_JOB
 CREATE INDEX ELASTICJOB_LOG_FOREIGN_JOB ON JOB_EXECUTION_LOG (run_id, job_name, start_time, id)
 
--- Few of many: what failed of what the ancestor wrote.
+-- Finds Java ElasticJob's failures, which are few of its many rows.
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN_FAILED
 CREATE INDEX ELASTICJOB_LOG_FOREIGN_FAILED ON JOB_EXECUTION_LOG (run_id, is_success, start_time, id)
 
@@ -230,25 +230,25 @@ CREATE INDEX ELASTICJOB_MISSED_TIME ON ELASTICJOB_MISSED (noticed_ms, id)
 -- :index ELASTICJOB_MISSED ELASTICJOB_MISSED_JOB
 CREATE INDEX ELASTICJOB_MISSED_JOB ON ELASTICJOB_MISSED (job_name, noticed_ms, id)
 
--- The ancestor's ids are random: nothing it wrote stands against this, and without it a trace told twice would be two.
+-- Makes a trace that is written twice one row. Java ElasticJob's ids are random, so none of its rows conflict.
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_ID
 CREATE UNIQUE INDEX ELASTICJOB_TRACE_ID ON JOB_STATUS_TRACE_LOG (id)
 
--- Every event that is told takes a number, also one whose row is there already: an INT, which the ancestor makes, is used up after a while. It never
--- reads it.
+-- Every written event takes a number, even if its row exists already, so the INT that Java ElasticJob creates would be exhausted after a while. Java
+-- ElasticJob never reads the column.
 -- :wide JOB_EXECUTION_LOG auto_id
 ALTER TABLE JOB_EXECUTION_LOG MODIFY auto_id BIGINT NOT NULL AUTO_INCREMENT
 
 -- :wide JOB_STATUS_TRACE_LOG auto_id
 ALTER TABLE JOB_STATUS_TRACE_LOG MODIFY auto_id BIGINT NOT NULL AUTO_INCREMENT
 
--- Said last, when all of the above is there.
+-- Last, when all of the above exists.
 -- :version 2
 INSERT INTO ELASTICJOB_SCHEMA (version)
 SELECT 2 FROM (SELECT 1 AS one) AS o WHERE NOT EXISTS (SELECT 1 FROM ELASTICJOB_SCHEMA s WHERE s.version >= 2)
 
--- What there is: kind, table, name.
--- :look
+-- Existing objects: kind, table, name.
+-- :list schema
 SELECT 'column', IF(@@lower_case_table_names = 0, table_name, UPPER(table_name)), LOWER(column_name)
 FROM information_schema.columns WHERE table_schema = DATABASE()
 UNION ALL
@@ -258,7 +258,7 @@ UNION ALL
 SELECT DISTINCT 'index', IF(@@lower_case_table_names = 0, table_name, UPPER(table_name)), UPPER(index_name)
 FROM information_schema.statistics WHERE table_schema = DATABASE()
 
--- The row of a run is locked before anything of it is written: whoever else tells of this run waits, and then sees what we wrote.
+-- Locks the row of a run before anything else of it is written: another process that writes this run waits, and then sees this transaction's rows.
 -- :lock runs
 INSERT INTO ELASTICJOB_RUN (
     run_id, job_name, due_ms, source, triggered_by, total, state, started_ms, shards, done, failed, attempts,
@@ -275,11 +275,11 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
 ORDER BY r.run_id
 ON DUPLICATE KEY UPDATE changes = ELASTICJOB_RUN.changes + 1
 
--- Into a table that counts its rows, rows are put one by one: `VALUES (…)` is repeated for each of them. From a JSON_TABLE they would be
--- put under a lock on the whole table, and two that do so wait for each other without an end.
+-- A table with AUTO_INCREMENT gets its rows from `VALUES (…)`, repeated for each row. An INSERT from JSON_TABLE would lock the whole table, and two
+-- such transactions would deadlock.
 --
--- Whether told first or last, an end is an end; a beginning never takes it back.
--- :keep attempts
+-- An end counts whether it arrives before or after the start; a start never removes it.
+-- :insert attempts
 INSERT INTO JOB_EXECUTION_LOG (
     id, job_name, task_id, hostname, ip, sharding_item, execution_source, failure_cause, is_success,
     start_time, complete_time, run_id, due_ms, attempt, reason, token, source, triggered_by, outcome,
@@ -300,14 +300,14 @@ ON DUPLICATE KEY UPDATE
     failure_group = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.failure_group, VALUES(failure_group)),
     outcome = IF(VALUES(outcome) IS NULL, JOB_EXECUTION_LOG.outcome, VALUES(outcome))
 
--- The row of a run is locked before its attempts, as by whoever keeps them.
--- :touch runs
+-- Locks the row of a run before its attempts, as `lock runs` does.
+-- :lock existing runs
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS g
 STRAIGHT_JOIN ELASTICJOB_RUN r ON r.run_id = g.run_id COLLATE utf8mb4_bin
 SET r.changes = r.changes + 1
 
--- Attempts of these shards, under earlier claims, will not tell their end; should one do so later, that counts.
--- :lose attempts
+-- Marks open attempts of earlier claims of these shards as lost; an end that arrives later replaces that.
+-- :mark attempts lost
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
     run_id VARCHAR(150) PATH '$.run_id', sharding_item INT PATH '$.sharding_item', token BIGINT PATH '$.token',
     failure_cause VARCHAR(4000) PATH '$.failure_cause', failure_group VARCHAR(200) PATH '$.failure_group'
@@ -317,9 +317,9 @@ STRAIGHT_JOIN JOB_EXECUTION_LOG e FORCE INDEX (ELASTICJOB_LOG_RUN)
 SET e.outcome = 'lost', e.failure_cause = g.failure_cause, e.failure_group = g.failure_group
 WHERE e.token < g.token AND e.outcome IS NULL
 
--- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number. Found by a
--- plain SELECT, which waits for nobody: an UPDATE that reads would lock what it reads.
--- :settle runs
+-- Derives the state of a run from its shards, and that of a shard from its last attempt: the one with the largest token, then the largest number. A
+-- plain SELECT into a variable, because an UPDATE that reads would lock the rows it reads.
+-- :update runs
 SELECT JSON_ARRAYAGG(JSON_OBJECT(
     'run_id', s.run_id,
     'state', CASE
@@ -361,8 +361,8 @@ FROM (
 ) s
 INTO @settled
 
--- The rows are there, and ours: only what follows ON DUPLICATE KEY counts.
--- :settle runs as found
+-- The rows exist and are locked by this transaction, so only the part after ON DUPLICATE KEY takes effect.
+-- :apply run updates
 INSERT INTO ELASTICJOB_RUN (
     run_id, job_name, due_ms, source, total, changes, state, started_ms, ended_ms, duration_ms, shards, done, failed,
     attempts, failure, trace_id
@@ -392,7 +392,7 @@ ON DUPLICATE KEY UPDATE
     failure = VALUES(failure),
     trace_id = VALUES(trace_id)
 
--- :keep traces
+-- :insert traces
 INSERT INTO JOB_STATUS_TRACE_LOG (
     id, job_name, original_task_id, task_id, slave_id, source, execution_type, sharding_item, state, message,
     creation_time, run_id
@@ -403,7 +403,7 @@ VALUES (
 )
 ON DUPLICATE KEY UPDATE id = JOB_STATUS_TRACE_LOG.id
 
--- :keep missed
+-- :insert missed
 INSERT INTO ELASTICJOB_MISSED (id, job_name, first_ms, last_ms, fires, why, noticed_ms)
 SELECT
     r.id, r.job_name, r.first_ms, r.last_ms, r.fires, r.why, r.noticed_ms
@@ -416,7 +416,7 @@ ON DUPLICATE KEY UPDATE
     fires = IF(VALUES(last_ms) > ELASTICJOB_MISSED.last_ms, VALUES(fires), ELASTICJOB_MISSED.fires),
     last_ms = GREATEST(ELASTICJOB_MISSED.last_ms, VALUES(last_ms))
 
--- :keep output
+-- :insert output
 INSERT INTO ELASTICJOB_OUTPUT (attempt_id, part, run_id, sharding_item, at_ms, content)
 SELECT
     r.attempt_id, r.part, r.run_id, r.sharding_item, r.at_ms, r.content
@@ -426,7 +426,7 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
 )) AS r
 ON DUPLICATE KEY UPDATE part = ELASTICJOB_OUTPUT.part
 
--- :keep cuts
+-- :insert cuts
 INSERT INTO ELASTICJOB_OUTPUT_CUT (attempt_id, run_id, sharding_item, from_part, to_part, bytes)
 SELECT
     r.attempt_id, r.run_id, r.sharding_item, r.from_part, r.to_part, r.bytes
@@ -440,28 +440,28 @@ ON DUPLICATE KEY UPDATE
     to_part = GREATEST(ELASTICJOB_OUTPUT_CUT.to_part, VALUES(to_part)),
     bytes = GREATEST(ELASTICJOB_OUTPUT_CUT.bytes, VALUES(bytes))
 
--- What was cut goes, also where it is told again later.
--- :drop cut
+-- Deletes cut parts, also if they arrive again later.
+-- :delete cut output
 DELETE o FROM JSON_TABLE(?, '$[*]' COLUMNS (attempt_id VARCHAR(40) PATH '$')) AS touched
 STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT c ON c.attempt_id = touched.attempt_id COLLATE utf8mb4_bin
 STRAIGHT_JOIN ELASTICJOB_OUTPUT o ON o.attempt_id = c.attempt_id AND o.part >= c.from_part AND o.part < c.to_part
 
--- :forget output
+-- :delete output
 DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
 STRAIGHT_JOIN ELASTICJOB_OUTPUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
--- :forget cuts
+-- :delete cuts
 DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
 STRAIGHT_JOIN ELASTICJOB_OUTPUT_CUT t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
--- :forget traces
+-- :delete traces
 DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
 STRAIGHT_JOIN JOB_STATUS_TRACE_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
--- :forget attempts
+-- :delete attempts
 DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
 STRAIGHT_JOIN JOB_EXECUTION_LOG t ON t.run_id = gone.run_id COLLATE utf8mb4_bin
 
--- :forget runs
+-- :delete runs
 DELETE t FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(150) PATH '$')) AS gone
 STRAIGHT_JOIN ELASTICJOB_RUN t ON t.run_id = gone.run_id COLLATE utf8mb4_bin

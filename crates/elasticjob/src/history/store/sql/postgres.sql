@@ -1,8 +1,8 @@
--- What history is in PostgreSQL: the tables, and every statement that writes.
+-- The tables of history in PostgreSQL, and every statement that writes to them.
 --
--- `-- :table`, `-- :column`, `-- :index` and `-- :version` are made where they are missing, in this order. The first two tables are the ancestor's, as it
--- makes them; what we add to them may be null, so that it can go on writing. But for
--- `-- :look` each other statement takes one parameter: rows, as JSON.
+-- Sections `-- :table`, `-- :column`, `-- :index` and `-- :version` run where their object is missing, in this order. The first two tables are
+-- Java ElasticJob's, as it creates them; the added columns are nullable, so that it can keep writing. Every other statement, except
+-- `-- :list schema`, takes one parameter: the rows as JSON.
 
 -- :table JOB_EXECUTION_LOG
 CREATE TABLE IF NOT EXISTS JOB_EXECUTION_LOG (
@@ -146,7 +146,7 @@ ALTER TABLE JOB_EXECUTION_LOG ADD COLUMN trace_id VARCHAR(32) NULL
 -- :column JOB_EXECUTION_LOG failure_group
 ALTER TABLE JOB_EXECUTION_LOG ADD COLUMN failure_group VARCHAR(200) NULL
 
--- Older versions of the ancestor write it and newer ones do not.
+-- Older versions of Java ElasticJob write this column, newer ones do not.
 -- :column JOB_STATUS_TRACE_LOG source
 ALTER TABLE JOB_STATUS_TRACE_LOG ADD COLUMN source VARCHAR(50) DEFAULT 'LITE_EXECUTOR' NOT NULL
 
@@ -165,7 +165,7 @@ CREATE INDEX IF NOT EXISTS ELASTICJOB_TRACE_TIME ON JOB_STATUS_TRACE_LOG (creati
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_RUN
 CREATE INDEX IF NOT EXISTS ELASTICJOB_TRACE_RUN ON JOB_STATUS_TRACE_LOG (run_id)
 
--- What of ours is old: most of what is there may be the ancestor's.
+-- Finds own old traces, because most rows may be Java ElasticJob's.
 -- :index JOB_STATUS_TRACE_LOG ELASTICJOB_TRACE_OWN
 CREATE INDEX IF NOT EXISTS ELASTICJOB_TRACE_OWN ON JOB_STATUS_TRACE_LOG (creation_time, run_id) WHERE run_id IS NOT NULL
 
@@ -193,7 +193,7 @@ CREATE INDEX IF NOT EXISTS ELASTICJOB_LOG_FOREIGN ON JOB_EXECUTION_LOG (start_ti
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN_JOB
 CREATE INDEX IF NOT EXISTS ELASTICJOB_LOG_FOREIGN_JOB ON JOB_EXECUTION_LOG (job_name, start_time, id) WHERE run_id IS NULL
 
--- Few of many: what failed of what the ancestor wrote.
+-- Finds Java ElasticJob's failures, which are few of its many rows.
 -- :index JOB_EXECUTION_LOG ELASTICJOB_LOG_FOREIGN_FAILED
 CREATE INDEX IF NOT EXISTS ELASTICJOB_LOG_FOREIGN_FAILED ON JOB_EXECUTION_LOG (start_time, id) WHERE run_id IS NULL AND NOT is_success
 
@@ -227,19 +227,19 @@ CREATE INDEX IF NOT EXISTS ELASTICJOB_MISSED_TIME ON ELASTICJOB_MISSED (noticed_
 -- :index ELASTICJOB_MISSED ELASTICJOB_MISSED_JOB
 CREATE INDEX IF NOT EXISTS ELASTICJOB_MISSED_JOB ON ELASTICJOB_MISSED (job_name, noticed_ms, id)
 
--- Said last, when all of the above is there.
+-- Last, when all of the above exists.
 -- :version 2
 INSERT INTO ELASTICJOB_SCHEMA (version)
 SELECT 2 FROM (SELECT 1 AS one) AS o WHERE NOT EXISTS (SELECT 1 FROM ELASTICJOB_SCHEMA s WHERE s.version >= 2)
 
--- What there is: kind, table, name.
--- :look
+-- Existing objects: kind, table, name.
+-- :list schema
 SELECT 'column', UPPER(table_name::TEXT), LOWER(column_name::TEXT)
 FROM information_schema.columns WHERE table_schema = current_schema()
 UNION ALL
 SELECT 'index', UPPER(tablename::TEXT), UPPER(indexname::TEXT) FROM pg_indexes WHERE schemaname = current_schema()
 
--- The row of a run is locked before anything of it is written: whoever else tells of this run waits, and then sees what we wrote.
+-- Locks the row of a run before anything else of it is written: another process that writes this run waits, and then sees this transaction's rows.
 -- :lock runs
 INSERT INTO ELASTICJOB_RUN (
     run_id, job_name, due_ms, source, triggered_by, total, state, started_ms, shards, done, failed, attempts,
@@ -254,8 +254,8 @@ FROM json_to_recordset($1::json) AS r (
 ORDER BY r.run_id
 ON CONFLICT (run_id) DO UPDATE SET changes = ELASTICJOB_RUN.changes + 1
 
--- Whether told first or last, an end is an end; a beginning never takes it back.
--- :keep attempts
+-- An end counts whether it arrives before or after the start; a start never removes it.
+-- :insert attempts
 INSERT INTO JOB_EXECUTION_LOG (
     id, job_name, task_id, hostname, ip, sharding_item, execution_source, failure_cause, is_success,
     start_time, complete_time, run_id, due_ms, attempt, reason, token, source, triggered_by, outcome,
@@ -285,8 +285,8 @@ ON CONFLICT (id) DO UPDATE SET
     outcome = excluded.outcome
 WHERE excluded.outcome IS NOT NULL
 
--- The row of a run is locked before its attempts, as by whoever keeps them.
--- :touch runs
+-- Locks the row of a run before its attempts, as `lock runs` does.
+-- :lock existing runs
 UPDATE ELASTICJOB_RUN SET changes = ELASTICJOB_RUN.changes + 1
 FROM (
     SELECT run_id FROM ELASTICJOB_RUN
@@ -294,8 +294,8 @@ FROM (
 ) AS locked
 WHERE ELASTICJOB_RUN.run_id = locked.run_id
 
--- Attempts of these shards, under earlier claims, will not tell their end; should one do so later, that counts.
--- :lose attempts
+-- Marks open attempts of earlier claims of these shards as lost; an end that arrives later replaces that.
+-- :mark attempts lost
 UPDATE JOB_EXECUTION_LOG SET outcome = 'lost', failure_cause = g.failure_cause, failure_group = g.failure_group
 FROM json_to_recordset($1::json) AS g (
     run_id VARCHAR(150), sharding_item INT, token BIGINT, failure_cause VARCHAR(4000), failure_group VARCHAR(200)
@@ -305,8 +305,8 @@ WHERE JOB_EXECUTION_LOG.run_id = g.run_id
     AND JOB_EXECUTION_LOG.token < g.token
     AND JOB_EXECUTION_LOG.outcome IS NULL
 
--- A run is what its shards are; a shard is what its last attempt is: the one with the largest token, then the largest number.
--- :settle runs
+-- Derives the state of a run from its shards, and that of a shard from its last attempt: the one with the largest token, then the largest number.
+-- :update runs
 UPDATE ELASTICJOB_RUN SET
     state = CASE
         WHEN s.running > 0 THEN 'running' WHEN s.failed > 0 THEN 'failed' WHEN s.cancelled > 0 THEN 'cancelled' ELSE 'done'
@@ -347,7 +347,7 @@ FROM (
 ) s
 WHERE s.run_id = ELASTICJOB_RUN.run_id
 
--- :keep traces
+-- :insert traces
 INSERT INTO JOB_STATUS_TRACE_LOG (
     id, job_name, original_task_id, task_id, slave_id, source, execution_type, sharding_item, state, message,
     creation_time, run_id
@@ -361,7 +361,7 @@ FROM json_to_recordset($1::json) AS r (
 )
 ON CONFLICT (id) DO NOTHING
 
--- :keep missed
+-- :insert missed
 INSERT INTO ELASTICJOB_MISSED (id, job_name, first_ms, last_ms, fires, why, noticed_ms)
 SELECT
     r.id, r.job_name, r.first_ms, r.last_ms, r.fires, r.why, r.noticed_ms
@@ -372,7 +372,7 @@ FROM json_to_recordset($1::json) AS r (
 ON CONFLICT (id) DO UPDATE SET last_ms = excluded.last_ms, fires = excluded.fires
 WHERE excluded.last_ms > ELASTICJOB_MISSED.last_ms
 
--- :keep output
+-- :insert output
 INSERT INTO ELASTICJOB_OUTPUT (attempt_id, part, run_id, sharding_item, at_ms, content)
 SELECT
     r.attempt_id, r.part, r.run_id, r.sharding_item, r.at_ms, r.content
@@ -381,7 +381,7 @@ FROM json_to_recordset($1::json) AS r (
 )
 ON CONFLICT (attempt_id, part) DO NOTHING
 
--- :keep cuts
+-- :insert cuts
 INSERT INTO ELASTICJOB_OUTPUT_CUT (attempt_id, run_id, sharding_item, from_part, to_part, bytes)
 SELECT
     r.attempt_id, r.run_id, r.sharding_item, r.from_part, r.to_part, r.bytes
@@ -393,8 +393,8 @@ ON CONFLICT (attempt_id) DO UPDATE SET
     to_part = GREATEST(ELASTICJOB_OUTPUT_CUT.to_part, excluded.to_part),
     bytes = GREATEST(ELASTICJOB_OUTPUT_CUT.bytes, excluded.bytes)
 
--- What was cut goes, also where it is told again later.
--- :drop cut
+-- Deletes cut parts, also if they arrive again later.
+-- :delete cut output
 DELETE FROM ELASTICJOB_OUTPUT
 WHERE attempt_id IN (SELECT json_array_elements_text($1::json)) AND EXISTS (
     SELECT 1 FROM ELASTICJOB_OUTPUT_CUT c
@@ -402,17 +402,17 @@ WHERE attempt_id IN (SELECT json_array_elements_text($1::json)) AND EXISTS (
         AND ELASTICJOB_OUTPUT.part >= c.from_part AND ELASTICJOB_OUTPUT.part < c.to_part
 )
 
--- :forget output
+-- :delete output
 DELETE FROM ELASTICJOB_OUTPUT WHERE run_id IN (SELECT json_array_elements_text($1::json))
 
--- :forget cuts
+-- :delete cuts
 DELETE FROM ELASTICJOB_OUTPUT_CUT WHERE run_id IN (SELECT json_array_elements_text($1::json))
 
--- :forget traces
+-- :delete traces
 DELETE FROM JOB_STATUS_TRACE_LOG WHERE run_id IN (SELECT json_array_elements_text($1::json))
 
--- :forget attempts
+-- :delete attempts
 DELETE FROM JOB_EXECUTION_LOG WHERE run_id IN (SELECT json_array_elements_text($1::json))
 
--- :forget runs
+-- :delete runs
 DELETE FROM ELASTICJOB_RUN WHERE run_id IN (SELECT json_array_elements_text($1::json))

@@ -1,4 +1,4 @@
-//! What is told is kept, however it is told.
+//! Events are stored correctly in any order.
 
 use elasticjob::{
     history::{
@@ -11,18 +11,18 @@ use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use crate::{
-    ground::Ground,
-    story::{Told, done, noon},
+    database::TestDatabase,
+    events::{SampleAttempt, done, noon},
 };
 
-pub(crate) async fn a_run_is_what_the_last_attempts_of_its_shards_are(ground: &Ground) {
-    let store = ground.open().await;
-    let (zero, one) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+pub(crate) async fn run_state_follows_last_attempts_of_shards(database: &TestDatabase) {
+    let store = database.open().await;
+    let (zero, one) = (SampleAttempt::of("settle", 0), SampleAttempt::of("settle", 0).item(1));
     let id = zero.run().to_string();
     let run = async || store.run(&id).await.unwrap().unwrap().run;
 
     store.keep(&[zero.started(), one.started()]).await.unwrap();
-    let begun = run().await;
+    let started = run().await;
     store.keep(&[zero.ended(5, Ending::Done)]).await.unwrap();
     store.keep(&[one.ended(30, Ending::Failed("no such order".to_owned()))]).await.unwrap();
     let failed = run().await;
@@ -30,59 +30,62 @@ pub(crate) async fn a_run_is_what_the_last_attempts_of_its_shards_are(ground: &G
     store.keep(&[retry.started()]).await.unwrap();
     let retried = run().await;
     store.keep(&[retry.ended(20, Ending::Done)]).await.unwrap();
-    let good = run().await;
+    let succeeded = run().await;
 
-    let states = [&begun, &failed, &retried, &good].map(|run| run.state);
+    let states = [&started, &failed, &retried, &succeeded].map(|run| run.state);
     assert_eq!(states, [RunState::Running, RunState::Failed, RunState::Running, RunState::Done]);
-    assert_eq!((begun.shards, begun.done, begun.ended_at), (2, 0, None));
+    assert_eq!((started.shards, started.done, started.ended_at), (2, 0, None));
     assert_eq!(
         (failed.done, failed.failed, failed.failure.as_deref()),
         (1, 1, Some("no such order"))
     );
     assert_eq!((failed.duration_ms, failed.lateness_ms), (Some(30), Some(7)));
-    assert_eq!((good.done, good.failed, good.attempts, good.failure), (2, 0, 3, None));
-    assert_eq!((good.duration_ms, good.lateness_ms), (Some(113), Some(7)));
-    assert_eq!(good.sharding_total_count, Some(2));
+    assert_eq!(
+        (succeeded.done, succeeded.failed, succeeded.attempts, succeeded.failure),
+        (2, 0, 3, None)
+    );
+    assert_eq!((succeeded.duration_ms, succeeded.lateness_ms), (Some(113), Some(7)));
+    assert_eq!(succeeded.sharding_total_count, Some(2));
 }
 
-pub(crate) async fn an_event_told_twice_is_kept_once(ground: &Ground) {
-    let store = ground.open().await;
-    let told = Told::of("settle", 0);
+pub(crate) async fn duplicate_event_is_stored_once(database: &TestDatabase) {
+    let store = database.open().await;
+    let attempt = SampleAttempt::of("settle", 0);
     let mut batch = done("settle", 0, 5);
-    batch.push(told.status(StatusState::Running, ""));
-    batch.push(told.printed(0, &["hello"]));
+    batch.push(attempt.status(StatusState::Running, ""));
+    batch.push(attempt.printed(0, &["hello"]));
     batch.extend(batch.clone());
 
     store.keep(&batch).await.unwrap();
-    let before = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let before = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
     store.keep(&batch).await.unwrap();
-    let after = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let after = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
 
     assert_eq!(before, after);
     assert_eq!((after.executions.len(), after.traces.len()), (2, 1));
-    assert_eq!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 1);
+    assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 1);
 }
 
-pub(crate) async fn an_end_told_before_its_beginning_stays_an_end(ground: &Ground) {
-    let store = ground.open().await;
-    let told = Told::of("settle", 0);
+pub(crate) async fn end_stored_before_start_stays(database: &TestDatabase) {
+    let store = database.open().await;
+    let attempt = SampleAttempt::of("settle", 0);
 
-    store.keep(&[told.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
-    store.keep(&[told.started()]).await.unwrap();
+    store.keep(&[attempt.ended(5, Ending::TimedOut("after 5 ms".to_owned()))]).await.unwrap();
+    store.keep(&[attempt.started()]).await.unwrap();
 
-    let details = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let details = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
     let [execution] = &details.executions[..] else { panic!("{details:?}") };
     assert_eq!(execution.outcome.as_deref(), Some("timed_out"));
     assert_eq!(execution.failure_cause.as_deref(), Some("after 5 ms"));
     assert_eq!(details.run.state, RunState::Failed);
 }
 
-pub(crate) async fn a_shard_that_another_instance_made_good_is_done(ground: &Ground) {
-    let store = ground.open().await;
-    let killed = Told::of("settle", 0);
+pub(crate) async fn shard_completed_by_failover_is_done(database: &TestDatabase) {
+    let store = database.open().await;
+    let killed = SampleAttempt::of("settle", 0);
     let taken = killed.on("10.0.0.8@-@1-00000002").again(Reason::Failover, 200).late(3000);
 
-    // The first never says how it ended.
+    // The first attempt has no end.
     store.keep(&[killed.started(), taken.started(), taken.ended(5, Ending::Done)]).await.unwrap();
 
     let details = store.run(&killed.run().to_string()).await.unwrap().unwrap();
@@ -93,24 +96,22 @@ pub(crate) async fn a_shard_that_another_instance_made_good_is_done(ground: &Gro
     assert_eq!(details.executions[1].instance.as_deref(), Some("10.0.0.8@-@1-00000002"));
 }
 
-pub(crate) async fn an_attempt_that_was_taken_over_is_lost_and_its_late_end_counts(
-    ground: &Ground,
-) {
-    let store = ground.open().await;
-    let told = Told::of("settle", 0);
-    let again = told.again(Reason::Failover, 200).on("10.0.0.8@-@1-00000002").late(5000);
-    let id = told.run().to_string();
+pub(crate) async fn taken_over_attempt_is_lost_until_its_late_end(database: &TestDatabase) {
+    let store = database.open().await;
+    let attempt = SampleAttempt::of("settle", 0);
+    let again = attempt.again(Reason::Failover, 200).on("10.0.0.8@-@1-00000002").late(5000);
+    let id = attempt.run().to_string();
     let outcomes = async || {
         let executions = store.run(&id).await.unwrap().unwrap().executions;
         executions.into_iter().map(|execution| execution.outcome).collect::<Vec<_>>()
     };
 
-    store.keep(&[told.started()]).await.unwrap();
+    store.keep(&[attempt.started()]).await.unwrap();
     store.keep(&[again.started()]).await.unwrap();
     let taken_over = outcomes().await;
-    store.keep(&[told.started(), again.ended(5, Ending::Done)]).await.unwrap();
+    store.keep(&[attempt.started(), again.ended(5, Ending::Done)]).await.unwrap();
     let run = store.run(&id).await.unwrap().unwrap();
-    store.keep(&[told.ended(9000, Ending::Fenced)]).await.unwrap();
+    store.keep(&[attempt.ended(9000, Ending::Fenced)]).await.unwrap();
 
     let lost = Some("lost".to_owned());
     assert_eq!(taken_over, [lost.clone(), None]);
@@ -120,11 +121,9 @@ pub(crate) async fn an_attempt_that_was_taken_over_is_lost_and_its_late_end_coun
     assert_eq!(outcomes().await, [Some("fenced".to_owned()), Some("done".to_owned())]);
 }
 
-pub(crate) async fn an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instance_is_gone(
-    ground: &Ground,
-) {
-    let store = ground.open().await;
-    let (dead, other) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+pub(crate) async fn lost_event_marks_attempts_of_earlier_claims(database: &TestDatabase) {
+    let store = database.open().await;
+    let (dead, other) = (SampleAttempt::of("settle", 0), SampleAttempt::of("settle", 0).item(1));
     let gone = |token: i64| {
         Event::Lost(Lost {
             run: dead.run(),
@@ -136,7 +135,7 @@ pub(crate) async fn an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instan
     };
     let run = async || store.run(&dead.run().to_string()).await.unwrap().unwrap().run;
 
-    // Somebody else's history may be told first.
+    // Another instance's event may arrive first.
     store.keep(&[gone(i64::MAX)]).await.unwrap();
     store.keep(&[dead.started(), other.started(), other.ended(5, Ending::Done)]).await.unwrap();
     store.keep(&[gone(1)]).await.unwrap();
@@ -145,24 +144,27 @@ pub(crate) async fn an_attempt_is_lost_as_soon_as_somebody_tells_that_its_instan
     let lost = run().await;
     store.keep(&[dead.ended(90_000, Ending::Done)]).await.unwrap();
 
-    assert_eq!(before, RunState::Running, "a claim after that one goes on");
+    assert_eq!(before, RunState::Running, "a later claim continues");
     assert_eq!((lost.state, lost.done, lost.failed), (RunState::Failed, 1, 1));
     assert_eq!(lost.failure.unwrap(), "its instance was gone before it ended");
     assert_eq!(run().await.state, RunState::Done);
 }
 
-pub(crate) async fn a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_again(ground: &Ground) {
-    let store = ground.open().await;
-    let (dead, other) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+pub(crate) async fn open_attempt_is_lost_once_its_shard_starts_again(database: &TestDatabase) {
+    let store = database.open().await;
+    let (dead, other) = (SampleAttempt::of("settle", 0), SampleAttempt::of("settle", 0).item(1));
     let id = dead.run().to_string();
     let now = noon() + SignedDuration::from_mins(2);
     let run = async || store.run(&id).await.unwrap().unwrap().run;
-    let good = [other.started(), other.ended(5, Ending::Done)];
-    store.keep(&[&[dead.started()][..], &good].concat()).await.unwrap();
+    let succeeded = [other.started(), other.ended(5, Ending::Done)];
+    store.keep(&[&[dead.started()][..], &succeeded].concat()).await.unwrap();
 
-    // Other jobs, and other shards of this one, say nothing about it.
-    let next = Told::of("settle", 60_000);
-    store.keep(&[Told::of("ship", 60_000).started(), next.item(1).started()]).await.unwrap();
+    // Other jobs, and other shards of this job, do not matter.
+    let next = SampleAttempt::of("settle", 60_000);
+    store
+        .keep(&[SampleAttempt::of("ship", 60_000).started(), next.item(1).started()])
+        .await
+        .unwrap();
     let before = (store.mark_lost(now).await.unwrap(), run().await.state);
     store.keep(&[next.started()]).await.unwrap();
     let too_soon = store.mark_lost(noon()).await.unwrap();
@@ -179,23 +181,23 @@ pub(crate) async fn a_run_that_nobody_ends_is_lost_once_its_shard_has_begun_agai
     assert_eq!((run().await.state, run().await.failure), (RunState::Done, None));
 }
 
-pub(crate) async fn two_processes_that_tell_of_one_run_agree_on_it(ground: &Ground) {
+pub(crate) async fn concurrent_writers_agree_on_run_state(database: &TestDatabase) {
     const RUNS: i64 = 30;
-    let mut telling = JoinSet::new();
+    let mut writers = JoinSet::new();
     for item in 0..4 {
-        let store = ground.open().await;
-        telling.spawn(async move {
+        let store = database.open().await;
+        writers.spawn(async move {
             for run in 0..RUNS {
-                let mut told = Told::of("settle", run * 1000).item(item);
-                told.shards = 4;
-                store.keep(&[told.started()]).await.unwrap();
-                store.keep(&[told.ended(5, Ending::Done)]).await.unwrap();
+                let mut attempt = SampleAttempt::of("settle", run * 1000).item(item);
+                attempt.shards = 4;
+                store.keep(&[attempt.started()]).await.unwrap();
+                store.keep(&[attempt.ended(5, Ending::Done)]).await.unwrap();
             }
         });
     }
-    telling.join_all().await;
+    writers.join_all().await;
 
-    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+    let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
 
     assert_eq!(runs.len() as i64, RUNS);
     for run in runs {
@@ -203,32 +205,32 @@ pub(crate) async fn two_processes_that_tell_of_one_run_agree_on_it(ground: &Grou
     }
 }
 
-pub(crate) async fn what_has_no_room_is_cut_and_nothing_stops_a_batch(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn long_values_are_truncated_and_stored(database: &TestDatabase) {
+    let store = database.open().await;
     let name = "报".repeat(150);
-    let mut told = Told::of(&name, 0);
-    told.shards = 500;
+    let mut attempt = SampleAttempt::of(&name, 0);
+    attempt.shards = 500;
     let cause = format!("{}\0🔥{}", "失败".repeat(1000), "x".repeat(5000));
-    let mut task = told.task();
+    let mut task = attempt.task();
     task.items = (0..500).collect();
     let status = elasticjob::history::Status {
-        run: told.run(),
+        run: attempt.run(),
         task,
         state: StatusState::Error,
         message: cause.clone(),
-        at: told.due,
+        at: attempt.due,
     };
 
     store
         .keep(&[
-            told.ended(5, Ending::Failed(cause)),
+            attempt.ended(5, Ending::Failed(cause)),
             Event::Status(status),
-            told.printed(0, &["nothing\0 at \"all\" \\ 🔥"]),
+            attempt.printed(0, &["nothing\0 at \"all\" \\ 🔥"]),
         ])
         .await
         .unwrap();
 
-    let details = store.run(&told.run().to_string()).await.unwrap().unwrap();
+    let details = store.run(&attempt.run().to_string()).await.unwrap().unwrap();
     let cause = details.executions[0].failure_cause.clone().unwrap();
     assert_eq!(cause.chars().count(), 4000);
     assert!(cause.starts_with("失败") && cause.contains('🔥') && cause.ends_with("x…"));
@@ -237,13 +239,13 @@ pub(crate) async fn what_has_no_room_is_cut_and_nothing_stops_a_batch(ground: &G
     let traces = store.traces(&filter).await.unwrap().rows;
     assert!(traces[0].sharding_items.ends_with(", …]"), "{traces:?}");
     assert_eq!(traces[0].task_id.chars().count(), 255);
-    let output = store.output(&told.run().to_string(), None, &OutputPosition::default()).await;
+    let output = store.output(&attempt.run().to_string(), None, &OutputPosition::default()).await;
     assert_eq!(output.unwrap().lines[0].text, "nothing\u{fffd} at \"all\" \\ 🔥");
 }
 
-pub(crate) async fn what_is_printed_can_be_read_while_it_is_printed(ground: &Ground) {
-    let store = ground.open().await;
-    let (zero, one) = (Told::of("settle", 0), Told::of("settle", 0).item(1));
+pub(crate) async fn output_can_be_read_while_run_continues(database: &TestDatabase) {
+    let store = database.open().await;
+    let (zero, one) = (SampleAttempt::of("settle", 0), SampleAttempt::of("settle", 0).item(1));
     let id = zero.run().to_string();
     let texts = |lines: Vec<elasticjob::history::OutputLine>| -> Vec<String> {
         lines.into_iter().map(|line| format!("{}: {}", line.sharding_item, line.text)).collect()
@@ -262,10 +264,10 @@ pub(crate) async fn what_is_printed_can_be_read_while_it_is_printed(ground: &Gro
     assert_eq!(texts(of_one.lines), ["1: c"]);
 }
 
-pub(crate) async fn what_was_cut_from_the_output_is_noted_once_and_stays_away(ground: &Ground) {
-    let store = ground.open().await;
-    let told = Told::of("settle", 0);
-    let shard = told.shard();
+pub(crate) async fn cut_output_is_noted_once_and_stays_deleted(database: &TestDatabase) {
+    let store = database.open().await;
+    let attempt = SampleAttempt::of("settle", 0);
+    let shard = attempt.shard();
     let cut = |to, bytes| {
         Event::Cut(Cut {
             id: AttemptId::of(&shard),
@@ -276,15 +278,16 @@ pub(crate) async fn what_was_cut_from_the_output_is_noted_once_and_stays_away(gr
             bytes,
         })
     };
-    let parts: Vec<Event> = (0..5).map(|part| told.printed(part, &[&part.to_string()])).collect();
+    let parts: Vec<Event> =
+        (0..5).map(|part| attempt.printed(part, &[&part.to_string()])).collect();
 
     store.keep(&parts).await.unwrap();
     store.keep(&[cut(3, 200), cut(4, 300)]).await.unwrap();
     store.keep(&[parts[2].clone(), cut(3, 200)]).await.unwrap();
 
-    let output = store.output(&told.run().to_string(), None, &OutputPosition::default()).await;
+    let output = store.output(&attempt.run().to_string(), None, &OutputPosition::default()).await;
     let lines = output.unwrap().lines;
     let texts: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
-    assert_eq!(texts, ["0", "… 300 bytes are left out here …", "4"]);
-    assert_eq!(ground.number("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 2);
+    assert_eq!(texts, ["0", "… 300 bytes omitted …", "4"]);
+    assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_OUTPUT").await, 2);
 }

@@ -1,4 +1,4 @@
-//! What was kept is found.
+//! Queries find what was stored.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use elasticjob::history::{
 use jiff::SignedDuration;
 
 use crate::{
-    ground::Ground,
-    story::{Told, after, done, failed, noon},
+    database::TestDatabase,
+    events::{SampleAttempt, after, done, failed, noon},
 };
 
 async fn ids(store: &Store, filter: RunFilter) -> Vec<String> {
@@ -18,14 +18,16 @@ async fn ids(store: &Store, filter: RunFilter) -> Vec<String> {
     runs.into_iter().map(|run| run.run_id).collect()
 }
 
-pub(crate) async fn every_page_begins_where_the_last_one_ended(ground: &Ground) {
-    let store = ground.open().await;
-    // Many of one moment, and some that nobody gave a run.
+pub(crate) async fn pages_continue_without_gaps_or_duplicates(database: &TestDatabase) {
+    let store = database.open().await;
+    // Many runs with the same time, and some executions without a run.
     for run in 0..10 {
         store.keep(&done(&format!("job-{run}"), (run % 3) * 1000, 5)).await.unwrap();
     }
-    ground.say("UPDATE JOB_EXECUTION_LOG SET run_id = NULL WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
-    ground.say("DELETE FROM ELASTICJOB_RUN WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
+    database.execute("UPDATE JOB_EXECUTION_LOG SET run_id = NULL WHERE job_name IN ('job-1', 'job-2', 'job-3')").await;
+    database
+        .execute("DELETE FROM ELASTICJOB_RUN WHERE job_name IN ('job-1', 'job-2', 'job-3')")
+        .await;
     let mut filter = RunFilter { limit: Some(3), ..RunFilter::default() };
     let mut seen = Vec::new();
 
@@ -33,7 +35,7 @@ pub(crate) async fn every_page_begins_where_the_last_one_ended(ground: &Ground) 
         let page = store.runs(&filter).await.unwrap();
         assert!(page.rows.len() <= 3);
         seen.extend(page.rows);
-        // As a program that only has the text.
+        // Through its text form, as in a client.
         filter.after = page.next.map(|next| next.to_string().parse().unwrap());
         if filter.after.is_none() {
             break;
@@ -42,7 +44,7 @@ pub(crate) async fn every_page_begins_where_the_last_one_ended(ground: &Ground) 
 
     let distinct: BTreeSet<&str> = seen.iter().map(|run| &*run.run_id).collect();
     assert_eq!((seen.len(), distinct.len()), (13, 13));
-    // What others wrote has whole seconds only, on MySQL.
+    // On MySQL, Java ElasticJob's rows have whole seconds only.
     let seconds: Vec<i64> = seen.iter().map(|run| run.started_at.unwrap().as_second()).collect();
     assert!(seconds.is_sorted_by(|one, next| one >= next), "{seconds:?}");
 
@@ -59,58 +61,67 @@ pub(crate) async fn every_page_begins_where_the_last_one_ended(ground: &Ground) 
     assert_eq!(executions.len(), 20);
 }
 
-pub(crate) async fn runs_are_found_by_what_is_asked_of_them(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn runs_are_filtered(database: &TestDatabase) {
+    let store = database.open().await;
     store.keep(&done("settle", 0, 5)).await.unwrap();
     store.keep(&failed("settle", 10_000, "no")).await.unwrap();
-    store.keep(&[Told::of("report", 20_000).on("10.0.0.8@-@1-00000002").started()]).await.unwrap();
-    let asked = Told::of("report", 0).late(30_000).triggered(7, Some("jane"));
-    store.keep(&[asked.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
-    let [settled, wrong, running] = [
-        Told::of("settle", 0).run().to_string(),
-        Told::of("settle", 10_000).run().to_string(),
-        Told::of("report", 20_000).run().to_string(),
+    store
+        .keep(&[SampleAttempt::of("report", 20_000).on("10.0.0.8@-@1-00000002").started()])
+        .await
+        .unwrap();
+    let triggered = SampleAttempt::of("report", 0).late(30_000).triggered(7, Some("jane"));
+    store.keep(&[triggered.ended(1, Ending::Cancelled("enough".to_owned()))]).await.unwrap();
+    let [succeeded, failing, running] = [
+        SampleAttempt::of("settle", 0).run().to_string(),
+        SampleAttempt::of("settle", 10_000).run().to_string(),
+        SampleAttempt::of("report", 20_000).run().to_string(),
     ];
-    let asked = asked.run().to_string();
+    let triggered = triggered.run().to_string();
     let any = RunFilter::default;
 
     for (filter, found) in [
-        (any(), vec![&asked, &running, &wrong, &settled]),
-        (RunFilter { job: Some("settle".to_owned()), ..any() }, vec![&wrong, &settled]),
+        (any(), vec![&triggered, &running, &failing, &succeeded]),
+        (RunFilter { job: Some("settle".to_owned()), ..any() }, vec![&failing, &succeeded]),
         (RunFilter { job: Some("nothing".to_owned()), ..any() }, vec![]),
-        (RunFilter { state: Some(RunState::Failed), ..any() }, vec![&wrong]),
+        (RunFilter { state: Some(RunState::Failed), ..any() }, vec![&failing]),
         (RunFilter { state: Some(RunState::Running), ..any() }, vec![&running]),
-        (RunFilter { state: Some(RunState::Cancelled), ..any() }, vec![&asked]),
-        (RunFilter { source: Some("trigger".to_owned()), ..any() }, vec![&asked]),
+        (RunFilter { state: Some(RunState::Cancelled), ..any() }, vec![&triggered]),
+        (RunFilter { source: Some("trigger".to_owned()), ..any() }, vec![&triggered]),
         (RunFilter { instance: Some("10.0.0.8@-@1-00000002".to_owned()), ..any() }, vec![&running]),
         (
             RunFilter {
                 span: Span { since: Some(after(5000)), until: Some(after(15_000)) },
                 ..any()
             },
-            vec![&wrong],
+            vec![&failing],
         ),
-        (RunFilter { limit: Some(1), ..any() }, vec![&asked]),
+        (RunFilter { limit: Some(1), ..any() }, vec![&triggered]),
     ] {
-        let told = format!("{filter:?}");
-        assert_eq!(ids(&store, filter).await.iter().collect::<Vec<_>>(), found, "{told}");
+        let description = format!("{filter:?}");
+        assert_eq!(ids(&store, filter).await.iter().collect::<Vec<_>>(), found, "{description}");
     }
-    let asked = store.run(&asked).await.unwrap().unwrap().run;
-    assert_eq!((asked.triggered_by.as_deref(), asked.lateness_ms), (Some("jane"), None));
+    let triggered = store.run(&triggered).await.unwrap().unwrap().run;
+    assert_eq!((triggered.triggered_by.as_deref(), triggered.lateness_ms), (Some("jane"), None));
     assert_eq!(store.run("nothing/1").await.unwrap(), None);
     assert_eq!(store.jobs().await.unwrap(), ["report", "settle"]);
 }
 
-pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn executions_and_traces_are_filtered(database: &TestDatabase) {
+    let store = database.open().await;
     store.keep(&done("settle", 0, 5)).await.unwrap();
     store.keep(&failed("report", 10_000, "no")).await.unwrap();
-    let told = Told::of("settle", 0);
+    let attempt = SampleAttempt::of("settle", 0);
     store
-        .keep(&[told.status(StatusState::Running, ""), told.status(StatusState::Finished, "")])
+        .keep(&[
+            attempt.status(StatusState::Running, ""),
+            attempt.status(StatusState::Finished, ""),
+        ])
         .await
         .unwrap();
-    store.keep(&[Told::of("report", 10_000).status(StatusState::Error, "no")]).await.unwrap();
+    store
+        .keep(&[SampleAttempt::of("report", 10_000).status(StatusState::Error, "no")])
+        .await
+        .unwrap();
     let any = ExecutionFilter::default;
 
     for (filter, count) in [
@@ -121,9 +132,9 @@ pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(gro
         (ExecutionFilter { ip: Some("10.0.0.1".to_owned()), ..any() }, 0),
         (ExecutionFilter { span: Span::since(after(5000)), ..any() }, 1),
     ] {
-        let told = format!("{filter:?}");
-        assert_eq!(store.executions(&filter).await.unwrap().rows.len(), count, "{told}");
-        assert_eq!(store.execution_count(&filter).await.unwrap(), count as i64, "{told}");
+        let description = format!("{filter:?}");
+        assert_eq!(store.executions(&filter).await.unwrap().rows.len(), count, "{description}");
+        assert_eq!(store.execution_count(&filter).await.unwrap(), count as i64, "{description}");
     }
     let any = TraceFilter::default;
     for (filter, count) in [
@@ -132,23 +143,23 @@ pub(crate) async fn executions_and_traces_are_found_by_what_is_asked_of_them(gro
         (TraceFilter { state: Some("TASK_FINISHED".to_owned()), ..any() }, 1),
         (TraceFilter { span: Span { since: None, until: Some(after(5000)) }, ..any() }, 2),
     ] {
-        let told = format!("{filter:?}");
-        assert_eq!(store.traces(&filter).await.unwrap().rows.len(), count, "{told}");
-        assert_eq!(store.trace_count(&filter).await.unwrap(), count as i64, "{told}");
+        let description = format!("{filter:?}");
+        assert_eq!(store.traces(&filter).await.unwrap().rows.len(), count, "{description}");
+        assert_eq!(store.trace_count(&filter).await.unwrap(), count as i64, "{description}");
     }
-    let traces = store.run(&told.run().to_string()).await.unwrap().unwrap().traces;
+    let traces = store.run(&attempt.run().to_string()).await.unwrap().unwrap().traces;
     let states: Vec<&str> = traces.iter().map(|trace| &*trace.state).collect();
     assert_eq!(states, ["TASK_RUNNING", "TASK_FINISHED"]);
 }
 
-pub(crate) async fn figures_say_how_often_how_long_and_how_late(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn figures_have_counts_durations_and_delays(database: &TestDatabase) {
+    let store = database.open().await;
     for run in 0..100 {
-        let told = Told::of("settle", run * 1000).late(run);
+        let attempt = SampleAttempt::of("settle", run * 1000).late(run);
         let ending = if run == 99 { Ending::Failed("no".to_owned()) } else { Ending::Done };
-        store.keep(&[told.ended(run + 1, ending)]).await.unwrap();
+        store.keep(&[attempt.ended(run + 1, ending)]).await.unwrap();
     }
-    store.keep(&[Told::of("settle", 100_000).started()]).await.unwrap();
+    store.keep(&[SampleAttempt::of("settle", 100_000).started()]).await.unwrap();
     store.keep(&done("report", 0, 5)).await.unwrap();
 
     let all = store.figures(&[], Span::since(noon())).await.unwrap();
@@ -168,8 +179,8 @@ pub(crate) async fn figures_say_how_often_how_long_and_how_late(ground: &Ground)
     assert_eq!((settle.len(), settle[0].runs), (1, 51));
 }
 
-pub(crate) async fn many_jobs_are_seen_at_a_glance(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn overview_queries_cover_many_jobs(database: &TestDatabase) {
+    let store = database.open().await;
     for run in 0..4 {
         store.keep(&done("settle", run * 1000, 5)).await.unwrap();
     }
@@ -181,10 +192,10 @@ pub(crate) async fn many_jobs_are_seen_at_a_glance(ground: &Ground) {
     let tally = store.tally(Span::since(after(1000)), SignedDuration::from_millis(6));
     let tally = tally.await.unwrap();
 
-    let told: Vec<_> = last.iter().map(|run| (&*run.job_name, run.started_at)).collect();
+    let actual: Vec<_> = last.iter().map(|run| (&*run.job_name, run.started_at)).collect();
     let settle = [("settle", Some(after(3007))), ("settle", Some(after(2007)))];
-    assert_eq!(told, [&[("a_b", Some(after(9007)))][..], &settle].concat());
-    assert_eq!(attempts.len(), 5, "two shards of each run that is done, one of the other");
+    assert_eq!(actual, [&[("a_b", Some(after(9007)))][..], &settle].concat());
+    assert_eq!(attempts.len(), 5, "two shards of each successful run, one of the other");
     assert_eq!((tally.runs, tally.done, tally.failed, tally.late), (4, 3, 1, 4));
     assert_eq!(store.brief(&last[0].run_id).await.unwrap().as_ref(), Some(&last[0]));
     assert_eq!(store.names(Named::ExecutedJob, "a_").await.unwrap(), ["a_b"]);
@@ -192,8 +203,8 @@ pub(crate) async fn many_jobs_are_seen_at_a_glance(ground: &Ground) {
     assert!(store.names(Named::TracedJob, "%").await.unwrap().is_empty());
 }
 
-pub(crate) async fn failures_that_say_the_same_are_one_group(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn similar_failures_form_one_group(database: &TestDatabase) {
+    let store = database.open().await;
     for run in 0..5 {
         let why = format!("order {run} not found\nat line {run}");
         store.keep(&failed("settle", run * 1000, &why)).await.unwrap();
@@ -205,14 +216,14 @@ pub(crate) async fn failures_that_say_the_same_are_one_group(ground: &Ground) {
     let of_report = store.failures(Some("report"), Span::since(noon()), 10).await.unwrap();
 
     assert_eq!((&*groups[0].message, groups[0].count), ("order <n> not found", 5));
-    assert_eq!(groups[0].last_run_id, Some(Told::of("settle", 4000).run().to_string()));
+    assert_eq!(groups[0].last_run_id, Some(SampleAttempt::of("settle", 4000).run().to_string()));
     assert_eq!((groups[0].first, groups[0].last), (Some(after(7)), Some(after(4007))));
     assert_eq!(groups.len(), 2);
     assert_eq!((of_report.len(), &*of_report[0].job_name), (1, "report"));
 }
 
-pub(crate) async fn a_chart_gets_its_counts(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn buckets_count_runs_per_interval_and_state(database: &TestDatabase) {
+    let store = database.open().await;
     for run in 0..4 {
         store.keep(&done("settle", run * 1000, 5)).await.unwrap();
     }
@@ -223,13 +234,13 @@ pub(crate) async fn a_chart_gets_its_counts(ground: &Ground) {
     let nothing =
         store.buckets(Some("report"), Span::default(), SignedDuration::from_mins(1)).await.unwrap();
 
-    let told: Vec<_> = minutes.iter().map(|it| (it.from, &*it.state, it.runs)).collect();
-    assert_eq!(told, [(noon(), "done", 4), (after(60_000), "failed", 1)]);
+    let actual: Vec<_> = minutes.iter().map(|it| (it.from, &*it.state, it.runs)).collect();
+    assert_eq!(actual, [(noon(), "done", 4), (after(60_000), "failed", 1)]);
     assert_eq!(nothing, []);
 }
 
-pub(crate) async fn fires_that_did_not_run_are_listed(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn missed_fires_are_listed(database: &TestDatabase) {
+    let store = database.open().await;
     let missed = Event::Missed(Missed {
         job: "settle".parse().unwrap(),
         first: noon(),
@@ -249,21 +260,21 @@ pub(crate) async fn fires_that_did_not_run_are_listed(ground: &Ground) {
     );
 }
 
-pub(crate) async fn a_gap_that_several_instances_tell_of_is_one(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn gap_reported_by_several_instances_is_stored_once(database: &TestDatabase) {
+    let store = database.open().await;
     let gap = |last: i64, count: u64, why: Why| {
         let (job, first, last, at) =
             ("settle".parse().unwrap(), noon(), after(last), after(last + 1000));
         Event::Missed(Missed { job, first, last, count, why, at })
     };
-    // Each looked at another time, in one batch or in another.
+    // Each instance checked at another time, in the same batch or another.
     store.keep(&[gap(5000, 6, Why::NobodyThere), gap(4000, 5, Why::NobodyThere)]).await.unwrap();
     store.keep(&[gap(7000, 8, Why::NobodyThere)]).await.unwrap();
     store.keep(&[gap(5000, 6, Why::NobodyThere), gap(0, 1, Why::Skipped)]).await.unwrap();
 
     let fires = store.missed(Some("settle"), Span::since(noon()), 10).await.unwrap();
 
-    let mut told: Vec<_> = fires.iter().map(|gap| (&*gap.why, gap.count, gap.last)).collect();
-    told.sort_unstable();
-    assert_eq!(told, [("nobody_there", 8, Some(after(7000))), ("skipped", 1, Some(after(0)))]);
+    let mut actual: Vec<_> = fires.iter().map(|gap| (&*gap.why, gap.count, gap.last)).collect();
+    actual.sort_unstable();
+    assert_eq!(actual, [("nobody_there", 8, Some(after(7000))), ("skipped", 1, Some(after(0)))]);
 }

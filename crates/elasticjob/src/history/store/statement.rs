@@ -1,8 +1,8 @@
-//! A statement that is put together, with its parameters.
+//! Builds an SQL statement with its parameters.
 
 use super::dialect::Dialect;
 
-/// What stands for a parameter.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Int(i64),
@@ -22,39 +22,38 @@ impl From<&str> for Value {
     }
 }
 
-/// A statement. Whatever came from outside is a parameter of it, never its text.
+/// An SQL statement. Input from outside becomes a parameter, never a part of the text.
 #[derive(Debug, Clone)]
-pub(super) struct Select {
+pub(super) struct Statement {
     dialect: Dialect,
     text: String,
     values: Vec<Value>,
-    filtered: bool,
+    has_filter: bool,
 }
 
-impl Select {
-    /// Begins like this.
+impl Statement {
     pub(super) fn new(dialect: Dialect, text: impl Into<String>) -> Self {
-        Self { dialect, text: text.into(), values: Vec::new(), filtered: false }
+        Self { dialect, text: text.into(), values: Vec::new(), has_filter: false }
     }
 
-    /// Goes on like this.
+    /// Appends text.
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// One more condition; each `?` is one of these values.
+    /// Adds a condition; each `?` stands for one of the values.
     pub(super) fn filter(
         &mut self,
         condition: &str,
         values: impl IntoIterator<Item = Value>,
     ) -> &mut Self {
-        self.push(if self.filtered { " AND " } else { " WHERE " });
-        self.filtered = true;
+        self.push(if self.has_filter { " AND " } else { " WHERE " });
+        self.has_filter = true;
         self.with(condition, values)
     }
 
-    /// The same for what may not have been asked.
+    /// Adds a condition if there is a value.
     pub(super) fn filter_if(&mut self, condition: &str, value: Option<Value>) -> &mut Self {
         match value {
             Some(value) => self.filter(condition, [value]),
@@ -62,13 +61,13 @@ impl Select {
         }
     }
 
-    /// A column that has one of these values.
+    /// Adds the condition that the column has one of the values.
     pub(super) fn filter_in(&mut self, column: &str, values: Vec<Value>) -> &mut Self {
-        let places = vec!["?"; values.len()].join(", ");
-        self.filter(&format!("{column} IN ({places})"), values)
+        let placeholders = vec!["?"; values.len()].join(", ");
+        self.filter(&format!("{column} IN ({placeholders})"), values)
     }
 
-    /// Goes on like this; each `?` is one of these values.
+    /// Appends text; each `?` stands for one of the values.
     pub(super) fn with(
         &mut self,
         text: &str,
@@ -98,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_counted_where_the_dialect_counts_them() {
-        let mut select = Select::new(Dialect::Postgres, "SELECT 1 FROM t");
-        select.filter("a = ?", [1.into()]).filter("(b < ? OR c = ?)", [2.into(), "x".into()]);
+    fn parameters_are_numbered_for_postgres() {
+        let mut statement = Statement::new(Dialect::Postgres, "SELECT 1 FROM t");
+        statement.filter("a = ?", [1.into()]).filter("(b < ? OR c = ?)", [2.into(), "x".into()]);
 
-        assert_eq!(select.text(), "SELECT 1 FROM t WHERE a = $1 AND (b < $2 OR c = $3)");
-        assert_eq!(select.values().len(), 3);
+        assert_eq!(statement.text(), "SELECT 1 FROM t WHERE a = $1 AND (b < $2 OR c = $3)");
+        assert_eq!(statement.values().len(), 3);
 
-        select.filter_in("d", vec!["x".into(), "y".into()]);
-        assert!(select.text().ends_with(" AND d IN ($4, $5)"), "{}", select.text());
+        statement.filter_in("d", vec!["x".into(), "y".into()]);
+        assert!(statement.text().ends_with(" AND d IN ($4, $5)"), "{}", statement.text());
     }
 }

@@ -1,20 +1,20 @@
-//! A statement and the rows it takes.
+//! A statement of a dialect's SQL file with the rows it writes.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
-use super::{dialect::Dialect, select::Value};
+use super::{dialect::Dialect, statement::Value};
 
-/// How many rows are put at once where every value is a parameter: databases count them in two bytes.
-const ROWS: usize = 1000;
-/// Where the values of a row begin, in a statement that has them by name.
+/// Maximum number of rows where every value is a parameter: databases limit parameters to 65,535.
+const MAX_ROWS: usize = 1000;
+/// Precedes the values of a row in a statement with named values.
 const VALUES: &str = "VALUES (\n";
 
-/// A statement of a dialect's file, with rows for it.
+/// A statement of a dialect's SQL file with its rows.
 #[derive(Debug, Clone)]
-pub(super) struct Write {
+pub(super) struct BatchStatement {
     sql: &'static str,
     rows: Rows,
 }
@@ -22,14 +22,14 @@ pub(super) struct Write {
 #[derive(Debug, Clone)]
 enum Rows {
     None,
-    /// All as one parameter.
+    /// All rows as one JSON parameter.
     Json(String),
-    /// One after the other, with the values by name.
+    /// Each value as a parameter, by name.
     Named(Vec<Map<String, Json>>),
 }
 
-impl Write {
-    /// The statement of this name, with these rows; nothing for none.
+impl BatchStatement {
+    /// The statement with this name and these rows; `None` without rows.
     pub(super) fn new<T: Serialize>(
         dialect: Dialect,
         name: &str,
@@ -48,36 +48,36 @@ impl Write {
         Ok(Some(Self { sql, rows }))
     }
 
-    /// The statement of this name, which goes on from the one before; nothing in a dialect that needs none.
-    pub(super) fn after(dialect: Dialect, name: &str) -> Option<Self> {
+    /// The statement with this name that uses the result of the previous one; `None` in a dialect that needs none.
+    pub(super) fn follow_up(dialect: Dialect, name: &str) -> Option<Self> {
         let sql = dialect.statement(name);
         (!sql.is_empty()).then_some(Self { sql, rows: Rows::None })
     }
 
-    /// About how many bytes the largest of its statements is.
+    /// Estimated size of the largest of its SQL statements.
     pub(super) fn bytes(&self) -> usize {
-        /// What a parameter takes beside its text: its type, its length, its place in the statement.
+        /// Size of a parameter without its text: type, length, and its place in the statement.
         const PARAMETER: usize = 16;
-        let of_row = |row: &Map<String, Json>| -> usize {
+        let row_bytes = |row: &Map<String, Json>| -> usize {
             row.values().map(|value| PARAMETER + value.as_str().map_or(0, str::len)).sum()
         };
         let rows = match &self.rows {
             Rows::None => 0,
             Rows::Json(rows) => rows.len(),
             Rows::Named(rows) => {
-                let chunks = rows.chunks(ROWS).map(|rows| rows.iter().map(of_row).sum());
+                let chunks = rows.chunks(MAX_ROWS).map(|rows| rows.iter().map(row_bytes).sum());
                 chunks.max().unwrap_or_default()
             }
         };
         self.sql.len() + rows
     }
 
-    /// What is sent: statements with their parameters.
+    /// The SQL statements to send, with their parameters.
     pub(super) fn statements(&self) -> Vec<(Cow<'static, str>, Vec<Value>)> {
         match &self.rows {
             Rows::None => vec![(Cow::Borrowed(self.sql), Vec::new())],
             Rows::Json(rows) => vec![(Cow::Borrowed(self.sql), vec![Value::Text(rows.clone())])],
-            Rows::Named(rows) => rows.chunks(ROWS).map(|rows| self.with_values(rows)).collect(),
+            Rows::Named(rows) => rows.chunks(MAX_ROWS).map(|rows| self.with_values(rows)).collect(),
         }
     }
 
@@ -89,10 +89,10 @@ impl Write {
         let mut names = Vec::new();
         for piece in pieces {
             let end = piece.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
-            let (name, after) = piece.split_at(end.unwrap_or(piece.len()));
+            let (name, rest) = piece.split_at(end.unwrap_or(piece.len()));
             names.push(name);
             text.push('?');
-            text.push_str(after);
+            text.push_str(rest);
         }
         let value = |row: &Map<String, Json>, name: &str| match row.get(name) {
             Some(Json::String(text)) => Value::Text(text.clone()),
@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_put_row_by_row_where_the_statement_names_them() {
+    fn named_values_become_parameters_of_each_row() {
         let rows = [json!({ "id": "a", "n": 1 }), json!({ "id": "b", "n": null })];
         let rows: Vec<Map<String, Json>> =
             rows.iter().map(|row| row.as_object().cloned().unwrap()).collect();
         let sql = "INSERT INTO t (id, at)\nVALUES (\n    :id, AT(:n DIV 1000)\n)\nON DUPLICATE KEY";
-        let write = Write { sql, rows: Rows::Named(rows) };
+        let statement = BatchStatement { sql, rows: Rows::Named(rows) };
 
-        let (text, values) = write.statements().pop().unwrap();
+        let (text, values) = statement.statements().pop().unwrap();
 
         assert_eq!(
             text,

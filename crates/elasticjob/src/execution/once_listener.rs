@@ -1,4 +1,4 @@
-//! Who is called once for every fire, whichever instance that happens on.
+//! Listeners that are called once per fire in the whole cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,21 +6,21 @@ use async_trait::async_trait;
 
 use super::{
     failure::Failure,
-    listener::{Execution, called},
+    listener::{Execution, call_listener},
 };
 use crate::runtime::Clock;
 
-/// How long is waited for the others, and how long a call may take, unless the listener says otherwise.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Default limit for waiting for other instances, and for a call.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Is called once for every fire in the whole cluster: what the ancestor calls a distribute-once listener. Every instance of the
-/// job has to have it; on which one it is called is left to chance.
+/// Called once for every fire in the whole cluster: Java ElasticJob's distribute-once listener. Every instance of the job needs to register
+/// it; any of them may be the one that calls it.
 ///
-/// Instances wait for each other: nobody runs before all are there and `before` has returned, and nobody is through before all
-/// have ended and `after` has returned. No wait is without an end. A listener that fails or takes too long, and instances that do not
-/// come in time, go to the job's alert; the shards run all the same.
+/// Instances wait for each other: no shard runs before all instances are ready and `before` has returned, and no instance finishes before
+/// all shards have ended and `after` has returned. Every wait has a limit. If a listener fails or takes too long, or instances do not arrive
+/// in time, the job's alert reports that; the shards run all the same.
 ///
-/// *Once* holds as long as nobody dies: when the instance that calls dies in the middle of it, another one calls again.
+/// *Once* holds as long as no instance dies: if the calling instance dies during the call, another instance calls again.
 ///
 /// ```
 /// use elasticjob::execution::{Execution, Failure, OnceListener};
@@ -42,96 +42,95 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// ```
 #[async_trait]
 pub trait OnceListener: Send + Sync + 'static {
-    /// Small numbers come first, before as well as after.
+    /// Listeners with smaller numbers are called first, both before and after.
     fn order(&self) -> i32 {
         i32::MAX
     }
 
-    /// How long to wait until every shard is about to run, and then again how long [`OnceListener::before`] may take; one minute
-    /// unless said otherwise. With several listeners the longest wait counts.
+    /// Limit for waiting until every shard is about to run, and again for [`OnceListener::before`]. The default is one minute. With several
+    /// listeners the longest limit applies.
     fn started_timeout(&self) -> Duration {
-        PATIENCE
+        DEFAULT_TIMEOUT
     }
 
-    /// The same until every shard has ended, and for [`OnceListener::after`].
+    /// The same for waiting until every shard has ended, and for [`OnceListener::after`].
     fn completed_timeout(&self) -> Duration {
-        PATIENCE
+        DEFAULT_TIMEOUT
     }
 
-    /// Every enabled shard is about to run, and none does yet. The execution is that of the instance that calls.
+    /// Called when every enabled shard is about to run and none runs yet. `execution` is that of the calling instance.
     async fn before(&self, execution: &Execution) -> Result<(), Failure> {
         let _ = execution;
         Ok(())
     }
 
-    /// Every shard has ended, one way or the other.
+    /// Called when every shard has ended, whatever its outcome.
     async fn after(&self, execution: &Execution) -> Result<(), Failure> {
         let _ = execution;
         Ok(())
     }
 }
 
-/// A job's once-listeners, in order.
+/// A job's once-listeners in their order.
 #[derive(Clone, Default)]
 pub struct OnceListeners(Vec<Arc<dyn OnceListener>>);
 
 impl OnceListeners {
-    /// Puts them in order; those with the same number stay as they are.
+    /// Sorts listeners by their order; listeners with the same number keep theirs.
     pub fn new(listeners: impl IntoIterator<Item = Arc<dyn OnceListener>>) -> Self {
         let mut listeners: Vec<_> = listeners.into_iter().collect();
         listeners.sort_by_key(|listener| listener.order());
         Self(listeners)
     }
 
-    /// Whether nobody has to meet.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How long to wait for all to start: as long as the most patient one would.
+    /// Limit for waiting until all shards are about to run: the longest of all listeners.
     pub fn started_timeout(&self) -> Duration {
         self.0.iter().map(|listener| listener.started_timeout()).max().unwrap_or_default()
     }
 
-    /// The same for the end.
+    /// The same for waiting until all shards have ended.
     pub fn completed_timeout(&self) -> Duration {
         self.0.iter().map(|listener| listener.completed_timeout()).max().unwrap_or_default()
     }
 
-    /// Calls them before, all together within [`OnceListeners::started_timeout`]. Those behind one that fails are not called.
+    /// Calls `before` of each, all of them within [`OnceListeners::started_timeout`]. Listeners behind one that fails are not called.
     pub async fn before(&self, execution: &Execution, clock: &dyn Clock) -> Result<(), Failure> {
         let all = async {
             for listener in &self.0 {
-                called(listener.before(execution)).await?;
+                call_listener(listener.before(execution)).await?;
             }
             Ok(())
         };
-        bounded(all, self.started_timeout(), clock).await
+        with_limit(all, self.started_timeout(), clock).await
     }
 
-    /// Calls them after; likewise.
+    /// Calls `after` of each; likewise.
     pub async fn after(&self, execution: &Execution, clock: &dyn Clock) -> Result<(), Failure> {
         let all = async {
             for listener in &self.0 {
-                called(listener.after(execution)).await?;
+                call_listener(listener.after(execution)).await?;
             }
             Ok(())
         };
-        bounded(all, self.completed_timeout(), clock).await
+        with_limit(all, self.completed_timeout(), clock).await
     }
 }
 
-/// The others wait while it is called, so it ends in time.
-async fn bounded(
+/// Limits a call, because other instances wait for it.
+async fn with_limit(
     call: impl Future<Output = Result<(), Failure>>,
-    patience: Duration,
+    limit: Duration,
     clock: &dyn Clock,
 ) -> Result<(), Failure> {
     tokio::select! {
         biased;
         result = call => result,
-        () = clock.sleep_until(clock.monotonic() + patience) => Err(Failure::new(format_args!(
-            "a listener that is called once for every fire took longer than {patience:?} and was dropped; hint: give it more time with started_timeout and completed_timeout"
+        () = clock.sleep_until(clock.monotonic() + limit) => Err(Failure::new(format_args!(
+            "a once-listener took longer than {limit:?} and was dropped; hint: raise its started_timeout and completed_timeout"
         ))),
     }
 }
@@ -145,10 +144,10 @@ mod tests {
     use super::*;
     use crate::{execution::fixture, testing::ManualClock};
 
-    struct Noting(i32, &'static str, Arc<Mutex<Vec<&'static str>>>);
+    struct RecordingListener(i32, &'static str, Arc<Mutex<Vec<&'static str>>>);
 
     #[async_trait]
-    impl OnceListener for Noting {
+    impl OnceListener for RecordingListener {
         fn order(&self) -> i32 {
             self.0
         }
@@ -164,10 +163,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn they_are_called_in_order_and_end_in_time() {
-        let noted = Arc::new(Mutex::new(Vec::new()));
+    async fn listeners_run_in_order_within_the_limit() {
+        let calls = Arc::new(Mutex::new(Vec::new()));
         let listener = |order, name| {
-            Arc::new(Noting(order, name, Arc::clone(&noted))) as Arc<dyn OnceListener>
+            Arc::new(RecordingListener(order, name, Arc::clone(&calls))) as Arc<dyn OnceListener>
         };
         let listeners =
             OnceListeners::new([listener(3, "late"), listener(2, "stuck"), listener(1, "early")]);
@@ -180,7 +179,7 @@ mod tests {
         clock.advance(Duration::from_secs(3));
         let failure = calling.await.unwrap_err();
 
-        assert_eq!(*noted.lock().unwrap(), ["early", "stuck"]);
+        assert_eq!(*calls.lock().unwrap(), ["early", "stuck"]);
         assert!(failure.to_string().contains("longer than 3s"), "{failure}");
     }
 }

@@ -1,4 +1,4 @@
-//! A database of one's own, and a way to say anything to it.
+//! A separate database for each test, with direct access by SQL.
 
 use std::sync::{
     LazyLock,
@@ -21,65 +21,73 @@ pub(crate) enum Kind {
     MariaDb,
 }
 
-/// Who keeps a table.
-#[expect(dead_code, reason = "it is there to be dropped")]
-pub(crate) enum Held {
+/// A connection that locks a table until it is dropped.
+#[expect(dead_code, reason = "held until dropped")]
+pub(crate) enum TableLock {
     Postgres(PgConnection),
     MariaDb(MySqlConnection),
 }
 
-/// A database that nobody else uses.
-pub(crate) struct Ground {
+/// A database for one test.
+pub(crate) struct TestDatabase {
     pub(crate) kind: Kind,
     pub(crate) url: String,
-    /// The same database as somebody who may do what [`Ground::allow`] allows; for SQLite one who may only read.
-    pub(crate) guest: String,
+    /// URL for a user with few rights; for SQLite, a read-only URL.
+    pub(crate) restricted_url: String,
     _folder: Option<TempDir>,
 }
 
-impl Ground {
+impl TestDatabase {
     pub(crate) fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
         let url = format!("sqlite:{}", folder.path().join("below/history.db").display());
-        Self { kind: Kind::Sqlite, guest: format!("{url}?mode=ro"), url, _folder: Some(folder) }
+        Self {
+            kind: Kind::Sqlite,
+            restricted_url: format!("{url}?mode=ro"),
+            url,
+            _folder: Some(folder),
+        }
     }
 
     pub(crate) async fn postgres() -> Self {
         let server = server(|| POSTGRES.address()).await;
         let name = format!("history_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let ground = |name: &str| Self {
+        let database = |name: &str| Self {
             kind: Kind::Postgres,
             url: format!("postgres://test@{server}/{name}"),
-            guest: format!("postgres://guest_{name}:hunter2@{server}/{name}"),
+            restricted_url: format!("postgres://guest_{name}:hunter2@{server}/{name}"),
             _folder: None,
         };
-        ground("postgres").say(&format!("CREATE DATABASE {name}")).await;
-        ground("postgres").say(&format!("CREATE ROLE guest_{name} LOGIN")).await;
-        ground(&name).say("REVOKE ALL ON SCHEMA public FROM PUBLIC").await;
-        ground(&name).say(&format!("GRANT USAGE ON SCHEMA public TO guest_{name}")).await;
-        ground(&name)
+        database("postgres").execute(&format!("CREATE DATABASE {name}")).await;
+        database("postgres").execute(&format!("CREATE ROLE guest_{name} LOGIN")).await;
+        database(&name).execute("REVOKE ALL ON SCHEMA public FROM PUBLIC").await;
+        database(&name).execute(&format!("GRANT USAGE ON SCHEMA public TO guest_{name}")).await;
+        database(&name)
     }
 
     pub(crate) async fn mariadb() -> Self {
         let server = server(|| MARIADB.address()).await;
         let name = format!("history_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let ground = |name: &str| Self {
+        let database = |name: &str| Self {
             kind: Kind::MariaDb,
             url: format!("mysql://test@{server}/{name}"),
-            guest: format!("mysql://guest_{name}:hunter2@{server}/{name}"),
+            restricted_url: format!("mysql://guest_{name}:hunter2@{server}/{name}"),
             _folder: None,
         };
-        ground("test").say(&format!("CREATE DATABASE {name}")).await;
-        ground(&name).say(&format!("CREATE USER guest_{name}@'%' IDENTIFIED BY 'hunter2'")).await;
-        ground(&name).say(&format!("GRANT SELECT ON {name}.* TO guest_{name}@'%'")).await;
-        ground(&name)
+        database("test").execute(&format!("CREATE DATABASE {name}")).await;
+        database(&name)
+            .execute(&format!("CREATE USER guest_{name}@'%' IDENTIFIED BY 'hunter2'"))
+            .await;
+        database(&name).execute(&format!("GRANT SELECT ON {name}.* TO guest_{name}@'%'")).await;
+        database(&name)
     }
 
-    /// Lets the guest read what is there.
+    /// Allows the restricted user to read all tables.
     pub(crate) async fn allow_reading(&self) {
         if self.kind == Kind::Postgres {
             let name = self.url.rsplit_once('/').unwrap().1;
-            self.say(&format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest_{name}")).await;
+            self.execute(&format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest_{name}"))
+                .await;
         }
     }
 
@@ -91,8 +99,8 @@ impl Ground {
         Store::open(&self.url()).await.unwrap()
     }
 
-    /// Says something, as anybody could.
-    pub(crate) async fn say(&self, sql: &str) {
+    /// Executes SQL on a separate connection.
+    pub(crate) async fn execute(&self, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
         match self.kind {
             Kind::Sqlite => {
@@ -110,9 +118,9 @@ impl Ground {
         }
     }
 
-    /// Whether there is a table, or an index, of this name.
+    /// Whether a table or index with this name exists.
     pub(crate) async fn has(&self, name: &str) -> bool {
-        let places = match self.kind {
+        let sources = match self.kind {
             Kind::Sqlite => vec!["sqlite_master WHERE UPPER(name)"],
             Kind::Postgres => vec!["pg_class WHERE UPPER(relname)"],
             Kind::MariaDb => vec![
@@ -120,8 +128,8 @@ impl Ground {
                 "information_schema.statistics WHERE table_schema = DATABASE() AND index_name",
             ],
         };
-        for place in places {
-            if self.number(&format!("SELECT COUNT(*) FROM {place} = '{name}'")).await > 0 {
+        for source in sources {
+            if self.scalar(&format!("SELECT COUNT(*) FROM {source} = '{name}'")).await > 0 {
                 return true;
             }
         }
@@ -130,30 +138,30 @@ impl Ground {
 
     pub(crate) async fn drop_index(&self, table: &str, index: &str) {
         let on = if self.kind == Kind::MariaDb { format!(" ON {table}") } else { String::new() };
-        self.say(&format!("DROP INDEX {index}{on}")).await;
+        self.execute(&format!("DROP INDEX {index}{on}")).await;
     }
 
-    /// Keeps others from changing this table, until it is dropped; nothing where that cannot be.
-    pub(crate) async fn hold(&self, table: &str) -> Option<Held> {
+    /// Locks this table against changes; `None` where that is not possible.
+    pub(crate) async fn lock_table(&self, table: &str) -> Option<TableLock> {
         match self.kind {
             Kind::Sqlite => None,
             Kind::Postgres => {
                 let mut connection = PgConnection::connect(&self.url).await.unwrap();
                 let sql = format!("BEGIN; LOCK TABLE {table} IN ROW EXCLUSIVE MODE");
                 connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.unwrap();
-                Some(Held::Postgres(connection))
+                Some(TableLock::Postgres(connection))
             }
             Kind::MariaDb => {
                 let mut connection = MySqlConnection::connect(&self.url).await.unwrap();
                 let sql = format!("START TRANSACTION; SELECT COUNT(*) FROM {table}");
                 connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.unwrap();
-                Some(Held::MariaDb(connection))
+                Some(TableLock::MariaDb(connection))
             }
         }
     }
 
-    /// How many wait for a table that is held.
-    pub(crate) async fn waiting(&self) -> i64 {
+    /// Number of connections that wait for a table lock.
+    pub(crate) async fn waiting_for_lock(&self) -> i64 {
         let sql = match self.kind {
             Kind::Sqlite => "SELECT 0",
             Kind::Postgres => {
@@ -165,11 +173,11 @@ impl Ground {
                  WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'"
             }
         };
-        self.number(sql).await
+        self.scalar(sql).await
     }
 
-    /// Asks for one number.
-    pub(crate) async fn number(&self, sql: &str) -> i64 {
+    /// Runs a query with one number as its result.
+    pub(crate) async fn scalar(&self, sql: &str) -> i64 {
         let sql = AssertSqlSafe(sql.to_owned());
         match self.kind {
             Kind::Sqlite => {
@@ -188,7 +196,7 @@ impl Ground {
     }
 }
 
-/// A server takes a while to start, and a test waits for it on a thread that may wait.
+/// Starts a server on a blocking thread, because that takes a while.
 async fn server<T: Send + 'static>(start: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(start).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! Events to tell.
+//! Sample events.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use elasticjob::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// When the stories begin.
+/// The start of all samples.
 pub(crate) fn noon() -> Timestamp {
     "2026-03-29T12:00:00Z".parse().unwrap()
 }
@@ -18,9 +18,9 @@ pub(crate) fn after(millis: i64) -> Timestamp {
     noon() + SignedDuration::from_millis(millis)
 }
 
-/// Which attempt is told of.
+/// Builds the events of one attempt.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct SampleAttempt {
     pub(crate) job: String,
     pub(crate) due: Timestamp,
     pub(crate) shards: u32,
@@ -28,13 +28,13 @@ pub(crate) struct Told {
     pub(crate) attempt: Attempt,
     pub(crate) token: i64,
     pub(crate) instance: String,
-    /// How much later than due it begins.
+    /// Start delay in milliseconds.
     pub(crate) late: i64,
     pub(crate) trigger: Option<(RunId, Option<String>)>,
 }
 
-impl Told {
-    /// The first attempt of the first of two shards of a run that is due so much after noon, and begins seven milliseconds late.
+impl SampleAttempt {
+    /// The first attempt of the first of two shards of a run that is due `due` milliseconds after noon, with a start delay of seven milliseconds.
     pub(crate) fn of(job: &str, due: i64) -> Self {
         Self {
             job: job.to_owned(),
@@ -88,7 +88,7 @@ impl Told {
         Shard::of(&job, &fire, self.task(), self.item, token).attempt(self.attempt)
     }
 
-    fn beginning(&self) -> Arc<Started> {
+    fn start(&self) -> Arc<Started> {
         let source = match &self.trigger {
             Some((_, by)) => Source::Trigger { by: by.clone() },
             None => Source::Schedule,
@@ -98,12 +98,12 @@ impl Told {
     }
 
     pub(crate) fn started(&self) -> Event {
-        Event::Started(self.beginning())
+        Event::Started(self.start())
     }
 
-    /// Ends so much after it began.
+    /// The end, `took` milliseconds after the start.
     pub(crate) fn ended(&self, took: i64, ending: Ending) -> Event {
-        let started = self.beginning();
+        let started = self.start();
         let at = started.at + SignedDuration::from_millis(took);
         Event::Ended(Ended { started, at, ending })
     }
@@ -131,7 +131,7 @@ impl Told {
         })
     }
 
-    /// That it printed too much, and these parts are left out.
+    /// Parts of the output are cut.
     pub(crate) fn cut(&self, from: u32, to: u32) -> Event {
         let shard = self.shard();
         let id = elasticjob::history::AttemptId::of(&shard);
@@ -139,12 +139,12 @@ impl Told {
     }
 }
 
-/// A run of two shards that are done after so many milliseconds.
+/// A run of two shards that succeed after `took` milliseconds.
 pub(crate) fn done(job: &str, due: i64, took: i64) -> Vec<Event> {
-    let told = Told::of(job, due);
+    let attempt = SampleAttempt::of(job, due);
     (0..2)
         .flat_map(|item| {
-            let shard = told.item(item);
+            let shard = attempt.item(item);
             [shard.started(), shard.ended(took, Ending::Done)]
         })
         .collect()
@@ -152,6 +152,6 @@ pub(crate) fn done(job: &str, due: i64, took: i64) -> Vec<Event> {
 
 /// A run of one shard that fails.
 pub(crate) fn failed(job: &str, due: i64, why: &str) -> Vec<Event> {
-    let told = Told::of(job, due);
-    vec![told.started(), told.ended(10, Ending::Failed(why.to_owned()))]
+    let attempt = SampleAttempt::of(job, due);
+    vec![attempt.started(), attempt.ended(10, Ending::Failed(why.to_owned()))]
 }

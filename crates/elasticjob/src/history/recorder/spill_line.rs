@@ -1,7 +1,7 @@
-//! An event as a line of text, for the file it waits in.
+//! Encodes an event as a line of a spill file.
 //!
-//! `{checksum} {json}`: eight hexadecimal digits of CRC-32 over what follows, so that a torn or damaged line is told from a whole one. JSON has no
-//! line ends in it, so the next line is found whatever happened to this one.
+//! `{checksum} {json}`: eight hexadecimal digits of CRC-32 over the JSON, to recognize torn and damaged lines. JSON contains no line ends, so the
+//! next line is found whatever happened to this one.
 
 use std::{num::NonZeroU32, sync::Arc};
 
@@ -16,29 +16,29 @@ use crate::{
     job::{Attempt, FencingToken, Reason, ShardCount},
 };
 
-/// The event and a line end.
-pub(super) fn write(event: &Event) -> String {
-    // Nothing of this can fail: there are no maps with keys that are no text.
-    let json = serde_json::to_string(&Told::from(event)).unwrap_or_default();
+/// Encodes the event with a line end.
+pub(super) fn encode(event: &Event) -> String {
+    // Cannot fail: there are no maps with keys other than strings.
+    let json = serde_json::to_string(&EventRecord::from(event)).unwrap_or_default();
     format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
 }
 
-/// What a line says; nothing if it is not whole, or of a version that knows more than we do.
-pub(super) fn read(line: &[u8]) -> Option<Event> {
+/// Decodes a line; `None` if it is torn or damaged, or was written by a later version.
+pub(super) fn decode(line: &[u8]) -> Option<Event> {
     let line = std::str::from_utf8(line).ok()?;
     let (checksum, json) = line.split_once(' ')?;
     if u32::from_str_radix(checksum, 16).ok()? != crc32fast::hash(json.as_bytes()) {
         return None;
     }
-    serde_json::from_str::<Told>(json).ok()?.event()
+    serde_json::from_str::<EventRecord>(json).ok()?.into_event()
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Told {
-    Started(Begin),
+enum EventRecord {
+    Started(StartRecord),
     Ended {
-        started: Begin,
+        started: StartRecord,
         at: Timestamp,
         ending: String,
         message: Option<String>,
@@ -83,12 +83,12 @@ enum Told {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Begin {
+struct StartRecord {
     id: String,
     job: String,
     run: String,
     due_at: Timestamp,
-    /// Whether somebody triggered it.
+    /// Whether the run was triggered, rather than scheduled.
     triggered: bool,
     by: Option<String>,
     item: u32,
@@ -102,7 +102,7 @@ struct Begin {
     trace: Option<String>,
 }
 
-impl From<&Started> for Begin {
+impl From<&Started> for StartRecord {
     fn from(started: &Started) -> Self {
         let (triggered, by) = match &started.source {
             Source::Schedule => (false, None),
@@ -128,8 +128,8 @@ impl From<&Started> for Begin {
     }
 }
 
-impl Begin {
-    fn started(self) -> Option<Arc<Started>> {
+impl StartRecord {
+    fn into_started(self) -> Option<Arc<Started>> {
         let reason = REASONS.into_iter().find(|reason| reason.as_str() == self.reason)?;
         Some(Arc::new(Started {
             id: self.id.parse().ok()?,
@@ -149,12 +149,12 @@ impl Begin {
     }
 }
 
-impl From<&Event> for Told {
+impl From<&Event> for EventRecord {
     fn from(event: &Event) -> Self {
         match event {
-            Event::Started(started) => Self::Started(Begin::from(&**started)),
+            Event::Started(started) => Self::Started(StartRecord::from(&**started)),
             Event::Ended(Ended { started, at, ending }) => Self::Ended {
-                started: Begin::from(&**started),
+                started: StartRecord::from(&**started),
                 at: *at,
                 ending: ending.as_str().to_owned(),
                 message: ending.message().map(ToOwned::to_owned),
@@ -203,10 +203,10 @@ impl From<&Event> for Told {
     }
 }
 
-impl Told {
-    fn event(self) -> Option<Event> {
+impl EventRecord {
+    fn into_event(self) -> Option<Event> {
         Some(match self {
-            Self::Started(begin) => Event::Started(begin.started()?),
+            Self::Started(start) => Event::Started(start.into_started()?),
             Self::Ended { started, at, ending, message } => {
                 let message = message.unwrap_or_default();
                 let ending = match ending.as_str() {
@@ -217,7 +217,7 @@ impl Told {
                     "fenced" => Ending::Fenced,
                     _ => return None,
                 };
-                Event::Ended(Ended { started: started.started()?, at, ending })
+                Event::Ended(Ended { started: started.into_started()?, at, ending })
             }
             Self::Lost { run, item, instance, token, at } => Event::Lost(Lost {
                 run: run.parse().ok()?,
@@ -286,27 +286,27 @@ mod tests {
     use crate::history::recorder::fixture;
 
     #[test]
-    fn every_event_reads_as_it_was_written() {
+    fn every_event_round_trips() {
         for event in fixture::one_of_each() {
-            let line = write(&event);
+            let line = encode(&event);
 
             assert!(line.ends_with('\n') && line.matches('\n').count() == 1, "{line}");
-            assert_eq!(read(line.trim_end().as_bytes()), Some(event));
+            assert_eq!(decode(line.trim_end().as_bytes()), Some(event));
         }
     }
 
     #[test]
-    fn a_torn_or_damaged_line_says_nothing() {
-        let line = write(&fixture::started(1));
+    fn torn_or_damaged_line_is_not_decoded() {
+        let line = encode(&fixture::started(1));
         let whole = line.trim_end().as_bytes();
 
         for length in 0..whole.len() {
-            assert_eq!(read(&whole[..length]), None, "{length}");
+            assert_eq!(decode(&whole[..length]), None, "{length}");
         }
-        for place in 0..whole.len() {
+        for position in 0..whole.len() {
             let mut damaged = whole.to_vec();
-            damaged[place] ^= 0x01;
-            assert_eq!(read(&damaged), None, "{place}");
+            damaged[position] ^= 0x01;
+            assert_eq!(decode(&damaged), None, "{position}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Alerts by POST: robots and webhooks.
+//! Alerts to chat robots and webhooks.
 
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{Alerts, Notice, Outcome, Verdict, Ways, Web},
+    execution::{Alerts, HttpClient, Notice, Outcome, Routing, Transports},
     job::Job,
     runtime::Tasks,
 };
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{self, PATIENCE},
+    http_server::{Answer, HttpServer, Request},
     log::Log,
-    web_server::{Answer, Request, WebServer},
 };
 
 const TEXT: &str = "Job '报表' exception occur in job processing, caused by no \"table\"\n\
@@ -22,17 +22,18 @@ fn accepted() -> Answer {
     Answer::Say("200 OK", r#"{"errcode":0,"errmsg":"ok"}"#.into())
 }
 
-/// Tells, waits until it was sent or given up, and says what was logged.
-async fn tell(job: &Job) -> String {
+/// Sends an alert, waits until it was sent or given up, and returns the log.
+async fn send_alert(job: &Job) -> String {
     Log::listen();
-    let ways = Ways { web: Arc::new(Web::new().direct()), ..Ways::default() };
+    let transports =
+        Transports { http_client: Arc::new(HttpClient::new().no_proxy()), ..Transports::default() };
     let mut tasks = Tasks::new();
-    let alerts = Alerts::start(ways, &mut tasks);
+    let alerts = Alerts::start(transports, &mut tasks);
     let outcome = Outcome::Failed { message: "no \"table\"".into(), attempts: 3 };
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
     let notice = Notice::of_shard(&fixture::shard(job, 1), &outcome, at).unwrap();
 
-    assert_eq!(alerts.tell(job, notice), Verdict::GoOn);
+    assert_eq!(alerts.tell(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
@@ -45,11 +46,11 @@ fn body(request: &Request) -> Value {
 }
 
 #[tokio::test]
-async fn wechat_gets_a_text() {
-    let mut server = WebServer::answering([accepted()]).await;
+async fn wechat_gets_text_message() {
+    let mut server = HttpServer::answering([accepted()]).await;
     let job = fixture::job(&[("wechat.webhook", &server.url("/send?key=42"))]).alert("WECHAT");
 
-    let log = tell(&job).await;
+    let log = send_alert(&job).await;
 
     let request = server.request().await;
     assert_eq!(request.line, "POST /send?key=42 HTTP/1.1");
@@ -58,15 +59,15 @@ async fn wechat_gets_a_text() {
 }
 
 #[tokio::test]
-async fn dingtalk_gets_its_keyword_and_a_signature() {
-    let mut server = WebServer::answering([accepted()]).await;
+async fn dingtalk_gets_keyword_and_signature() {
+    let mut server = HttpServer::answering([accepted()]).await;
     let job = fixture::job(&[
         ("dingtalk.webhook", &server.url("/send?access_token=42")),
         ("dingtalk.keyword", "ALARM "),
         ("dingtalk.secret", "SEC000this"),
     ]);
 
-    tell(&job.alert("DINGTALK")).await;
+    send_alert(&job.alert("DINGTALK")).await;
 
     let request = server.request().await;
     // Computed with Python for 2026-03-29T02:00:01Z.
@@ -78,11 +79,11 @@ async fn dingtalk_gets_its_keyword_and_a_signature() {
 }
 
 #[tokio::test]
-async fn a_webhook_gets_everything_there_is_to_tell() {
-    let mut server = WebServer::answering([Answer::Say("204 No Content", String::new())]).await;
+async fn webhook_gets_all_fields() {
+    let mut server = HttpServer::answering([Answer::Say("204 No Content", String::new())]).await;
     let job = fixture::job(&[("elasticjob.webhook.url", &server.url("/hook"))]).alert("WEBHOOK");
 
-    let log = tell(&job).await;
+    let log = send_alert(&job).await;
 
     assert_eq!(
         body(&server.request().await),
@@ -100,7 +101,7 @@ async fn a_webhook_gets_everything_there_is_to_tell() {
 }
 
 #[tokio::test]
-async fn what_was_not_delivered_is_logged_without_the_key() {
+async fn failed_delivery_is_logged_without_secrets() {
     for (answer, why) in [
         (
             Answer::Say("200 OK", r#"{"errcode":310000,"errmsg":"sign not match"}"#.into()),
@@ -110,24 +111,24 @@ async fn what_was_not_delivered_is_logged_without_the_key() {
         (Answer::Say("404 Not Found", String::new()), "404 Not Found"),
         (Answer::Silence, "timed out"),
     ] {
-        let server = WebServer::answering([answer]).await;
+        let server = HttpServer::answering([answer]).await;
         let url = server.url("/hunter2/send?key=hunter2");
         let job =
             fixture::job(&[("wechat.webhook", &url), ("wechat.readTimeoutMilliseconds", "50")]);
 
-        let log = tell(&job.alert("WECHAT")).await;
+        let log = send_alert(&job.alert("WECHAT")).await;
 
-        assert!(log.contains("alert could not be sent") && log.contains(why), "{log}");
+        assert!(log.contains("alert not sent") && log.contains(why), "{log}");
         assert!(!log.contains("hunter2"), "{log}");
     }
 }
 
 #[tokio::test]
-async fn the_log_is_told_unless_the_job_says_ignore() {
-    let told = |job: Job| async move { tell(&job).await.contains("job failed") };
+async fn failure_is_logged_unless_alert_is_ignore() {
+    let is_logged = |job: Job| async move { send_alert(&job).await.contains("job failed") };
 
-    assert!(told(fixture::job(&[])).await);
-    assert!(told(fixture::job(&[]).alert("UNHEARD_OF")).await);
-    assert!(told(fixture::job(&[]).alert("EMAIL")).await, "it is not set up");
-    assert!(!told(fixture::job(&[]).alert("IGNORE")).await);
+    assert!(is_logged(fixture::job(&[])).await);
+    assert!(is_logged(fixture::job(&[]).alert("UNHEARD_OF")).await);
+    assert!(is_logged(fixture::job(&[]).alert("EMAIL")).await, "EMAIL without settings");
+    assert!(!is_logged(fixture::job(&[]).alert("IGNORE")).await);
 }

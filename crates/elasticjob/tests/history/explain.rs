@@ -1,4 +1,4 @@
-//! Why something ran long ago, or did not.
+//! Explains past fires from history.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use elasticjob::{
 };
 
 use crate::{
-    ground::Ground,
-    story::{Told, after, noon},
+    database::TestDatabase,
+    events::{SampleAttempt, after, noon},
 };
 
-pub(crate) async fn a_fire_of_long_ago_is_explained(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase) {
+    let store = database.open().await;
     let registry =
         MemoryServer::new(Arc::new(SystemClock)).join("shop".parse().unwrap()).await.unwrap();
     let job = Job::named("settle").unwrap().cron("0 0 * * * ?").unwrap().shards(2);
@@ -25,7 +25,7 @@ pub(crate) async fn a_fire_of_long_ago_is_explained(ground: &Ground) {
     plant(&registry, tree.root()).await.unwrap();
     registry.create(Create::persistent(&tree.config(), job.to_yaml())).await.unwrap();
     let admin = Admin::on(Arc::new(registry));
-    let lost = Told::of("settle", 0);
+    let lost = SampleAttempt::of("settle", 0);
     let again = lost.on("10.0.0.8@-@12-00000002").again(Reason::Failover, 200).late(9_000);
     let failed = lost.item(1);
     let an_hour = 3_600_000;
@@ -51,8 +51,8 @@ pub(crate) async fn a_fire_of_long_ago_is_explained(ground: &Ground) {
     let at = async |millis| {
         let explained = admin.explain_with(&store, &job.name, None, Some(after(millis))).await;
         let findings = explained.unwrap().findings.into_iter();
-        let told = findings.filter(|finding| finding.topic == Topic::Remembered);
-        told.map(|finding| (finding.shard, finding.says)).collect::<Vec<_>>()
+        let attempt = findings.filter(|finding| finding.topic == Topic::Remembered);
+        attempt.map(|finding| (finding.shard, finding.says)).collect::<Vec<_>>()
     };
 
     let ran = at(60_000).await;

@@ -1,15 +1,15 @@
-//! The ancestor and we, in the same tables.
+//! Shares tables with Java ElasticJob.
 
 use elasticjob::history::{
     Ending, ExecutionFilter, RunFilter, RunState, Sink, StatusState, TraceFilter,
 };
 
 use crate::{
-    ground::{Ground, Kind},
-    story::{Told, done, failed},
+    database::{Kind, TestDatabase},
+    events::{SampleAttempt, done, failed},
 };
 
-/// The tables as ElasticJob 3.0 makes them, before and after it dropped a column.
+/// The tables as ElasticJob 3.0 creates them, before and after it dropped a column.
 fn tables(kind: Kind, with_source: bool) -> String {
     let (number, key, unique, success) = match kind {
         Kind::MariaDb => {
@@ -33,8 +33,8 @@ fn tables(kind: Kind, with_source: bool) -> String {
     )
 }
 
-/// A moment of that day as its driver writes it.
-fn moment(kind: Kind, time: &str) -> String {
+/// A time of that day as its JDBC driver writes it.
+fn timestamp(kind: Kind, time: &str) -> String {
     let at: jiff::Timestamp = format!("2026-03-29T{time}Z").parse().unwrap();
     match kind {
         Kind::Sqlite => at.as_millisecond().to_string(),
@@ -42,11 +42,11 @@ fn moment(kind: Kind, time: &str) -> String {
     }
 }
 
-/// What it says when a shard begins, when it is done, when it fails, and when a task changes its state.
+/// The rows that it writes when a shard starts, succeeds and fails, and when a task changes its state.
 fn rows(kind: Kind, with_source: bool) -> String {
     let (no, yes) = if kind == Kind::Postgres { ("false", "true") } else { ("0", "1") };
     let task = "legacy@-@0,1@-@READY@-@10.0.0.9@-@77";
-    let [one, two, three] = ["12:00:01", "12:00:02", "12:00:03"].map(|time| moment(kind, time));
+    let [one, two, three] = ["12:00:01", "12:00:02", "12:00:03"].map(|time| timestamp(kind, time));
     let begin = |id: &str, item: u32, source: &str| {
         format!(
             "INSERT INTO JOB_EXECUTION_LOG (id, job_name, task_id, hostname, ip, sharding_item, execution_source, is_success, \
@@ -54,7 +54,7 @@ fn rows(kind: Kind, with_source: bool) -> String {
         )
     };
     let (source, lite) = if with_source { (" source,", " 'LITE_EXECUTOR',") } else { ("", "") };
-    let words = [
+    let statements = [
         begin("7d6f0d5a-0000-4000-8000-000000000001", 0, "NORMAL_TRIGGER"),
         begin("7d6f0d5a-0000-4000-8000-000000000002", 1, "MISFIRE"),
         begin("7d6f0d5a-0000-4000-8000-000000000003", 2, "NORMAL_TRIGGER"),
@@ -73,24 +73,24 @@ fn rows(kind: Kind, with_source: bool) -> String {
              '{task}', '10.0.0.9',{lite} 'READY', '[0, 1]', 'TASK_RUNNING', '', {one})"
         ),
     ];
-    words.join(" ")
+    statements.join(" ")
 }
 
-pub(crate) async fn what_it_wrote_is_listed(ground: &Ground) {
-    if ground.kind == Kind::Sqlite {
-        drop(ground.open().await);
-        ground.say("DROP TABLE JOB_EXECUTION_LOG; DROP TABLE JOB_STATUS_TRACE_LOG").await;
+pub(crate) async fn java_rows_are_listed(database: &TestDatabase) {
+    if database.kind == Kind::Sqlite {
+        drop(database.open().await);
+        database.execute("DROP TABLE JOB_EXECUTION_LOG; DROP TABLE JOB_STATUS_TRACE_LOG").await;
     }
-    ground.say(&tables(ground.kind, false)).await;
-    ground.say(&rows(ground.kind, false)).await;
+    database.execute(&tables(database.kind, false)).await;
+    database.execute(&rows(database.kind, false)).await;
 
-    let store = ground.open().await;
+    let store = database.open().await;
     store.keep(&done("settle", 0, 5)).await.unwrap();
 
     let runs = store.runs(&RunFilter::default()).await.unwrap().rows;
-    let told: Vec<_> = runs.iter().map(|run| (&*run.job_name, run.state)).collect();
+    let actual: Vec<_> = runs.iter().map(|run| (&*run.job_name, run.state)).collect();
     assert_eq!(
-        told,
+        actual,
         [
             ("legacy", RunState::Running),
             ("legacy", RunState::Failed),
@@ -112,16 +112,19 @@ pub(crate) async fn what_it_wrote_is_listed(ground: &Ground) {
     assert_eq!(groups[0].message, "java.lang.IllegalStateException: order <n>");
 }
 
-pub(crate) async fn what_we_write_answers_its_questions(ground: &Ground) {
-    let store = ground.open().await;
-    let told = Told::of("settle", 0);
+pub(crate) async fn java_queries_find_our_rows(database: &TestDatabase) {
+    let store = database.open().await;
+    let attempt = SampleAttempt::of("settle", 0);
     store.keep(&done("settle", 0, 5)).await.unwrap();
     store.keep(&failed("settle", 60_000, "no")).await.unwrap();
-    store.keep(&[told.status(StatusState::Staging, "Job 'settle' execute begin.")]).await.unwrap();
-    let is_success = if ground.kind == Kind::Postgres { "is_success" } else { "is_success = 1" };
-    let (from, to) = (moment(ground.kind, "12:00:00"), moment(ground.kind, "12:00:30"));
+    store
+        .keep(&[attempt.status(StatusState::Staging, "Job 'settle' execute begin.")])
+        .await
+        .unwrap();
+    let is_success = if database.kind == Kind::Postgres { "is_success" } else { "is_success = 1" };
+    let (from, to) = (timestamp(database.kind, "12:00:00"), timestamp(database.kind, "12:00:30"));
 
-    for (question, answer) in [
+    for (sql, expected) in [
         ("SELECT COUNT(*) FROM JOB_EXECUTION_LOG".to_owned(), 3),
         (format!("SELECT COUNT(*) FROM JOB_EXECUTION_LOG WHERE {is_success}"), 2),
         (
@@ -136,37 +139,37 @@ pub(crate) async fn what_we_write_answers_its_questions(ground: &Ground) {
                 "SELECT COUNT(*) FROM JOB_STATUS_TRACE_LOG WHERE task_id = '{}' AND state = 'TASK_STAGING' \
                  AND original_task_id = '' AND slave_id = '10.0.0.7' AND execution_type = 'READY' AND sharding_item = '[0]' \
                  AND source = 'LITE_EXECUTOR' AND creation_time = {from}",
-                told.task()
+                attempt.task()
             ),
             1,
         ),
     ] {
-        assert_eq!(ground.number(&question).await, answer, "{question}");
+        assert_eq!(database.scalar(&sql).await, expected, "{sql}");
     }
-    assert_eq!(told.ended(1, Ending::Done), told.ended(1, Ending::Done));
+    assert_eq!(attempt.ended(1, Ending::Done), attempt.ended(1, Ending::Done));
 }
 
-pub(crate) async fn it_goes_on_writing_into_our_tables(ground: &Ground) {
-    let store = ground.open().await;
+pub(crate) async fn java_can_write_into_our_tables(database: &TestDatabase) {
+    let store = database.open().await;
 
-    ground.say(&rows(ground.kind, true)).await;
-    ground.say("DELETE FROM JOB_EXECUTION_LOG").await;
-    ground.say("DELETE FROM JOB_STATUS_TRACE_LOG").await;
-    ground.say(&rows(ground.kind, false)).await;
+    database.execute(&rows(database.kind, true)).await;
+    database.execute("DELETE FROM JOB_EXECUTION_LOG").await;
+    database.execute("DELETE FROM JOB_STATUS_TRACE_LOG").await;
+    database.execute(&rows(database.kind, false)).await;
 
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
 }
 
-pub(crate) async fn numbers_that_are_used_up(ground: &Ground) {
-    ground.say(&tables(ground.kind, false)).await;
+pub(crate) async fn exhausted_auto_increment_is_widened(database: &TestDatabase) {
+    database.execute(&tables(database.kind, false)).await;
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG"] {
-        ground.say(&format!("ALTER TABLE {table} AUTO_INCREMENT = 2147483647")).await;
+        database.execute(&format!("ALTER TABLE {table} AUTO_INCREMENT = 2147483647")).await;
     }
-    ground.say(rows(ground.kind, false).split(';').next().unwrap()).await;
-    let store = ground.open().await;
+    database.execute(rows(database.kind, false).split(';').next().unwrap()).await;
+    let store = database.open().await;
 
     let mut events = done("settle", 0, 5);
-    events.push(Told::of("settle", 0).status(StatusState::Running, ""));
+    events.push(SampleAttempt::of("settle", 0).status(StatusState::Running, ""));
     store.keep(&events).await.unwrap();
     store.keep(&done("settle", 1000, 5)).await.unwrap();
 

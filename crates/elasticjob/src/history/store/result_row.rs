@@ -1,29 +1,29 @@
-//! A row of an answer, whichever database gave it.
+//! A row of a query result, independent of the database.
 
 use sqlx::Row;
 #[cfg(feature = "history-postgres")]
 use sqlx::{Column, TypeInfo};
 
-/// A row of an answer. Numbers are numbers however wide the column is.
-pub(super) trait Columns {
+/// A row of a query result. Integers of any width are read as `i64`.
+pub(super) trait ResultRow {
     fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error>;
     fn text(&self, index: usize) -> Result<Option<String>, sqlx::Error>;
 
-    /// A number that is there.
-    fn number(&self, index: usize) -> Result<i64, sqlx::Error> {
+    /// An integer; zero if it is null.
+    fn int_or_zero(&self, index: usize) -> Result<i64, sqlx::Error> {
         Ok(self.int(index)?.unwrap_or_default())
     }
 
-    /// A text that is there.
-    fn word(&self, index: usize) -> Result<String, sqlx::Error> {
+    /// A text; empty if it is null.
+    fn text_or_empty(&self, index: usize) -> Result<String, sqlx::Error> {
         Ok(self.text(index)?.unwrap_or_default())
     }
 }
 
 #[cfg(feature = "history-sqlite")]
-impl Columns for sqlx::sqlite::SqliteRow {
+impl ResultRow for sqlx::sqlite::SqliteRow {
     fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
-        // What a program with other habits wrote into a column of times need not be a number.
+        // Other programs may have written something else than a number into a column of times.
         self.try_get_unchecked(index)
     }
 
@@ -33,7 +33,7 @@ impl Columns for sqlx::sqlite::SqliteRow {
 }
 
 #[cfg(feature = "history-postgres")]
-impl Columns for sqlx::postgres::PgRow {
+impl ResultRow for sqlx::postgres::PgRow {
     fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
         Ok(match self.column(index).type_info().name() {
             "INT2" => self.try_get::<Option<i16>, _>(index)?.map(i64::from),
@@ -49,7 +49,7 @@ impl Columns for sqlx::postgres::PgRow {
 }
 
 #[cfg(feature = "history-mysql")]
-impl Columns for sqlx::mysql::MySqlRow {
+impl ResultRow for sqlx::mysql::MySqlRow {
     fn int(&self, index: usize) -> Result<Option<i64>, sqlx::Error> {
         self.try_get_unchecked(index)
     }

@@ -1,4 +1,4 @@
-//! From a recorder into the database: what is in a batch stops no other.
+//! Records events into a database; a bad event in a batch does not affect the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,11 +13,11 @@ use elasticjob::{
 use testbed::free_port;
 
 use crate::{
-    ground::{Ground, Kind},
-    story::{Told, done},
+    database::{Kind, TestDatabase},
+    events::{SampleAttempt, done},
 };
 
-/// Records all of these, as a node does, and ends.
+/// Records these events as a node does, and closes the recorder.
 async fn record(url: &HistoryUrl, events: Vec<Event>) -> Counts {
     record_with(Recorder::new().database(url.clone(), Retention::default()), events).await
 }
@@ -33,44 +33,42 @@ async fn record_with(recorder: Recorder, events: Vec<Event>) -> Counts {
         recording.record(event);
     }
     recording.close(Duration::from_mins(1));
-    assert!(tasks.finish(Duration::from_mins(2)).await, "it ends by itself");
+    assert!(tasks.finish(Duration::from_mins(2)).await, "the writers end by themselves");
     recording.counts()[0].1
 }
 
-pub(crate) async fn what_is_too_large_for_the_database_is_dropped_and_nothing_else(
-    ground: &Ground,
-) {
-    let huge = Told::of("huge", 0);
+pub(crate) async fn only_events_too_large_for_database_are_dropped(database: &TestDatabase) {
+    let huge = SampleAttempt::of("huge", 0);
     let mut events = done("before", 0, 5);
     events.extend([huge.started(), huge.printed(0, &["x".repeat(17 << 20).as_str()])]);
     events.extend(done("after", 0, 5));
 
-    let counts = record(&ground.url(), events).await;
+    let counts = record(&database.url(), events).await;
 
-    let has_limit = ground.kind == Kind::MariaDb;
+    let has_limit = database.kind == Kind::MariaDb;
     assert_eq!(counts.dropped(Worth::Output), u64::from(has_limit), "{counts:?}");
     assert_eq!(counts.recorded, if has_limit { 9 } else { 10 });
-    let store = ground.open().await;
+    let store = database.open().await;
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);
     let output = store.output(&huge.run().to_string(), None, &OutputPosition::default()).await;
     assert_eq!(output.unwrap().lines.len(), usize::from(!has_limit));
 }
 
-pub(crate) async fn much_output_at_once_is_kept(ground: &Ground) {
-    let told = Told::of("loud", 0);
+pub(crate) async fn large_output_is_stored(database: &TestDatabase) {
+    let attempt = SampleAttempt::of("loud", 0);
     let text = "\u{1b}[31m\"red\"\u{1b}[0m ".repeat(1500);
     let mut events: Vec<Event> =
-        (0..400).map(|part| told.printed(part, &[text.as_str()])).collect();
-    events.push(told.started());
+        (0..400).map(|part| attempt.printed(part, &[text.as_str()])).collect();
+    events.push(attempt.started());
 
-    let counts = record(&ground.url(), events).await;
+    let counts = record(&database.url(), events).await;
 
     assert_eq!((counts.recorded, counts.failures), (401, 0), "{counts:?}");
 }
 
-pub(crate) async fn tables_that_somebody_takes_away_are_made_again(ground: &Ground) {
+pub(crate) async fn dropped_tables_are_created_again(database: &TestDatabase) {
     let mut tasks = Tasks::new();
-    let recorder = Recorder::new().database(ground.url(), Retention::default());
+    let recorder = Recorder::new().database(database.url(), Retention::default());
     let recorder = recorder.batch(10, Duration::from_millis(10));
     let recording = start(recorder, &mut tasks);
     let kept = async |events: Vec<Event>| {
@@ -83,38 +81,38 @@ pub(crate) async fn tables_that_somebody_takes_away_are_made_again(ground: &Grou
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), all).await.expect("they are kept");
+        tokio::time::timeout(Duration::from_secs(30), all).await.expect("the events are stored");
     };
 
     kept(done("before", 0, 5)).await;
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG", "ELASTICJOB_RUN"] {
-        ground.say(&format!("DROP TABLE {table}")).await;
+        database.execute(&format!("DROP TABLE {table}")).await;
     }
     kept(done("after", 0, 5)).await;
 
-    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+    let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["after"]);
 }
 
-pub(crate) async fn a_character_without_room_costs_its_own_message_and_no_name(ground: &Ground) {
-    let url = match ground.kind {
-        // It has room for all.
-        Kind::Sqlite => ground.url.clone(),
+pub(crate) async fn unsupported_character_changes_only_its_message(database: &TestDatabase) {
+    let url = match database.kind {
+        // It supports all characters.
+        Kind::Sqlite => database.url.clone(),
         Kind::Postgres => {
-            let name = format!("{}_latin", ground.url.rsplit_once('/').unwrap().1);
+            let name = format!("{}_latin", database.url.rsplit_once('/').unwrap().1);
             let how = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
-            ground.say(&format!("CREATE DATABASE {name} {how}")).await;
-            format!("{}_latin", ground.url)
+            database.execute(&format!("CREATE DATABASE {name} {how}")).await;
+            format!("{}_latin", database.url)
         }
         Kind::MariaDb => {
-            ground.open().await;
+            database.open().await;
             let column = "failure_cause VARCHAR(4000) CHARACTER SET latin1 NULL";
-            ground.say(&format!("ALTER TABLE JOB_EXECUTION_LOG MODIFY {column}")).await;
-            ground.url.clone()
+            database.execute(&format!("ALTER TABLE JOB_EXECUTION_LOG MODIFY {column}")).await;
+            database.url.clone()
         }
     };
     let url: HistoryUrl = url.parse().unwrap();
-    let (one, other) = (Told::of("müll", 0), Told::of("größe", 0));
+    let (one, other) = (SampleAttempt::of("müll", 0), SampleAttempt::of("größe", 0));
 
     let counts = record(
         &url,
@@ -127,30 +125,31 @@ pub(crate) async fn a_character_without_room_costs_its_own_message_and_no_name(g
 
     assert_eq!(counts.recorded, 2, "{counts:?}");
     let store = Store::open(&url).await.unwrap();
-    let cause = async |told: &Told| {
-        let run = store.run(&told.run().to_string()).await.unwrap().expect("it has its name");
+    let cause = async |attempt: &SampleAttempt| {
+        let run =
+            store.run(&attempt.run().to_string()).await.unwrap().expect("the run keeps its name");
         run.executions[0].failure_cause.clone().unwrap()
     };
-    let hole = if ground.kind == Kind::Sqlite { "🔥" } else { "?" };
-    assert_eq!(cause(&one).await, format!("{hole} is hot"));
+    let replacement = if database.kind == Kind::Sqlite { "🔥" } else { "?" };
+    assert_eq!(cause(&one).await, format!("{replacement} is hot"));
     assert_eq!(cause(&other).await, "schön");
 }
 
-pub(crate) async fn what_waits_for_one_database_is_never_given_to_another(ground: &Ground) {
+pub(crate) async fn spilled_events_go_to_their_own_database_only(database: &TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let away: HistoryUrl = format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
-    let told = async |url: &HistoryUrl, events: Vec<Event>| {
+    let record_into = async |url: &HistoryUrl, events: Vec<Event>| {
         let recorder = Recorder::new().database(url.clone(), Retention::default());
         record_with(recorder.spill(folder.path()), events).await
     };
 
-    let waits = told(&away, done("elsewhere", 0, 5)).await;
-    let kept = told(&ground.url(), done("here", 0, 5)).await;
-    let still = told(&away, Vec::new()).await;
+    let waits = record_into(&away, done("elsewhere", 0, 5)).await;
+    let kept = record_into(&database.url(), done("here", 0, 5)).await;
+    let still = record_into(&away, Vec::new()).await;
 
     assert_eq!((waits.recorded, waits.spilled), (0, 4));
     assert_eq!(kept.recorded, 4);
-    assert_eq!(still.spill_bytes, waits.spill_bytes, "it still waits for its own");
-    let runs = ground.open().await.runs(&RunFilter::default()).await.unwrap().rows;
+    assert_eq!(still.spill_bytes, waits.spill_bytes, "it still waits for its own database");
+    let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["here"]);
 }

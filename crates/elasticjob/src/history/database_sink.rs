@@ -1,4 +1,4 @@
-//! A database that may not be there yet, and is tidied now and then.
+//! A sink for a database that may be unreachable at first, with periodic maintenance.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,28 +8,28 @@ use tokio::sync::Mutex;
 use super::{
     event::Event,
     sink::{Sink, SinkError},
-    store::{HistoryUrl, Pruned, Retention, Store, StoreError},
+    store::{HistoryUrl, PruneSummary, Retention, Store, StoreError},
 };
 use crate::runtime::{Clock, Randomness};
 
-/// About how often what is old is forgotten. Every process does it, each at a time of its own: whoever comes second finds nothing left to do.
-const TIDY: Duration = Duration::from_hours(1);
+/// Average interval for pruning. Every process prunes, each at another time; the later ones find nothing left to do.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
 
-/// About when it is done for the first time: a process that is started every few minutes does it, too.
-const FIRST: Duration = Duration::from_mins(1);
+/// Average delay of the first prune, so that a process that runs only for some minutes prunes, too.
+const FIRST_PRUNE: Duration = Duration::from_mins(1);
 
-/// About how often it is looked for attempts that nobody will tell the end of.
-const LOOK: Duration = Duration::from_secs(30);
+/// Average interval for marking lost attempts.
+const LOST_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A [`Store`] that is opened when something is to be kept, and tried again while it cannot be: a process starts, and its jobs run, while its
+/// A [`Store`] that is opened for the first batch, and again for later batches while that fails: a process and its jobs start even while the
 /// database is down.
 #[derive(Debug)]
-pub(super) struct Archive {
+pub(super) struct DatabaseSink {
     url: HistoryUrl,
     store: Mutex<Option<Store>>,
 }
 
-impl Archive {
+impl DatabaseSink {
     pub(super) fn new(url: HistoryUrl) -> Self {
         Self { url, store: Mutex::default() }
     }
@@ -44,44 +44,41 @@ impl Archive {
         Ok(opened)
     }
 
-    /// Marks what is lost, and forgets what is not to be kept, for ever.
-    pub(super) async fn tidy(
+    /// Marks lost attempts and prunes old history, forever.
+    pub(super) async fn maintain(
         self: Arc<Self>,
         retention: Retention,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) {
         let later = |span: Duration| clock.monotonic() + span.mul_f64(0.5 + randomness.fraction());
-        let mut tidy = later(FIRST);
+        let mut next_prune = later(FIRST_PRUNE);
         loop {
-            clock.sleep_until(later(LOOK)).await;
-            // That it cannot be kept is said elsewhere, and nobody opens it but for something to keep.
+            clock.sleep_until(later(LOST_CHECK_INTERVAL)).await;
+            // Only `keep` opens the store, and reports why it cannot.
             let Some(store) = self.store.lock().await.clone() else { continue };
             match store.mark_lost(clock.now()).await {
                 Ok(0) => {}
-                Ok(attempts) => tracing::info!(
-                    attempts,
-                    "shards began again while nobody had told the end of an attempt: it is lost"
-                ),
-                Err(error) => tracing::debug!(%error, "history could not be looked through"),
+                Ok(attempts) => tracing::info!(attempts, "attempts marked as lost"),
+                Err(error) => tracing::debug!(%error, "marking lost attempts failed"),
             }
-            if clock.monotonic() < tidy {
+            if clock.monotonic() < next_prune {
                 continue;
             }
-            tidy = later(TIDY);
+            next_prune = later(PRUNE_INTERVAL);
             let pruned = store.prune(&retention, clock.now()).await;
             match pruned {
-                Ok(pruned) if pruned != Pruned::default() => {
+                Ok(pruned) if pruned != PruneSummary::default() => {
                     tracing::info!(
                         runs = pruned.runs,
                         missed = pruned.missed,
                         orphans = pruned.orphans,
-                        "old history is forgotten"
+                        "old history pruned"
                     );
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "old history could not be forgotten this time");
+                    tracing::debug!(%error, "pruning old history failed");
                 }
             }
         }
@@ -89,15 +86,15 @@ impl Archive {
 }
 
 #[async_trait]
-impl Sink for Archive {
+impl Sink for DatabaseSink {
     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
         match self.store().await?.keep(batch).await {
-            // Somebody may have taken its tables away: whoever opens it makes them.
+            // The tables may have been dropped; opening the store again creates them.
             Err(SinkError::Refused(_)) => {
                 *self.store.lock().await = None;
                 self.store().await?.keep(batch).await
             }
-            answer => answer,
+            result => result,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A sink that does what a test says.
+//! A sink whose behaviour the tests control.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,45 +13,43 @@ use elasticjob::{
 };
 use jiff::Timestamp;
 
-/// How a sink is.
+/// How the sink reacts to a batch.
 #[derive(Debug, Clone)]
-pub(crate) enum Mood {
+pub(crate) enum Behaviour {
     Good,
     Down,
     Refuses(&'static str),
-    /// It keeps no batch with such an event in it.
-    Chokes(fn(&Event) -> bool),
-    /// It panics.
-    Mad,
-    /// It never answers.
-    Silent,
-    /// It takes this long, by tokio's clock.
+    /// Rejects a batch that contains such an event.
+    Rejects(fn(&Event) -> bool),
+    Panics,
+    Hangs,
+    /// Takes this long, by tokio's clock.
     Slow(Duration),
 }
 
-/// Keeps events, if it is in the mood.
+/// Stores events in memory.
 #[derive(Debug)]
-pub(crate) struct Shelf {
-    pub(crate) mood: Mutex<Mood>,
+pub(crate) struct TestSink {
+    pub(crate) behaviour: Mutex<Behaviour>,
     pub(crate) batches: Mutex<Vec<Vec<Event>>>,
-    pub(crate) asked: Mutex<usize>,
+    pub(crate) calls: Mutex<usize>,
 }
 
-impl Shelf {
-    pub(crate) fn new(mood: Mood) -> Arc<Self> {
+impl TestSink {
+    pub(crate) fn new(behaviour: Behaviour) -> Arc<Self> {
         Arc::new(Self {
-            mood: Mutex::new(mood),
+            behaviour: Mutex::new(behaviour),
             batches: Mutex::default(),
-            asked: Mutex::default(),
+            calls: Mutex::default(),
         })
     }
 
-    pub(crate) fn set(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    pub(crate) fn set(&self, behaviour: Behaviour) {
+        *self.behaviour.lock().unwrap() = behaviour;
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        *self.asked.lock().unwrap()
+    pub(crate) fn calls(&self) -> usize {
+        *self.calls.lock().unwrap()
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
@@ -92,43 +90,43 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Sink for Shelf {
+impl Sink for TestSink {
     async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
-        *self.asked.lock().unwrap() += 1;
-        let mood = self.mood.lock().unwrap().clone();
-        match mood {
-            Mood::Down => return Err(SinkError::Later("the database is down".into())),
-            Mood::Refuses(why) => return Err(SinkError::Refused(why.into())),
-            Mood::Chokes(on) if batch.iter().any(on) => {
+        *self.calls.lock().unwrap() += 1;
+        let behaviour = self.behaviour.lock().unwrap().clone();
+        match behaviour {
+            Behaviour::Down => return Err(SinkError::Later("the database is down".into())),
+            Behaviour::Refuses(why) => return Err(SinkError::Refused(why.into())),
+            Behaviour::Rejects(on) if batch.iter().any(on) => {
                 return Err(SinkError::Unfit("there is no room for this".into()));
             }
-            Mood::Good | Mood::Chokes(_) => {}
-            Mood::Mad => panic!("what is this"),
-            Mood::Silent => std::future::pending().await,
-            Mood::Slow(span) => tokio::time::sleep(span).await,
+            Behaviour::Good | Behaviour::Rejects(_) => {}
+            Behaviour::Panics => panic!("what is this"),
+            Behaviour::Hangs => std::future::pending().await,
+            Behaviour::Slow(span) => tokio::time::sleep(span).await,
         }
         self.batches.lock().unwrap().push(batch.to_vec());
         Ok(())
     }
 }
 
-/// Lets time pass in small steps, each until everybody has come to rest.
-pub(crate) async fn pass(clock: &ManualClock, span: Duration) {
+/// Advances the clock in small steps, and waits after each until all tasks are idle.
+pub(crate) async fn advance(clock: &ManualClock, span: Duration) {
     const STEP: Duration = Duration::from_millis(100);
     let until = clock.monotonic() + span;
-    rest().await;
+    wait_until_idle().await;
     while clock.monotonic() < until {
         clock.advance(STEP);
-        rest().await;
+        wait_until_idle().await;
     }
 }
 
-/// Paused time moves only when nobody has anything to do.
-pub(crate) async fn rest() {
+/// Waits until all tasks are idle: only then paused time moves.
+pub(crate) async fn wait_until_idle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// Shows noon when the test began; time passes as tokio's does.
+/// Starts at noon and follows tokio's time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokioClock(tokio::time::Instant);
 

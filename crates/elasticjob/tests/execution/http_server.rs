@@ -1,4 +1,4 @@
-//! A web server that answers what it is told to and remembers what it was asked.
+//! An HTTP server with scripted answers that records its requests.
 
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -11,13 +11,12 @@ use tokio::{
 
 use crate::{certificate, fixture::PATIENCE};
 
-pub(crate) struct WebServer {
+pub(crate) struct HttpServer {
     pub(crate) address: SocketAddr,
     requests: mpsc::UnboundedReceiver<Request>,
     _tasks: Tasks,
 }
 
-/// A request as it came.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     pub(crate) line: String,
@@ -32,30 +31,28 @@ impl Request {
     }
 }
 
-/// What to answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// Status line and body.
     Say(&'static str, String),
-    /// Go elsewhere.
     Redirect(String),
-    /// Nothing, and keep the line open.
+    /// No answer; the connection stays open.
     Silence,
 }
 
-impl WebServer {
-    /// Gives these answers, one after the other; the last again and again.
+impl HttpServer {
+    /// Gives these answers in order; the last one repeats.
     pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (told, requests) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let mut answers: VecDeque<Answer> = answers.into_iter().collect();
         let mut tasks = Tasks::new();
         tasks.spawn(async move {
             let mut held = Vec::new();
             while let Ok((mut socket, _)) = listener.accept().await {
                 let Some(request) = request(&mut socket).await else { continue };
-                let _ = told.send(request);
+                let _ = sender.send(request);
                 let answer =
                     if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
                 let Some(text) = text(answer.unwrap()) else {
@@ -69,18 +66,18 @@ impl WebServer {
         Self { address, requests, _tasks: tasks }
     }
 
-    /// Answers one request with 200, over TLS; says its certificate, too.
+    /// Answers with 200 over TLS; also returns its certificate.
     pub(crate) async fn over_tls() -> (Self, String) {
         let (acceptor, certificate) = certificate::acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (told, requests) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let mut tasks = Tasks::new();
         tasks.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let Ok(mut socket) = acceptor.accept(socket).await else { continue };
                 let Some(request) = request(&mut socket).await else { continue };
-                let _ = told.send(request);
+                let _ = sender.send(request);
                 let answer = text(Answer::Say("200 OK", String::new())).unwrap();
                 let _ = socket.write_all(answer.as_bytes()).await;
                 let _ = socket.shutdown().await;
@@ -95,10 +92,10 @@ impl WebServer {
 
     pub(crate) async fn request(&mut self) -> Request {
         let request = tokio::time::timeout(PATIENCE, self.requests.recv());
-        request.await.expect("somebody asks").unwrap()
+        request.await.expect("a request arrives").unwrap()
     }
 
-    pub(crate) fn is_unasked(&mut self) -> bool {
+    pub(crate) fn has_no_request(&mut self) -> bool {
         self.requests.try_recv().is_err()
     }
 }
