@@ -71,12 +71,12 @@ async fn serve(options: Options) -> Result<(), ServerError> {
     let place =
         config.data.as_ref().map_or("in memory".into(), |dir| format!("in {}", dir.display()));
 
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(ServerError::Broken)?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(ServerError::Broken)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(ServerError::Internal)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(ServerError::Internal)?;
     let mut server = Server::start(config).await?;
     ready(&format!("tinykeeper is ready on {}, {place}", server.address()));
     tokio::select! {
-        ended = server.ended() => ended,
+        result = server.wait() => result,
         _ = interrupted.recv() => server.shutdown().await,
         _ = terminated.recv() => server.shutdown().await,
     }

@@ -72,14 +72,14 @@ pub(super) fn done(result: MultiResult) -> Option<Done> {
 }
 
 /// What became of one operation, from the tree itself.
-pub(super) fn done_in_tree(op: &Op, done: tree::Done) -> Done {
+pub(super) fn done_in_tree(op: &Op, done: tree::OpResult) -> Done {
     match done {
-        tree::Done::Created { path, .. } => {
+        tree::OpResult::Created { path, .. } => {
             Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
         }
-        tree::Done::Set { stat } | tree::Done::AclSet { stat } => Done::Set(Version(stat.version)),
-        tree::Done::Deleted => Done::Deleted,
-        tree::Done::Checked => Done::Checked,
+        tree::OpResult::Set { stat } | tree::OpResult::AclSet { stat } => Done::Set(Version(stat.version)),
+        tree::OpResult::Deleted => Done::Deleted,
+        tree::OpResult::Checked => Done::Checked,
     }
 }
 

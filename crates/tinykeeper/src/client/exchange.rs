@@ -73,7 +73,7 @@ pub(super) enum Confused {
 struct Pending {
     xid: i32,
     op: i32,
-    passes_leader: bool,
+    needs_leader: bool,
     sent_at: Duration,
     /// Where in the stream of bytes it begins: what begins after the last byte written was never sent.
     begins: u64,
@@ -112,8 +112,8 @@ impl Exchange {
             out.truncate(start);
             return Err((waiter, Error::TooLarge { length, limit }));
         }
-        let passes_leader = request.passes_leader();
-        self.line(xid).push_back(Pending { xid, op, passes_leader, sent_at, begins, waiter });
+        let needs_leader = request.needs_leader();
+        self.line(xid).push_back(Pending { xid, op, needs_leader, sent_at, begins, waiter });
         Ok(())
     }
 
@@ -147,8 +147,8 @@ impl Exchange {
                 return Err(undecodable.into());
             }
         };
-        let Pending { waiter, sent_at, passes_leader, .. } = pending;
-        let from_leader = passes_leader && proves_life(header.code);
+        let Pending { waiter, sent_at, needs_leader, .. } = pending;
+        let from_leader = needs_leader && proves_life(header.code);
         let zxid = (header.zxid > 0).then_some(header.zxid);
         Ok(Heard::Answered { waiter, outcome, sent_at, from_leader, zxid })
     }
@@ -194,7 +194,7 @@ fn outcome(
             // What a caller keeps of a node's data would keep the whole read buffer, so it gets its own copy.
             let mut reader = match operation {
                 op::GET_DATA | op::MULTI_READ => {
-                    Reader::new(Bytes::copy_from_slice(&reader.into_rest()))
+                    Reader::new(Bytes::copy_from_slice(&reader.into_remaining()))
                 }
                 _ => reader,
             };

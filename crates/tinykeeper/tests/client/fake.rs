@@ -83,7 +83,7 @@ impl Peer {
     pub(crate) async fn asked_for_something(&mut self) -> (i32, Request) {
         loop {
             match self.asked().await.expect("the client is there") {
-                (number, Request::Ping) => self.answer(number, &Response::Done).await,
+                (number, Request::Ping) => self.answer(number, &Response::Empty).await,
                 other => return other,
             }
         }

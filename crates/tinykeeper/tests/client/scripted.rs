@@ -71,7 +71,7 @@ async fn watched(
     let (watch, ()) = tokio::join!(client.watch("/a", mode), async {
         let (number, request) = peer.asked_for_something().await;
         assert_eq!(request, Request::AddWatch { path: "/a".into(), mode });
-        peer.answer(number, &Response::Watching(0)).await;
+        peer.answer(number, &Response::AddWatch(0)).await;
     });
     watch.unwrap()
 }
@@ -125,7 +125,7 @@ async fn a_notification_is_in_the_queue_before_a_later_answer_resolves() {
     let call = client.submit(delete("/b"));
     let (number, _) = peer.asked_for_something().await;
     peer.notify(EventKind::NodeCreated, "/a/x").await;
-    peer.answer(number, &Response::Done).await;
+    peer.answer(number, &Response::Empty).await;
     peer.notify(EventKind::NodeDeleted, "/a/x").await;
     soon(call).await.unwrap();
 
@@ -143,7 +143,7 @@ async fn on_a_new_connection_everything_is_set_up_before_callers_are_served() {
     let welcome = async {
         let mut peer = fake.welcome(SESSION, TIMEOUT_MS).await;
         assert_eq!(peer.asked().await.unwrap(), (xid::AUTH, proof.clone()));
-        peer.answer_at(xid::AUTH, 0, &Response::Done).await;
+        peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
         peer
     };
     let (client, mut peer) = tokio::join!(Client::connect(config), welcome);
@@ -162,7 +162,7 @@ async fn on_a_new_connection_everything_is_set_up_before_callers_are_served() {
     assert_eq!((&hello.password[..], hello.read_only), (&PASSWORD[..], Some(false)));
     peer.grant(SESSION, TIMEOUT_MS).await;
     assert_eq!(peer.asked().await.unwrap(), (xid::AUTH, proof));
-    peer.answer_at(xid::AUTH, 0, &Response::Done).await;
+    peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
     state(&client, is_connected).await;
     let call = client.submit(exists("/b"));
     let again = SetWatches {
@@ -174,7 +174,7 @@ async fn on_a_new_connection_everything_is_set_up_before_callers_are_served() {
     assert_eq!(peer.asked().await.unwrap(), (1, Request::Sync { path: "/".into() }));
     assert_eq!(peer.asked().await.unwrap(), (2, exists("/b")));
     assert_eq!(watch.try_next(), None, "the watch is not set yet");
-    peer.answer(xid::SET_WATCHES, &Response::Done).await;
+    peer.answer(xid::SET_WATCHES, &Response::Empty).await;
     peer.answer(1, &synced()).await;
     peer.answer(2, &found()).await;
 
@@ -235,7 +235,7 @@ async fn behind_a_follower_the_lease_counts_from_what_the_leader_must_have_heard
         seconds.store(now, Ordering::SeqCst);
         let write = client.submit(delete("/a"));
         let (number, _) = peer.asked_for_something().await;
-        peer.answer(number, &Response::Done).await;
+        peer.answer(number, &Response::Empty).await;
         soon(write).await.unwrap();
         client.lease_deadline()
     };
@@ -287,7 +287,7 @@ async fn a_session_that_is_gone_is_replaced_and_its_requests_are_not_sent() {
     state(&client, |state| *state == SessionState::Connected { session: SESSION + 1 }).await;
     let (number, request) = peer.asked_for_something().await;
     assert!(matches!(request, Request::SetWatches(again) if again.persistent == ["/a"]));
-    peer.answer(number, &Response::Done).await;
+    peer.answer(number, &Response::Empty).await;
 
     assert_eq!(client.lease_deadline(), Duration::from_secs(200) + TIMEOUT);
     assert_eq!(soon(client.call_in(SESSION, exists("/a"))).await, Err(Error::SessionExpired));
@@ -320,7 +320,7 @@ async fn pings_go_out_when_idle_and_silence_ends_the_connection() {
     for round in 1..=5 {
         assert_eq!(peer.asked().await.unwrap(), (xid::PING, Request::Ping));
         assert_eq!(near(start.elapsed()), near(TIMEOUT / 3 * round));
-        peer.answer(xid::PING, &Response::Done).await;
+        peer.answer(xid::PING, &Response::Empty).await;
     }
     let in_flight = client.submit(delete("/a"));
     state(&client, is_suspended).await;
@@ -344,7 +344,7 @@ async fn an_answer_out_of_order_costs_the_connection_and_not_the_client() {
 
     let call = client.submit(delete("/a"));
     let (number, _) = peer.asked_for_something().await;
-    peer.answer(number + 1, &Response::Done).await;
+    peer.answer(number + 1, &Response::Empty).await;
 
     assert_eq!(soon(call).await, Err(Error::Unknown));
     assert_eq!(peer.asked().await, None, "the client hangs up");
@@ -447,7 +447,7 @@ async fn refused_credentials_are_final() {
     let accept = async {
         let mut peer = fake.welcome(SESSION, TIMEOUT_MS).await;
         peer.asked().await.unwrap();
-        peer.answer_at(xid::AUTH, 0, &Response::Done).await;
+        peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
         peer
     };
     let (client, mut peer) = tokio::join!(Client::connect(config), accept);
@@ -522,10 +522,10 @@ async fn closing_lets_everything_before_it_finish() {
     let before = client.submit(delete("/a"));
     let serve = async {
         let (number, _) = peer.asked_for_something().await;
-        peer.answer(number, &Response::Done).await;
+        peer.answer(number, &Response::Empty).await;
         let (number, request) = peer.asked_for_something().await;
         assert_eq!(request, Request::CloseSession);
-        peer.answer(number, &Response::Done).await;
+        peer.answer(number, &Response::Empty).await;
     };
     soon(async { tokio::join!(client.close(), serve) }).await;
 
@@ -587,7 +587,7 @@ async fn the_last_handle_dropped_closes_the_session_even_if_a_watch_is_left() {
     let (number, _) = peer.asked_for_something().await;
     peer.answer(number, &found()).await;
     let (number, request) = peer.asked_for_something().await;
-    peer.answer(number, &Response::Done).await;
+    peer.answer(number, &Response::Empty).await;
 
     assert_eq!(request, Request::CloseSession);
     soon(before).await.unwrap();

@@ -33,7 +33,7 @@ async fn anybody(server: &Server) -> Raw {
 async fn jane(server: &Server) -> Raw {
     let mut jane = Raw::connect(server.address()).await;
     let proof = Request::Auth { scheme: "digest".into(), auth: JANE.into() };
-    assert_eq!(jane.call(&proof).await, Ok(Response::Done));
+    assert_eq!(jane.call(&proof).await, Ok(Response::Empty));
     jane
 }
 

@@ -100,7 +100,7 @@ async fn garbage_ends_the_connection_it_came_on_and_nothing_else() {
         }
         serves(&server).await;
     }
-    log.says(&["connection closed", "sent garbage"]).await;
+    log.says(&["connection closed", "invalid data"]).await;
 }
 
 #[tokio::test]
@@ -117,14 +117,14 @@ async fn a_request_that_ends_too_early_ends_the_connection() {
     client.send_bytes(&bytes).await;
 
     client.ended().await;
-    log.says(&["connection closed", "sent garbage: record ends inside flags"]).await;
+    log.says(&["connection closed", "invalid data: record ends inside flags"]).await;
     serves(&server).await;
 }
 
 #[tokio::test]
 async fn a_connection_that_does_not_say_who_it_is_is_closed() {
     let log = Log::capture();
-    let server = serve(|config| config.patience = MOMENT).await;
+    let server = serve(|config| config.io_timeout = MOMENT).await;
     let mut hello = BytesMut::new();
     frame::write(&mut hello, |out| newcomer(SECOND).encode(out));
 
@@ -135,7 +135,7 @@ async fn a_connection_that_does_not_say_who_it_is_is_closed() {
         client.ended().await;
     }
 
-    log.says(&["connection closed", "did not say who it is in time"]).await;
+    log.says(&["connection closed", "no complete handshake in time"]).await;
     serves(&server).await;
 }
 
@@ -192,8 +192,8 @@ async fn a_reader_that_leaves_its_notifications_lying_is_cut_and_others_are_serv
         busy.call(&delete(&path)).await.expect("an answer");
     }
 
-    log.says(&["WARN", "cut: it leaves too much unread", "peer=127.0.0.1:"]).await;
-    log.says(&["connection closed", "cut: it leaves too much unread"]).await;
+    log.says(&["WARN", "connection aborted: too many unread bytes", "peer=127.0.0.1:"]).await;
+    log.says(&["connection closed", "aborted: too many unread bytes"]).await;
     lazy.ended().await;
     serves(&server).await;
 }
@@ -201,11 +201,11 @@ async fn a_reader_that_leaves_its_notifications_lying_is_cut_and_others_are_serv
 #[tokio::test]
 async fn a_reader_that_does_not_read_at_all_is_cut_after_a_while() {
     let log = Log::capture();
-    let server = serve(|config| config.patience = SECOND).await;
+    let server = serve(|config| config.io_timeout = SECOND).await;
     let mut greedy = greedy(&server).await;
     ask_for(&mut greedy, 0..100).await;
 
-    log.says(&["connection closed", "does not read what it is sent"]).await;
+    log.says(&["connection closed", "the peer does not read its replies"]).await;
 
     serves(&server).await;
     let mut answers = 0;
@@ -324,7 +324,7 @@ async fn a_session_too_many_is_refused_until_another_one_ends() {
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_does_not_hold_up_the_end_of_the_server() {
-    let server = serve(|config| config.patience = 1000 * SECOND).await;
+    let server = serve(|config| config.io_timeout = 1000 * SECOND).await;
     let mut silent = Raw::dial(server.address()).await;
     let mut client = Raw::connect(server.address()).await;
     client.call(&get("/zookeeper")).await.unwrap();

@@ -105,7 +105,7 @@ impl Memory {
                 assert!(results.iter().all(|result| matches!(result, MultiResult::Create { .. })));
                 self.there.extend(["left", "right"].map(|side| format!("{name}-{side}")));
             }
-            (Deed::Delete { name }, Response::Done) => {
+            (Deed::Delete { name }, Response::Empty) => {
                 self.gone.insert(name);
             }
             (deed, response) => panic!("{deed:?} was answered {response:?}"),

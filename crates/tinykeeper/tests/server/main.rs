@@ -17,7 +17,7 @@ mod raw;
 mod roundtrip;
 mod sessions;
 mod watches;
-mod words;
+mod four_letter;
 
 use std::time::Duration;
 

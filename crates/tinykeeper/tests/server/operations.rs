@@ -153,8 +153,8 @@ async fn delete_wants_the_right_version_and_no_children() {
     ] {
         assert_eq!(client.call(&Request::Write(request.clone())).await, Err(code), "{request:?}");
     }
-    assert_eq!(client.call(&Request::Write(deletion("/a/b", 1))).await, Ok(Response::Done));
-    assert_eq!(client.call(&delete("/a")).await, Ok(Response::Done));
+    assert_eq!(client.call(&Request::Write(deletion("/a/b", 1))).await, Ok(Response::Empty));
+    assert_eq!(client.call(&delete("/a")).await, Ok(Response::Empty));
     assert_eq!(client.call(&exists("/a")).await, Err(Code::NO_NODE));
 }
 
@@ -378,5 +378,5 @@ async fn every_known_operation_has_an_answer() {
         let answer = client.call(&request).await;
         assert!(answer.is_ok(), "{request:?}: {answer:?}");
     }
-    assert_eq!(client.call(&Request::CloseSession).await, Ok(Response::Done));
+    assert_eq!(client.call(&Request::CloseSession).await, Ok(Response::Empty));
 }

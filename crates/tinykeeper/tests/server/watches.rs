@@ -129,20 +129,20 @@ async fn a_watch_is_found_by_its_kind_and_removed_once() {
     all(&mut watcher, &[get("/a"), add("/a", AddWatchMode::Persistent)]).await;
 
     for (kind, expected) in [
-        (WatcherType::Data, Ok(Response::Done)),
+        (WatcherType::Data, Ok(Response::Empty)),
         (WatcherType::Children, Err(Code::NO_WATCHER)),
-        (WatcherType::Persistent, Ok(Response::Done)),
+        (WatcherType::Persistent, Ok(Response::Empty)),
         (WatcherType::PersistentRecursive, Err(Code::NO_WATCHER)),
-        (WatcherType::Any, Ok(Response::Done)),
+        (WatcherType::Any, Ok(Response::Empty)),
     ] {
         assert_eq!(watcher.call(&check(kind)).await, expected, "{kind:?}");
         assert_eq!(actor.call(&check(kind)).await, Err(Code::NO_WATCHER), "not theirs");
     }
-    assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Ok(Response::Done));
+    assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Ok(Response::Empty));
     assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Err(Code::NO_WATCHER));
     all(&mut actor, &[set("/a", "x")]).await;
     assert_eq!(heard(&mut watcher).await, events([(NodeDataChanged, "/a")]), "the one that stays");
-    assert_eq!(watcher.call(&remove(WatcherType::Any)).await, Ok(Response::Done));
+    assert_eq!(watcher.call(&remove(WatcherType::Any)).await, Ok(Response::Empty));
     assert_eq!(watcher.call(&check(WatcherType::Any)).await, Err(Code::NO_WATCHER));
     all(&mut actor, &[set("/a", "y")]).await;
     assert_eq!(heard(&mut watcher).await, []);
@@ -168,7 +168,7 @@ async fn watches_set_again_tell_at_once_what_was_missed_and_wait_for_the_rest() 
     };
     let answer = watcher.ask(&Request::SetWatches(again)).await;
 
-    assert_eq!((answer.xid, answer.result), (-8, Ok(Response::Done)));
+    assert_eq!((answer.xid, answer.result), (-8, Ok(Response::Empty)));
     let missed = events([
         (NodeDataChanged, "/changed"),
         (NodeDeleted, "/deleted"),

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use tinykeeper::{
-    tree::{Caller, Notification, Tree, WatcherId, Written, is_allowed},
+    tree::{Caller, Notification, Tree, WatcherId, WriteResult, is_allowed},
     wire::{Acl, AddWatchMode, AuthId, Op, Perms},
 };
 use tokio::sync::{Notify, watch};
@@ -161,7 +161,7 @@ impl World {
         self.members.get_mut(&id).expect("a member is known until its registry is dropped")
     }
 
-    pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> Written {
+    pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> WriteResult {
         let (tree, caller) = self.on_behalf_of(id);
         let written = tree.write(caller, ops, now_ms);
         self.tell(&written.notifications);
@@ -188,7 +188,7 @@ impl World {
 
     pub(super) fn unwatch(&mut self, watcher: WatcherId) {
         self.feeds.remove(&watcher);
-        self.tree.forget_watcher(watcher);
+        self.tree.remove_watcher(watcher);
     }
 
     /// The connection breaks: requests fail, watches are blind.
@@ -197,7 +197,7 @@ impl World {
         member.connection = Connection::Cut;
         member.states.send_replace(Some(SessionState::Suspended(member.session)));
         for watcher in self.watchers_of(id) {
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.feeds[&watcher].1.blind();
         }
     }
@@ -215,7 +215,7 @@ impl World {
         member.states.send_replace(Some(SessionState::Connected(session)));
         for watcher in self.watchers_of(id) {
             let feed = self.feeds[&watcher].1.clone();
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.start(id, watcher, &feed);
         }
     }
@@ -250,7 +250,7 @@ impl World {
         member.connection = Connection::Closed;
         member.states.send_replace(None);
         for watcher in self.watchers_of(id) {
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.feeds[&watcher].1.close();
         }
     }

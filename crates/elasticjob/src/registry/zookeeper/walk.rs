@@ -12,7 +12,7 @@ use std::{collections::VecDeque, future::Future, pin::Pin};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tinykeeper::{
-    client::{self, Answer, Client, WatchEvent},
+    client::{self, Reply, Client, WatchEvent},
     wire::{Code, Request, Response},
 };
 
@@ -25,7 +25,7 @@ use crate::registry::{
 /// How many listings are on the way at once: enough to fill the pipe, few enough not to fill the server's.
 const IN_FLIGHT: usize = 256;
 
-type Listing = Pin<Box<dyn Future<Output = (Path, Result<Answer, client::Error>)> + Send>>;
+type Listing = Pin<Box<dyn Future<Output = (Path, Result<Reply, client::Error>)> + Send>>;
 
 pub(super) struct Walker {
     client: Client,
@@ -104,7 +104,7 @@ impl Walker {
     }
 
     /// One answer of the walk.
-    fn see(&mut self, path: Path, answer: Result<Answer, client::Error>) {
+    fn see(&mut self, path: Path, answer: Result<Reply, client::Error>) {
         let State::Walking { unlisted, .. } = &mut self.state else {
             return;
         };
