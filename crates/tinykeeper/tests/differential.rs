@@ -17,7 +17,7 @@ use proptest::{
 };
 use testbed::ZooKeeper;
 use tinykeeper::{
-    client::{Answer, Client, Config, Credentials, Error},
+    client::{Client, Config, Credentials, Error, Reply},
     server::{Config as ServerConfig, Server},
     wire::{
         Acl, AddWatchMode, AuthId, Create, CreateMode, MultiResult, Op, Perms, ReadOp, Request,
@@ -322,7 +322,7 @@ struct Eyes<'a> {
 }
 
 impl Eyes<'_> {
-    fn answer(&self, answer: &Result<Answer, Error>) -> String {
+    fn answer(&self, answer: &Result<Reply, Error>) -> String {
         match answer {
             Ok(answer) => {
                 format!("+{} {}", answer.zxid - self.zxid, self.response(&answer.response))

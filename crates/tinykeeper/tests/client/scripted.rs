@@ -440,7 +440,7 @@ async fn refused_credentials_are_final() {
     let (client, ()) = tokio::join!(Client::connect(config.clone()), refuse);
 
     let error = client.unwrap_err();
-    let expected = format!("{} refused our bad credentials", fake.address());
+    let expected = format!("{} refused the bad credentials", fake.address());
     assert_eq!(error.to_string(), expected);
     assert!(!format!("{error:?}").contains("secret"));
 
