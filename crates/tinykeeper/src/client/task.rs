@@ -170,8 +170,8 @@ impl ClientTask {
             self.send(active, &request, Waiter::RestoreWatches { set: Box::new(set), cause });
         }
         if kind == ConnectionKind::Resumed {
-            // The server that resumed the session may be partitioned from its leader. The sync fails then; otherwise it renews the
-            // lease.
+            // The server that resumed the session may be partitioned from its leader. The sync renews the lease only if the leader
+            // processes it.
             self.send(active, &Request::Sync { path: "/".into() }, Waiter::None);
         }
     }

@@ -1,76 +1,78 @@
-//! Crashes at every step: the process is killed, or the power goes and the disk keeps any part of
-//! what was not synced yet. What was acknowledged must be there again, in order, and nothing else.
+//! Crashes at every step: the process is killed, or power is lost and the disk keeps any part of the unsynced data. Acknowledged
+//! records must survive, in order, and no others may appear.
 
 use std::{fs, path::Path};
 
 use super::{
-    platter::{Disk, Fate, Platter, Random, folder, name, read_in, written_out},
-    tape::{self, Step},
+    simulated_disk::{
+        Crash, Files, Random, SimulatedDisk, name, read_files, temp_dir, write_files,
+    },
+    step_recorder::{self, Step},
     *,
 };
 
 type Record = (i64, Bytes);
 
 #[test]
-fn a_crash_at_any_step_loses_nothing_acknowledged() {
-    for options in every_option() {
+fn crash_at_any_step_loses_no_acknowledged_record() {
+    for options in all_options() {
         let run = Run::of(&SCENARIO, options, None);
         for taken in 0..=run.steps.len() {
-            for fate in fates(taken) {
-                let disk = run.platter(taken).after(fate);
-                let recovered = recover(&disk);
+            for crash in crashes(taken) {
+                let files = run.disk_after(taken).files_after(crash);
+                let recovered = recover(&files);
 
-                run.check(&recovered, taken, fate, &format!("{options:?}, step {taken}"));
+                run.check(&recovered, taken, crash, &format!("{options:?}, step {taken}"));
             }
         }
     }
 }
 
 #[test]
-fn after_a_crash_at_any_step_one_bad_snapshot_costs_nothing() {
+fn damaged_snapshot_after_a_crash_at_any_step_loses_nothing() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
     for taken in 0..=run.steps.len() {
-        for fate in fates(taken) {
-            let mut disk = run.platter(taken).after(fate);
-            let newest = disk.iter_mut().rev().find(|(name, _)| {
-                // Not one that is still being written.
+        for crash in crashes(taken) {
+            let mut files = run.disk_after(taken).files_after(crash);
+            let newest = files.iter_mut().rev().find(|(name, _)| {
+                // Without unfinished ones.
                 name.starts_with("snapshot.") && name.len() == "snapshot.".len() + 16
             });
             let Some((_, snapshot)) = newest else {
                 continue;
             };
             snapshot[40] ^= 0x41;
-            let recovered = recover(&disk);
+            let recovered = recover(&files);
 
-            run.check(&recovered, taken, fate, &format!("step {taken}, snapshot damaged"));
+            run.check(&recovered, taken, crash, &format!("step {taken}, snapshot damaged"));
         }
     }
 }
 
 #[test]
-fn a_crash_during_recovery_loses_nothing_either() {
+fn crash_during_recovery_loses_nothing() {
     let options = Options { fsync: true, preallocate: 200 };
     let run = Run::of(&SCENARIO, options, None);
     for taken in 0..=run.steps.len() {
-        for fate in [Fate::Kill, Fate::PowerCut, Fate::Anything(taken as u64)] {
-            let first = run.platter(taken).after(fate);
+        for crash in [Crash::Kill, Crash::PowerLoss, Crash::Partial(taken as u64)] {
+            let first = run.disk_after(taken).files_after(crash);
             let repair = recover(&first);
             for repaired in 0..repair.steps.len() {
-                let mut platter = Platter::holding(&first);
-                repair.steps[..repaired].iter().for_each(|step| platter.take(step));
-                let second = platter.after(Fate::Anything((taken * 1000 + repaired) as u64));
+                let mut disk = SimulatedDisk::with_files(&first);
+                repair.steps[..repaired].iter().for_each(|step| disk.apply(step));
+                let second = disk.files_after(Crash::Partial((taken * 1000 + repaired) as u64));
                 let recovered = recover(&second);
 
-                run.check(&recovered, taken, fate, &format!("step {taken}, then {repaired}"));
-                assert!(repair.kept.iter().all(|bytes| recovered.kept.contains(bytes)));
+                run.check(&recovered, taken, crash, &format!("step {taken}, then {repaired}"));
+                assert!(repair.saved.iter().all(|bytes| recovered.saved.contains(bytes)));
             }
         }
     }
 }
 
 #[test]
-fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
+fn batch_truncated_at_any_byte_is_absent_and_its_bytes_are_saved() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
     for (taken, step) in run.steps.iter().enumerate() {
@@ -82,23 +84,23 @@ fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
         }
         let before = run.acknowledged(taken);
         for cut in 0..=bytes.len() {
-            let mut platter = run.platter(taken);
+            let mut disk = run.disk_after(taken);
             let written = bytes[..cut].to_vec();
-            platter.take(&Step::Write { path: path.clone(), offset: *offset, bytes: written });
-            let dir = written_out(&platter.after(Fate::Kill));
+            disk.apply(&Step::Write { path: path.clone(), offset: *offset, bytes: written });
+            let dir = write_files(&disk.files_after(Crash::Kill));
             let (records, torn) = read(dir.path());
 
             let whole = cut == bytes.len();
             let expected = if whole { run.acknowledged(taken + 2) } else { before };
             assert_eq!(records, run.history[..expected], "step {taken} cut at {cut}");
-            // A batch may end in zeros, which are not told from what was never written.
-            let kept = bytes[..cut].iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-            if whole || kept == 0 {
+            // A batch may end in zeros, which cannot be distinguished from unwritten space.
+            let saved = bytes[..cut].iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+            if whole || saved == 0 {
                 assert_eq!(torn, None);
             } else {
                 let torn = torn.unwrap();
-                assert_eq!((torn.offset, torn.bytes), (*offset, kept as u64));
-                assert_eq!(fs::read(&torn.kept).unwrap(), bytes[..kept]);
+                assert_eq!((torn.offset, torn.bytes), (*offset, saved as u64));
+                assert_eq!(fs::read(&torn.saved_to).unwrap(), bytes[..saved]);
                 assert_eq!(name(&torn.log), name(path));
             }
         }
@@ -106,18 +108,18 @@ fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
 }
 
 #[test]
-fn a_failed_step_is_an_error_and_stops_the_store_but_loses_nothing() {
-    for options in every_option() {
+fn failed_step_stops_the_store_but_loses_nothing() {
+    for options in all_options() {
         let steps = Run::of(&SCENARIO, options, None).steps.len();
         let mut stopped = 0;
         for fail_at in 0..steps {
             let run = Run::of(&SCENARIO, options, Some(fail_at));
             stopped += usize::from(run.stopped);
-            for fate in [Fate::Kill, Fate::PowerCut, Fate::Anything(fail_at as u64)] {
+            for crash in [Crash::Kill, Crash::PowerLoss, Crash::Partial(fail_at as u64)] {
                 let taken = run.steps.len();
-                let recovered = recover(&run.platter(taken).after(fate));
+                let recovered = recover(&run.disk_after(taken).files_after(crash));
 
-                run.check(&recovered, taken, fate, &format!("{options:?}, failure {fail_at}"));
+                run.check(&recovered, taken, crash, &format!("{options:?}, failure {fail_at}"));
             }
         }
         assert!(stopped > 0 && stopped < steps);
@@ -125,37 +127,37 @@ fn a_failed_step_is_an_error_and_stops_the_store_but_loses_nothing() {
 }
 
 #[test]
-fn many_lives_with_a_crash_each_lose_nothing() {
+fn repeated_crashes_of_random_scenarios_lose_nothing() {
     for seed in 0..30 {
         let mut random = Random(seed);
-        let options = every_option()[random.below(2)];
-        let mut disk = Disk::new();
+        let options = all_options()[random.below(2)];
+        let mut files = Files::new();
         let mut history: Vec<Record> = Vec::new();
         for life in 0..12 {
-            let script: Vec<Act> = (0..12).map(|_| Act::any(&mut random)).collect();
-            let mut run = Run::new(options, None, written_out(&disk), life);
-            run.live(&script);
+            let script: Vec<Action> = (0..12).map(|_| Action::any(&mut random)).collect();
+            let mut run = Run::new(options, None, write_files(&files), life);
+            run.play(&script);
             run.end();
             assert_eq!(run.history[..run.found], history, "seed {seed}, life {life}");
 
             let taken = random.below(run.steps.len() + 1);
-            let fate = match random.below(3) {
-                0 => Fate::Kill,
-                1 => Fate::PowerCut,
-                _ => Fate::Anything(random.next()),
+            let crash = match random.below(3) {
+                0 => Crash::Kill,
+                1 => Crash::PowerLoss,
+                _ => Crash::Partial(random.next()),
             };
-            let mut platter = Platter::holding(&disk);
-            run.steps[..taken].iter().for_each(|step| platter.take(step));
-            disk = platter.after(fate);
-            let recovered = recover(&disk);
-            run.check(&recovered, taken, fate, &format!("seed {seed}, life {life}, {taken}"));
+            let mut disk = SimulatedDisk::with_files(&files);
+            run.steps[..taken].iter().for_each(|step| disk.apply(step));
+            files = disk.files_after(crash);
+            let recovered = recover(&files);
+            run.check(&recovered, taken, crash, &format!("seed {seed}, life {life}, {taken}"));
             history = recovered.records;
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Act {
+enum Action {
     Commit(i64),
     /// Begins a snapshot of everything so far.
     Begin,
@@ -164,68 +166,68 @@ enum Act {
     Reopen,
 }
 
-impl Act {
-    fn any(random: &mut Random) -> Act {
+impl Action {
+    fn any(random: &mut Random) -> Action {
         match random.below(10) {
-            0..=4 => Act::Commit(1 + random.below(4) as i64),
-            5..=6 => Act::Begin,
-            7..=8 => Act::Write,
-            _ => Act::Reopen,
+            0..=4 => Action::Commit(1 + random.below(4) as i64),
+            5..=6 => Action::Begin,
+            7..=8 => Action::Write,
+            _ => Action::Reopen,
         }
     }
 }
 
-const SCENARIO: [Act; 22] = [
-    Act::Commit(1),
-    Act::Commit(3),
-    Act::Begin,
-    Act::Write,
-    Act::Commit(2),
-    Act::Reopen,
-    Act::Commit(1),
-    Act::Begin,
-    Act::Commit(1),
-    Act::Write,
-    Act::Begin,
-    Act::Reopen,
-    Act::Commit(5),
-    Act::Begin,
-    Act::Write,
-    Act::Commit(1),
-    Act::Begin,
-    Act::Commit(1),
-    Act::Write,
-    Act::Reopen,
-    Act::Begin,
-    Act::Write,
+const SCENARIO: [Action; 22] = [
+    Action::Commit(1),
+    Action::Commit(3),
+    Action::Begin,
+    Action::Write,
+    Action::Commit(2),
+    Action::Reopen,
+    Action::Commit(1),
+    Action::Begin,
+    Action::Commit(1),
+    Action::Write,
+    Action::Begin,
+    Action::Reopen,
+    Action::Commit(5),
+    Action::Begin,
+    Action::Write,
+    Action::Commit(1),
+    Action::Begin,
+    Action::Commit(1),
+    Action::Write,
+    Action::Reopen,
+    Action::Begin,
+    Action::Write,
 ];
 
-/// What a script did to the disk, and what it was told.
+/// A run of a script: its steps on disk, its records and their acknowledgements.
 struct Run {
     dir: tempfile::TempDir,
-    start: Disk,
+    start: Files,
     options: Options,
     life: usize,
     steps: Vec<Step>,
-    /// Every record appended, in order, those found at the start included.
+    /// Every record appended, in order, including those found at the start.
     history: Vec<Record>,
     found: usize,
-    /// After how many steps how many records were acknowledged.
-    acknowledgements: Vec<(usize, usize)>,
+    /// Number of steps, and number of records acknowledged after them.
+    acknowledged_after: Vec<(usize, usize)>,
     stopped: bool,
 }
 
 impl Run {
-    fn of(script: &[Act], options: Options, fail_at: Option<usize>) -> Run {
-        let mut run = Run::new(options, fail_at, folder(), 0);
-        run.live(script);
+    fn of(script: &[Action], options: Options, fail_at: Option<usize>) -> Run {
+        let mut run = Run::new(options, fail_at, temp_dir(), 0);
+        run.play(script);
         run.end();
         run
     }
 
     fn new(options: Options, fail_at: Option<usize>, dir: tempfile::TempDir, life: usize) -> Run {
-        let start = read_in(dir.path());
-        tape::start(fail_at);
+        let start = read_files(dir.path());
+        step_recorder::start(fail_at);
         Run {
             dir,
             start,
@@ -234,13 +236,13 @@ impl Run {
             steps: Vec::new(),
             history: Vec::new(),
             found: 0,
-            acknowledgements: Vec::new(),
+            acknowledged_after: Vec::new(),
             stopped: false,
         }
     }
 
-    /// Plays the script, or as much of it as succeeds.
-    fn live(&mut self, script: &[Act]) {
+    /// Runs the script until its end or the first error.
+    fn play(&mut self, script: &[Action]) {
         let Ok((mut store, recovered)) = Store::open(self.dir.path(), self.options) else {
             return;
         };
@@ -250,7 +252,7 @@ impl Run {
         let mut writer = None;
         for act in script {
             match act {
-                Act::Commit(records) => {
+                Action::Commit(records) => {
                     for _ in 0..*records {
                         let zxid = self.newest() + 1;
                         let payload = format!("{zxid} of life {}", self.life);
@@ -268,7 +270,7 @@ impl Run {
                     }
                     self.acknowledge();
                 }
-                Act::Begin => {
+                Action::Begin => {
                     drop(writer.take());
                     let Ok(begun) = store.begin_snapshot(self.newest()) else {
                         assert!(matches!(store.commit(), Err(Error::Stopped { .. })));
@@ -277,13 +279,13 @@ impl Run {
                     };
                     writer = Some((begun, encode(&self.history)));
                 }
-                Act::Write => {
+                Action::Write => {
                     if let Some((writer, body)) = writer.take() {
-                        // The store goes on without it.
+                        // A failed snapshot does not stop the store.
                         let _ = writer.write(body.chunks(50));
                     }
                 }
-                Act::Reopen => {
+                Action::Reopen => {
                     drop(writer.take());
                     drop(store);
                     let Ok((reopened, recovered)) = Store::open(self.dir.path(), self.options)
@@ -298,7 +300,7 @@ impl Run {
     }
 
     fn end(&mut self) {
-        self.steps = tape::stop();
+        self.steps = step_recorder::stop();
     }
 
     fn newest(&self) -> i64 {
@@ -306,50 +308,49 @@ impl Run {
     }
 
     fn acknowledge(&mut self) {
-        self.acknowledgements.push((tape::recorded(), self.history.len()));
+        self.acknowledged_after.push((step_recorder::recorded(), self.history.len()));
     }
 
-    /// How many records were acknowledged when so many steps were taken.
+    /// Number of records acknowledged after `taken` steps.
     fn acknowledged(&self, taken: usize) -> usize {
-        let earlier = self.acknowledgements.iter().take_while(|(steps, _)| *steps <= taken);
+        let earlier = self.acknowledged_after.iter().take_while(|(steps, _)| *steps <= taken);
         earlier.last().map_or(0, |(_, records)| *records)
     }
 
-    fn platter(&self, taken: usize) -> Platter {
-        let mut platter = Platter::holding(&self.start);
-        self.steps[..taken].iter().for_each(|step| platter.take(step));
-        platter
+    fn disk_after(&self, taken: usize) -> SimulatedDisk {
+        let mut disk = SimulatedDisk::with_files(&self.start);
+        self.steps[..taken].iter().for_each(|step| disk.apply(step));
+        disk
     }
 
-    fn check(&self, recovered: &Recovery, taken: usize, fate: Fate, when: &str) {
+    fn check(&self, recovered: &RecoveredStore, taken: usize, crash: Crash, when: &str) {
         let recovered = &recovered.records;
-        let promised = self.options.fsync || matches!(fate, Fate::Kill);
+        let promised = self.options.fsync || matches!(crash, Crash::Kill);
         let least = if promised { self.acknowledged(taken) } else { 0 };
-        assert!(recovered.len() >= least, "{when}, {fate:?}: {} of {least}", recovered.len());
-        assert_eq!(recovered[..], self.history[..recovered.len()], "{when}, {fate:?}");
+        assert!(recovered.len() >= least, "{when}, {crash:?}: {} of {least}", recovered.len());
+        assert_eq!(recovered[..], self.history[..recovered.len()], "{when}, {crash:?}");
     }
 }
 
-struct Recovery {
+struct RecoveredStore {
     records: Vec<Record>,
     steps: Vec<Step>,
-    /// What is in the files that keep torn ends.
-    kept: Vec<Vec<u8>>,
+    /// The contents of the files with saved torn tails.
+    saved: Vec<Vec<u8>>,
 }
 
-/// Opens a folder with these files. Then writes to it, to see that it can be done, and that
-/// everything is still there with the new.
-fn recover(disk: &Disk) -> Recovery {
-    let dir = written_out(disk);
+/// Opens a directory with these files, then writes to it and opens it again, to check that the old and new records are there.
+fn recover(files: &Files) -> RecoveredStore {
+    let dir = write_files(files);
     let options = Options { fsync: true, preallocate: 100 };
-    tape::start(None);
+    step_recorder::start(None);
     let (mut store, recovered) = Store::open(dir.path(), options).unwrap();
-    let steps = tape::stop();
+    let steps = step_recorder::stop();
     let records = all_records(&recovered);
-    let kept = read_in(dir.path()).into_iter().filter(|(name, _)| name.contains(".torn"));
-    let kept = kept.map(|(_, bytes)| bytes).collect();
+    let saved = read_files(dir.path()).into_iter().filter(|(name, _)| name.contains(".torn"));
+    let saved = saved.map(|(_, bytes)| bytes).collect();
 
-    tape::start(None);
+    step_recorder::start(None);
     let zxid = records.last().map_or(0, |(zxid, _)| *zxid) + 1;
     store.append(zxid, b"one more");
     store.commit().unwrap();
@@ -358,19 +359,19 @@ fn recover(disk: &Disk) -> Recovery {
     assert_eq!(expected[..records.len()], records);
     assert_eq!(expected[records.len()..], [(zxid, Bytes::from_static(b"one more"))]);
     assert_eq!(torn, None);
-    tape::stop();
-    Recovery { records, steps, kept }
+    step_recorder::stop();
+    RecoveredStore { records, steps, saved }
 }
 
 fn read(dir: &Path) -> (Vec<Record>, Option<TornTail>) {
-    tape::start(None);
+    step_recorder::start(None);
     let (_store, recovered) = Store::open(dir, Options::default()).unwrap();
-    tape::stop();
+    step_recorder::stop();
     (all_records(&recovered), recovered.torn)
 }
 
 /// In these tests a snapshot is the list of the records up to it.
-fn all_records(recovered: &Recovered) -> Vec<Record> {
+fn all_records(recovered: &Recovery) -> Vec<Record> {
     let mut records = Vec::new();
     if let Some((zxid, body)) = &recovered.snapshot {
         records = batch::records(body.clone(), 0).unwrap();
@@ -385,16 +386,16 @@ fn encode(records: &[Record]) -> Vec<u8> {
     for (zxid, payload) in records {
         batch.push(*zxid, payload);
     }
-    batch.seal(0, 0)[batch::FRAME_LEN..].to_vec()
+    batch.encode(0, 0)[batch::FRAME_HEADER_LEN..].to_vec()
 }
 
-fn fates(seed: usize) -> [Fate; 4] {
-    let any = |n| Fate::Anything((seed * 10 + n) as u64);
-    [Fate::Kill, Fate::PowerCut, any(0), any(1)]
+fn crashes(seed: usize) -> [Crash; 4] {
+    let any = |n| Crash::Partial((seed * 10 + n) as u64);
+    [Crash::Kill, Crash::PowerLoss, any(0), any(1)]
 }
 
-/// Without and with space allocated ahead, with and without waiting for the disk.
-fn every_option() -> [Options; 4] {
+/// With and without fsync, with and without preallocation.
+fn all_options() -> [Options; 4] {
     [(true, 0), (true, 200), (false, 0), (false, 200)]
         .map(|(fsync, preallocate)| Options { fsync, preallocate })
 }
