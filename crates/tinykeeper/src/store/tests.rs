@@ -153,15 +153,15 @@ fn snapshot_replaces_the_records_up_to_it() {
     commit(&mut store, 11..=12);
     writer.write([b"ten ".as_slice(), b"", b"records"]).unwrap();
     commit(&mut store, 13..=13);
-    let progress = store.since_snapshot();
+    let backlog = store.since_snapshot();
     drop(store);
 
     let (store, recovered) = open(dir.path());
 
     assert_eq!(recovered.snapshot, Some((10, Bytes::from_static(b"ten records"))));
     assert_eq!(recovered.records, expected(11..=13));
-    assert_eq!(store.since_snapshot(), progress);
-    assert_eq!((progress.records, progress.logs), (3, 1));
+    assert_eq!(store.since_snapshot(), backlog);
+    assert_eq!((backlog.records, backlog.logs), (3, 1));
 }
 
 #[test]

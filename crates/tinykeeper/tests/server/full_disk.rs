@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is acknowledged that could not be kept, and the server says why it ends.
+//! A full disk: the server acknowledges no write that it could not store, and reports why it stops.
 
 use std::{path::Path, process::Command};
 
@@ -7,7 +7,7 @@ use tinykeeper::wire::Response;
 
 use super::{
     process::Process,
-    raw::{Incoming, Raw, create, get, set},
+    raw::{Incoming, RawClient, create, get, set},
 };
 
 /// A file system in memory, unmounted when dropped.
@@ -16,7 +16,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// One of this size, if we may mount it.
+    /// Mounts a file system of this size; `None` without the permission to mount.
     fn mount(size: &str) -> Option<Self> {
         let folder = TempDir::new().unwrap();
         mount(folder.path(), &format!("size={size}")).then_some(Self { folder })
@@ -29,7 +29,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a server that was killed a moment ago may still hold a file.
+        // Lazy, because a server that was just killed may still have an open file.
         let unmounted = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()), "cannot unmount the disk");
     }
@@ -42,35 +42,36 @@ fn mount(folder: &Path, options: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_write_that_does_not_fit_on_the_disk_is_not_acknowledged_and_ends_the_server() {
+async fn write_to_a_full_disk_is_not_acknowledged_and_stops_the_server() {
     let Some(disk) = Disk::mount("1m") else {
         eprintln!("SKIPPED: only root may mount the small disk this test fills");
         return;
     };
     let mut process = Process::start_in(disk.folder.path(), &[]).await;
-    let mut client = Raw::connect(process.address).await;
+    let mut client = RawClient::connect(process.address).await;
     client.call(&create("/a")).await.unwrap();
     let mut acknowledged = 0;
 
-    // One at a time: while nobody else says anything, the server has to notice by itself.
+    // One request at a time, so that no other traffic wakes the server when the disk fails.
     loop {
         client.submit(&set("/a", vec![b'x'; 100_000])).await;
         match client.incoming().await {
-            Some(Incoming::Answer(answer)) => answer.result.map(|_| acknowledged += 1).unwrap(),
+            Some(Incoming::Reply(answer)) => answer.result.map(|_| acknowledged += 1).unwrap(),
             Some(Incoming::Event(event)) => panic!("nobody watches, yet {event:?}"),
             None => break,
         }
     }
 
-    let (status, _) = process.ended().await;
+    let (status, _) = process.wait().await;
     assert_eq!(status.code(), Some(1));
-    let said = process.stderr();
-    let last = said.lines().last().unwrap();
-    assert!(last.starts_with("tinykeeper: ") && last.contains("No space left on device"), "{said}");
+    let log = process.stderr();
+    let last = log.lines().last().unwrap();
+    assert!(last.starts_with("tinykeeper: ") && last.contains("No space left on device"), "{log}");
     assert!((1..11).contains(&acknowledged), "{acknowledged} of 100 kB on 1 MB");
     disk.resize("8m");
     let again = Process::start_in(disk.folder.path(), &[]).await;
-    let Ok(Response::Data { stat, .. }) = Raw::connect(again.address).await.call(&get("/a")).await
+    let Ok(Response::Data { stat, .. }) =
+        RawClient::connect(again.address).await.call(&get("/a")).await
     else {
         panic!("/a was acknowledged")
     };

@@ -1,4 +1,4 @@
-//! What the Python world's ZooKeeper client expects of a server.
+//! Runs the recipes of kazoo, the Python client for ZooKeeper, with the server.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::serve;
 
 #[tokio::test]
 #[ignore = "needs Python and kazoo: make test"]
-async fn kazoos_recipes_work() {
+async fn kazoo_recipes_work() {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = Command::new(crate_folder.join("../../scripts/python-with.sh"))
         .args(["kazoo", "crates/tinykeeper/tests/kazoo/requirements.txt"])
@@ -27,7 +27,7 @@ async fn kazoos_recipes_work() {
         .await
         .expect("Python runs");
 
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stdout));
-    assert!(!said.contains("Ran 0 tests"), "{said}");
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{stderr}{}", String::from_utf8_lossy(&run.stdout));
+    assert!(!stderr.contains("Ran 0 tests"), "{stderr}");
 }
