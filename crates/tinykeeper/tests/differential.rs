@@ -240,8 +240,8 @@ async fn transcript(server: String, root: &str, steps: &[Step]) -> Vec<String> {
     let mut lines = Vec::new();
     for step in steps {
         let request = under(&base, step.request.clone());
-        let answer = sides[step.by].client.call(request).await;
-        let mut line = normalizer.answer(&answer);
+        let reply = sides[step.by].client.call(request).await;
+        let mut line = normalizer.reply(&reply);
         for (index, side) in sides.iter_mut().enumerate() {
             side.client.exists("/").await.unwrap();
             while let Ok(event) = side.notifications.try_recv() {
@@ -328,10 +328,10 @@ struct Normalizer<'a> {
 }
 
 impl Normalizer<'_> {
-    fn answer(&self, answer: &Result<Reply, Error>) -> String {
-        match answer {
-            Ok(answer) => {
-                format!("+{} {}", answer.zxid - self.zxid, self.response(&answer.response))
+    fn reply(&self, reply: &Result<Reply, Error>) -> String {
+        match reply {
+            Ok(reply) => {
+                format!("+{} {}", reply.zxid - self.zxid, self.response(&reply.response))
             }
             Err(Error::Refused { code, zxid }) => format!("+{} refused: {code}", zxid - self.zxid),
             Err(other) => format!("{other:?}"),

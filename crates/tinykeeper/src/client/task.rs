@@ -467,8 +467,8 @@ impl ClientTask {
                         self.watches.remove(&path, id);
                     }
                     Some(Command::Call { session, reply, .. }) => {
-                        let gone = session.is_some_and(|session| session != self.session);
-                        let error = if gone { Error::SessionExpired } else { Error::NotSent };
+                        let is_expired = session.is_some_and(|session| session != self.session);
+                        let error = if is_expired { Error::SessionExpired } else { Error::NotSent };
                         fail(Waiter::Caller(reply), error);
                     }
                     Some(Command::Watch { path, mode, reply }) => {

@@ -45,7 +45,7 @@ impl Client {
     /// A node's stat, or `None` if the server reports that the node does not exist. A lost connection is an error, never `None`.
     pub async fn exists(&self, path: &str) -> Result<Option<Stat>, Error> {
         match self.call(Request::Exists { path: path.to_owned(), watch: false }).await {
-            Ok(answer) => match answer.response {
+            Ok(reply) => match reply.response {
                 Response::Stat(stat) => Ok(Some(stat)),
                 other => unreachable!("exists is decoded as a stat, not as {other:?}"),
             },

@@ -194,7 +194,7 @@ impl Core {
                 let count = requests.len() as u64;
                 self.process_requests(connection, requests);
                 let latency = clock::now().saturating_duration_since(arrived);
-                self.counters.answered += count;
+                self.counters.replied += count;
                 self.counters.latency_sum += latency * count as u32;
                 self.counters.latency_max = self.counters.latency_max.max(latency);
                 let least = self.counters.latency_min.unwrap_or(latency);

@@ -42,7 +42,7 @@ impl Command {
 pub(super) struct Counters {
     pub(super) received: u64,
     pub(super) sent: u64,
-    pub(super) answered: u64,
+    pub(super) replied: u64,
     pub(super) latency_sum: Duration,
     pub(super) latency_min: Option<Duration>,
     pub(super) latency_max: Duration,
@@ -111,10 +111,10 @@ impl ServerStatus<'_> {
     }
 
     fn average_ms(&self) -> f64 {
-        let answered = self.counters.answered.max(1);
+        let replied = self.counters.replied.max(1);
         #[allow(clippy::cast_precision_loss, reason = "an average for display")]
-        let answered = answered as f64;
-        self.counters.latency_sum.as_secs_f64() * 1000.0 / answered
+        let replied = replied as f64;
+        self.counters.latency_sum.as_secs_f64() * 1000.0 / replied
     }
 
     fn minimum_ms(&self) -> u128 {

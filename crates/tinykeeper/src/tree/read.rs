@@ -27,11 +27,11 @@ impl Tree {
         watch: Option<WatcherId>,
     ) -> Result<(Option<Bytes>, Stat), Code> {
         let node = self.readable_node(caller, path)?;
-        let answer = (node.data.clone(), node.stat());
+        let result = (node.data.clone(), node.stat());
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Table::Data, path, watcher);
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// The names of a node's children, sorted, and the node's stat.
@@ -42,12 +42,12 @@ impl Tree {
         watch: Option<WatcherId>,
     ) -> Result<(Vec<String>, Stat), Code> {
         let node = self.readable_node(caller, path)?;
-        let answer =
+        let result =
             (node.children.iter().map(std::string::ToString::to_string).collect(), node.stat());
         if let Some(watcher) = watch {
             self.watches.add_one_shot(Table::Child, path, watcher);
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// A node's access list and stat; digests are hidden from callers without ADMIN.

@@ -376,7 +376,7 @@ pub enum Request {
     },
     WhoAmI,
     CloseSession,
-    /// An operation this implementation does not know; answered with the protocol's own "unimplemented".
+    /// An operation this implementation does not support; the server replies with the code `UNIMPLEMENTED`.
     Unknown {
         op: i32,
     },

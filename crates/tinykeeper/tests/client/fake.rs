@@ -83,17 +83,17 @@ impl FakeConnection {
     pub(crate) async fn next_request_except_ping(&mut self) -> (i32, Request) {
         loop {
             match self.next_request().await.expect("the client is connected") {
-                (number, Request::Ping) => self.answer(number, &Response::Empty).await,
+                (number, Request::Ping) => self.reply(number, &Response::Empty).await,
                 other => return other,
             }
         }
     }
 
-    pub(crate) async fn answer(&mut self, number: i32, response: &Response) {
-        self.answer_at(number, 1, response).await;
+    pub(crate) async fn reply(&mut self, number: i32, response: &Response) {
+        self.reply_at(number, 1, response).await;
     }
 
-    pub(crate) async fn answer_at(&mut self, xid: i32, zxid: i64, response: &Response) {
+    pub(crate) async fn reply_at(&mut self, xid: i32, zxid: i64, response: &Response) {
         self.send(|out| {
             ReplyHeader { xid, zxid, code: Code::OK }.encode(out);
             response.encode(out);

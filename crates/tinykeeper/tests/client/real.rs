@@ -49,7 +49,7 @@ fn queued(watch: &mut Watch) -> Vec<WatchEvent> {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn pipelined_calls_are_answered_in_order() {
+async fn pipelined_calls_complete_in_order() {
     let client = client().await;
     make(&client, "/pipeline").await;
 
@@ -62,12 +62,12 @@ async fn pipelined_calls_are_answered_in_order() {
 
     let mut last = 0;
     for (index, call) in calls.into_iter().enumerate() {
-        let answer = within_timeout(call).await.unwrap();
-        let Response::Create2 { path, stat } = answer.response else { panic!("{answer:?}") };
+        let reply = within_timeout(call).await.unwrap();
+        let Response::Create2 { path, stat } = reply.response else { panic!("{reply:?}") };
         assert_eq!(path, format!("/pipeline/n-{index:010}"));
-        assert_eq!(answer.zxid, stat.czxid);
-        assert!(answer.zxid > last);
-        last = answer.zxid;
+        assert_eq!(reply.zxid, stat.czxid);
+        assert!(reply.zxid > last);
+        last = reply.zxid;
     }
 }
 

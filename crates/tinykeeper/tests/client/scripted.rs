@@ -72,7 +72,7 @@ async fn watched(
     let (watch, ()) = tokio::join!(client.watch("/a", mode), async {
         let (number, request) = peer.next_request_except_ping().await;
         assert_eq!(request, Request::AddWatch { path: "/a".into(), mode });
-        peer.answer(number, &Response::AddWatch(0)).await;
+        peer.reply(number, &Response::AddWatch(0)).await;
     });
     watch.unwrap()
 }
@@ -106,7 +106,7 @@ async fn requests_are_sent_in_call_order_and_replies_reach_their_callers() {
         assert_eq!((number, request), (index + 1, exists(&format!("/{index}"))));
     }
     for index in 0..100 {
-        peer.answer_at(index + 1, i64::from(index) + 1000, &found()).await;
+        peer.reply_at(index + 1, i64::from(index) + 1000, &found()).await;
     }
 
     for (index, call) in calls.into_iter().enumerate() {
@@ -126,7 +126,7 @@ async fn notification_is_queued_before_a_later_reply_resolves() {
     let call = client.submit(delete("/b"));
     let (number, _) = peer.next_request_except_ping().await;
     peer.notify(EventKind::NodeCreated, "/a/x").await;
-    peer.answer(number, &Response::Empty).await;
+    peer.reply(number, &Response::Empty).await;
     peer.notify(EventKind::NodeDeleted, "/a/x").await;
     within_timeout(call).await.unwrap();
 
@@ -144,7 +144,7 @@ async fn reconnect_restores_auth_and_watches_before_sending_requests() {
     let accept_session = async {
         let mut peer = fake.accept_session(SESSION, TIMEOUT_MS).await;
         assert_eq!(peer.next_request().await.unwrap(), (xid::AUTH, proof.clone()));
-        peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
+        peer.reply_at(xid::AUTH, 0, &Response::Empty).await;
         peer
     };
     let (client, mut peer) = tokio::join!(Client::connect(config), accept_session);
@@ -152,7 +152,7 @@ async fn reconnect_restores_auth_and_watches_before_sending_requests() {
     let mut watch = watched(&client, &mut peer, AddWatchMode::PersistentRecursive).await;
     let call = client.submit(exists("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer_at(number, 77, &found()).await;
+    peer.reply_at(number, 77, &found()).await;
     within_timeout(call).await.unwrap();
 
     drop(peer);
@@ -163,7 +163,7 @@ async fn reconnect_restores_auth_and_watches_before_sending_requests() {
     assert_eq!((&hello.password[..], hello.read_only), (&PASSWORD[..], Some(false)));
     peer.grant(SESSION, TIMEOUT_MS).await;
     assert_eq!(peer.next_request().await.unwrap(), (xid::AUTH, proof));
-    peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
+    peer.reply_at(xid::AUTH, 0, &Response::Empty).await;
     state(&client, is_connected).await;
     let call = client.submit(exists("/b"));
     let again = SetWatches {
@@ -175,9 +175,9 @@ async fn reconnect_restores_auth_and_watches_before_sending_requests() {
     assert_eq!(peer.next_request().await.unwrap(), (1, Request::Sync { path: "/".into() }));
     assert_eq!(peer.next_request().await.unwrap(), (2, exists("/b")));
     assert_eq!(watch.try_next(), None, "the watch is not set yet");
-    peer.answer(xid::SET_WATCHES, &Response::Empty).await;
-    peer.answer(1, &synced()).await;
-    peer.answer(2, &found()).await;
+    peer.reply(xid::SET_WATCHES, &Response::Empty).await;
+    peer.reply(1, &synced()).await;
+    peer.reply(2, &found()).await;
 
     within_timeout(call).await.unwrap();
     assert_eq!(watch.try_next(), Some(WatchEvent::Gap(GapCause::Reconnected)));
@@ -196,7 +196,7 @@ async fn only_requests_processed_by_the_leader_renew_the_lease() {
     seconds.store(110, Ordering::SeqCst);
     let read = client.submit(exists("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     within_timeout(read).await.unwrap();
     assert_eq!(client.lease_deadline(), at(100) + TIMEOUT, "a read did not");
 
@@ -216,10 +216,10 @@ async fn only_requests_processed_by_the_leader_renew_the_lease() {
     state(&client, is_connected).await;
     assert_eq!(client.lease_deadline(), at(110) + TIMEOUT, "taking it up again did not");
 
-    peer.answer(number, &synced()).await;
+    peer.reply(number, &synced()).await;
     let read = client.submit(exists("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     within_timeout(read).await.unwrap();
     assert_eq!(client.lease_deadline(), at(120) + TIMEOUT, "the sync after it did");
 }
@@ -236,12 +236,12 @@ async fn lease_behind_a_follower_counts_from_reported_contacts() {
         seconds.store(now, Ordering::SeqCst);
         let write = client.submit(delete("/a"));
         let (number, _) = peer.next_request_except_ping().await;
-        peer.answer(number, &Response::Empty).await;
+        peer.reply(number, &Response::Empty).await;
         within_timeout(write).await.unwrap();
         client.lease_deadline()
     };
 
-    assert_eq!(write(110).await, at(100) + TIMEOUT, "the leader may know of the create_op only");
+    assert_eq!(write(110).await, at(100) + TIMEOUT, "the leader may know of the creation only");
     assert_eq!(write(111).await, at(110) + TIMEOUT, "now it must know of the first write");
     assert_eq!(write(111).await, at(110) + TIMEOUT);
     assert_eq!(write(115).await, at(111) + TIMEOUT);
@@ -251,10 +251,10 @@ async fn lease_behind_a_follower_counts_from_reported_contacts() {
     let mut peer = fake.accept_session(SESSION, TIMEOUT_MS).await;
     seconds.store(122, Ordering::SeqCst);
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &synced()).await;
+    peer.reply(number, &synced()).await;
     let read = client.submit(exists("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     within_timeout(read).await.unwrap();
 
     // The leader took part in resuming the session, which was requested at 120.
@@ -291,7 +291,7 @@ async fn expired_session_is_replaced_and_its_requests_are_not_sent() {
     state(&client, |state| *state == SessionState::Connected { session: SESSION + 1 }).await;
     let (number, request) = peer.next_request_except_ping().await;
     assert!(matches!(request, Request::SetWatches(again) if again.persistent == ["/a"]));
-    peer.answer(number, &Response::Empty).await;
+    peer.reply(number, &Response::Empty).await;
 
     assert_eq!(client.lease_deadline(), Duration::from_secs(200) + TIMEOUT);
     assert_eq!(
@@ -300,7 +300,7 @@ async fn expired_session_is_replaced_and_its_requests_are_not_sent() {
     );
     let call = client.submit_in(SESSION + 1, exists("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     within_timeout(call).await.unwrap();
     assert_eq!(watch.try_next(), Some(WatchEvent::Suspended));
     assert_eq!(watch.try_next(), Some(WatchEvent::Gap(GapCause::NewSession)));
@@ -327,7 +327,7 @@ async fn idle_client_pings_and_gives_up_a_silent_server() {
     for round in 1..=5 {
         assert_eq!(peer.next_request().await.unwrap(), (xid::PING, Request::Ping));
         assert_eq!(near(start.elapsed()), near(TIMEOUT / 3 * round));
-        peer.answer(xid::PING, &Response::Empty).await;
+        peer.reply(xid::PING, &Response::Empty).await;
     }
     let in_flight = client.submit(delete("/a"));
     state(&client, is_suspended).await;
@@ -351,7 +351,7 @@ async fn reply_out_of_order_ends_the_connection_not_the_client() {
 
     let call = client.submit(delete("/a"));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number + 1, &Response::Empty).await;
+    peer.reply(number + 1, &Response::Empty).await;
 
     assert_eq!(within_timeout(call).await, Err(Error::Unknown));
     assert_eq!(peer.next_request().await, None, "the client hangs up");
@@ -394,7 +394,7 @@ async fn server_that_drops_every_connection_causes_no_busy_loop() {
         loop {
             let mut peer = fake.accept_session(SESSION, TIMEOUT_MS).await;
             let (number, _) = peer.next_request_except_ping().await;
-            peer.answer(number, &synced()).await;
+            peer.reply(number, &synced()).await;
             accepted += 1;
         }
     };
@@ -454,7 +454,7 @@ async fn refused_credentials_are_final() {
     let accept = async {
         let mut peer = fake.accept_session(SESSION, TIMEOUT_MS).await;
         peer.next_request().await.unwrap();
-        peer.answer_at(xid::AUTH, 0, &Response::Empty).await;
+        peer.reply_at(xid::AUTH, 0, &Response::Empty).await;
         peer
     };
     let (client, mut peer) = tokio::join!(Client::connect(config), accept);
@@ -482,7 +482,7 @@ async fn dropping_the_last_watch_removes_it_on_the_server() {
     let call = client.submit(exists("/mark"));
     let (number, request) = peer.next_request_except_ping().await;
     assert_eq!(request, exists("/mark"), "one is left");
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     within_timeout(call).await.unwrap();
     drop(second);
 
@@ -514,7 +514,7 @@ async fn oversized_request_is_refused_by_the_client() {
     let large = client.submit(exists(&"x".repeat(88)));
     let fits = client.submit(exists(&"x".repeat(87)));
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
 
     assert_eq!(within_timeout(large).await, Err(Error::TooLarge { length: 101, limit: 100 }));
     within_timeout(fits).await.unwrap();
@@ -529,10 +529,10 @@ async fn close_waits_for_earlier_requests() {
     let before = client.submit(delete("/a"));
     let serve = async {
         let (number, _) = peer.next_request_except_ping().await;
-        peer.answer(number, &Response::Empty).await;
+        peer.reply(number, &Response::Empty).await;
         let (number, request) = peer.next_request_except_ping().await;
         assert_eq!(request, Request::CloseSession);
-        peer.answer(number, &Response::Empty).await;
+        peer.reply(number, &Response::Empty).await;
     };
     within_timeout(async { tokio::join!(client.close(), serve) }).await;
 
@@ -592,9 +592,9 @@ async fn dropping_the_last_handle_closes_the_session_despite_a_watch() {
     let before = clone.submit(exists("/a"));
     drop(clone);
     let (number, _) = peer.next_request_except_ping().await;
-    peer.answer(number, &found()).await;
+    peer.reply(number, &found()).await;
     let (number, request) = peer.next_request_except_ping().await;
-    peer.answer(number, &Response::Empty).await;
+    peer.reply(number, &Response::Empty).await;
 
     assert_eq!(request, Request::CloseSession);
     within_timeout(before).await.unwrap();
@@ -650,9 +650,9 @@ async fn unreachable_error_names_all_servers() {
 
 #[tokio::test]
 async fn invalid_configuration_is_refused_at_once() {
-    let nobody: [&str; 0] = [];
+    let no_names: [&str; 0] = [];
 
-    let no_servers = Client::connect(config(&nobody)).await.unwrap_err();
+    let no_servers = Client::connect(config(&no_names)).await.unwrap_err();
     let bad_server = Client::connect(config(&["localhost"])).await.unwrap_err();
 
     assert!(matches!(no_servers, ConnectError::NoServers));

@@ -68,7 +68,11 @@ async fn directory_in_use_is_refused_in_one_line() {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.starts_with(&format!("tinykeeper: {data} is in use by process ")), "{stderr}");
     assert!(stderr.contains("hint: stop that server"), "{stderr}");
-    RawClient::connect(first.address).await.call(&create("/a")).await.expect("the first goes on");
+    RawClient::connect(first.address)
+        .await
+        .call(&create("/a"))
+        .await
+        .expect("the first server continues");
 }
 
 #[tokio::test]

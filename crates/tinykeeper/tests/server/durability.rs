@@ -108,7 +108,7 @@ impl WriterState {
             (Action::Delete { name }, Response::Empty) => {
                 self.deleted.insert(name);
             }
-            (action, response) => panic!("{action:?} was answered {response:?}"),
+            (action, response) => panic!("{action:?} got {response:?}"),
         }
     }
 
@@ -177,13 +177,13 @@ async fn write(
             continue;
         }
         match client.incoming().await {
-            Some(Incoming::Reply(answer)) => {
+            Some(Incoming::Reply(reply)) => {
                 let action = in_flight.pop_front().expect("something was asked");
-                let response = answer.result.unwrap_or_else(|code| panic!("{action:?}: {code}"));
+                let response = reply.result.unwrap_or_else(|code| panic!("{action:?}: {code}"));
                 state.acknowledge(action, response);
                 acknowledged.send_modify(|count| *count += 1);
             }
-            Some(Incoming::Event(event)) => panic!("nobody watches, yet {event:?}"),
+            Some(Incoming::Event(event)) => panic!("unexpected notification: {event:?}"),
             None => break,
         }
     }

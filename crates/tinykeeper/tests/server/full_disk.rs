@@ -56,8 +56,8 @@ async fn write_to_a_full_disk_is_not_acknowledged_and_stops_the_server() {
     loop {
         client.submit(&set("/a", vec![b'x'; 100_000])).await;
         match client.incoming().await {
-            Some(Incoming::Reply(answer)) => answer.result.map(|_| acknowledged += 1).unwrap(),
-            Some(Incoming::Event(event)) => panic!("nobody watches, yet {event:?}"),
+            Some(Incoming::Reply(reply)) => reply.result.map(|_| acknowledged += 1).unwrap(),
+            Some(Incoming::Event(event)) => panic!("unexpected notification: {event:?}"),
             None => break,
         }
     }

@@ -40,14 +40,14 @@ async fn create_returns_the_path_and_create2_also_the_stat() {
     let (_server, mut client) = connected().await;
 
     assert_eq!(client.call(&old_create("/a", CreateMode::Persistent)).await, Ok(created("/a")));
-    let answer = client.request(&create("/b")).await;
+    let reply = client.request(&create("/b")).await;
 
-    let Ok(Response::Create2 { path, stat }) = answer.result else { panic!("{answer:?}") };
+    let Ok(Response::Create2 { path, stat }) = reply.result else { panic!("{reply:?}") };
     assert_eq!(path, "/b");
     let expected = Stat {
-        czxid: answer.zxid,
-        mzxid: answer.zxid,
-        pzxid: answer.zxid,
+        czxid: reply.zxid,
+        mzxid: reply.zxid,
+        pzxid: reply.zxid,
         data_length: 4,
         ctime: stat.ctime,
         mtime: stat.ctime,
@@ -164,12 +164,12 @@ async fn set_data_requires_the_version_and_increments_it() {
     let (_server, mut client) = connected().await;
     let created = client.stat(&create("/a")).await;
 
-    let answer = client.request(&Request::Write(set_op("/a", "one", 0))).await;
+    let reply = client.request(&Request::Write(set_op("/a", "one", 0))).await;
     let again = client.call(&Request::Write(set_op("/a", "two", 0))).await;
     let absent = client.call(&set("/nowhere", "x")).await;
 
-    let Ok(Response::Stat(stat)) = answer.result else { panic!("{answer:?}") };
-    assert_eq!((stat.version, stat.mzxid, stat.czxid), (1, answer.zxid, created.czxid));
+    let Ok(Response::Stat(stat)) = reply.result else { panic!("{reply:?}") };
+    assert_eq!((stat.version, stat.mzxid, stat.czxid), (1, reply.zxid, created.czxid));
     assert_eq!((again, absent), (Err(Code::BAD_VERSION), Err(Code::NO_NODE)));
     let data = client.call(&get("/a")).await;
     assert_eq!(data, Ok(Response::Data { data: Some(Bytes::from("one")), stat }));
@@ -211,8 +211,8 @@ async fn children_are_listed_with_and_without_stat_and_counted() {
 
     assert_eq!(client.call(&children("/p")).await, Ok(Response::Children(names.clone())));
     let with_stat = Request::GetChildrenStat { path: "/p".into(), watch: false };
-    let answer = client.call(&with_stat).await;
-    assert_eq!(answer, Ok(Response::ChildrenStat { children: names, stat }));
+    let reply = client.call(&with_stat).await;
+    assert_eq!(reply, Ok(Response::ChildrenStat { children: names, stat }));
     assert_eq!((stat.num_children, stat.cversion), (2, 2));
     assert_eq!(client.call(&number("/p")).await, Ok(Response::Number(3)));
     assert_eq!(client.call(&number("/")).await, Ok(Response::Number(8)));
@@ -232,9 +232,9 @@ async fn get_ephemerals_lists_own_ephemerals_below_the_prefix() {
     other.call(&create_as("/p/theirs", CreateMode::Ephemeral)).await.unwrap();
 
     for (prefix, paths) in [("/", &["/a", "/p/b"][..]), ("/p", &["/p/b"]), ("/x", &[])] {
-        let answer = client.call(&Request::GetEphemerals { prefix: prefix.into() }).await;
+        let reply = client.call(&Request::GetEphemerals { prefix: prefix.into() }).await;
         let expected = paths.iter().map(ToString::to_string).collect();
-        assert_eq!(answer, Ok(Response::Paths(expected)), "{prefix}");
+        assert_eq!(reply, Ok(Response::Paths(expected)), "{prefix}");
     }
 }
 
@@ -274,7 +274,7 @@ async fn multi_is_one_transaction() {
     client.call(&create("/a")).await.unwrap();
     client.call(&create("/gone")).await.unwrap();
 
-    let answer = client
+    let reply = client
         .request(&Request::Multi(vec![
             Op::Check { path: "/a".into(), version: 0 },
             create_op("/a/b", CreateMode::Persistent),
@@ -283,7 +283,7 @@ async fn multi_is_one_transaction() {
         ]))
         .await;
 
-    let Ok(Response::Multi(results)) = &answer.result else { panic!("{answer:?}") };
+    let Ok(Response::Multi(results)) = &reply.result else { panic!("{reply:?}") };
     let [
         MultiResult::Check,
         MultiResult::Create { path },
@@ -293,8 +293,8 @@ async fn multi_is_one_transaction() {
     else {
         panic!("{results:?}")
     };
-    assert_eq!((&**path, stat.mzxid), ("/a/b", answer.zxid));
-    assert_eq!(client.stat(&exists("/a/b")).await.czxid, answer.zxid);
+    assert_eq!((&**path, stat.mzxid), ("/a/b", reply.zxid));
+    assert_eq!(client.stat(&exists("/a/b")).await.czxid, reply.zxid);
     assert_eq!(client.call(&exists("/gone")).await, Err(Code::NO_NODE));
 }
 
@@ -303,7 +303,7 @@ async fn refused_multi_changes_nothing_and_names_the_operation() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
 
-    let answer = client
+    let reply = client
         .call(&Request::Multi(vec![
             create_op("/b", CreateMode::Persistent),
             set_op("/a", "new", 7),
@@ -312,7 +312,7 @@ async fn refused_multi_changes_nothing_and_names_the_operation() {
         .await;
 
     let codes = [Code::OK, Code::BAD_VERSION, Code::RUNTIME_INCONSISTENCY];
-    assert_eq!(answer, Ok(Response::Multi(codes.map(MultiResult::Error).to_vec())));
+    assert_eq!(reply, Ok(Response::Multi(codes.map(MultiResult::Error).to_vec())));
     assert_eq!(client.call(&exists("/b")).await, Err(Code::NO_NODE));
     assert_eq!(client.call(&Request::Multi(vec![])).await, Ok(Response::Multi(vec![])));
 }
@@ -324,7 +324,7 @@ async fn multi_read_returns_a_result_per_operation() {
     let read = |path: &str| ReadOp::GetData { path: path.into() };
     let list = |path: &str| ReadOp::GetChildren { path: path.into() };
 
-    let answer = client
+    let reply = client
         .call(&Request::MultiRead(vec![read("/nowhere"), read("/a"), list("/nowhere"), list("/a")]))
         .await;
 
@@ -334,7 +334,7 @@ async fn multi_read_returns_a_result_per_operation() {
         MultiResult::Error(Code::NO_NODE),
         MultiResult::GetChildren { children: vec![] },
     ];
-    assert_eq!(answer, Ok(Response::Multi(expected)));
+    assert_eq!(reply, Ok(Response::Multi(expected)));
 }
 
 #[tokio::test]
@@ -352,9 +352,9 @@ async fn unknown_operation_is_unimplemented_and_keeps_the_connection() {
         client.send_bytes(&out).await;
         client.expect_reply(xid, op);
 
-        let answer = client.reply().await;
+        let reply = client.reply().await;
 
-        assert_eq!((answer.xid, answer.result), (xid, Err(Code::UNIMPLEMENTED)), "operation {op}");
+        assert_eq!((reply.xid, reply.result), (xid, Err(Code::UNIMPLEMENTED)), "operation {op}");
     }
     assert!(client.call(&create("/a")).await.is_ok());
 }
@@ -376,8 +376,8 @@ async fn every_known_operation_gets_a_response() {
     ];
 
     for request in requests {
-        let answer = client.call(&request).await;
-        assert!(answer.is_ok(), "{request:?}: {answer:?}");
+        let reply = client.call(&request).await;
+        assert!(reply.is_ok(), "{request:?}: {reply:?}");
     }
     assert_eq!(client.call(&Request::CloseSession).await, Ok(Response::Empty));
 }

@@ -37,7 +37,7 @@ async fn notification_precedes_the_reply_to_a_later_write() {
             let theirs = actor.request(&set("/a", "x")).await.zxid;
             watcher.submit(&set("/b", "x")).await;
 
-            let Incoming::Event(event) = watcher.next().await else { panic!("an answer first") };
+            let Incoming::Event(event) = watcher.next().await else { panic!("a reply first") };
             let Incoming::Reply(own) = watcher.next().await else { panic!("twice") };
 
             assert_eq!((event.kind, event.zxid), (EventKind::NodeDataChanged, theirs));
@@ -71,18 +71,18 @@ async fn notifications_and_replies_arrive_in_zxid_order() {
             });
         }
 
-        let (mut newest, mut events, mut answers) = (0, 0, 0);
+        let (mut newest, mut events, mut replies) = (0, 0, 0);
         watcher.submit(&set("/own", "x")).await;
-        while events < OTHERS * WRITES || answers < 100 {
+        while events < OTHERS * WRITES || replies < 100 {
             let zxid = match watcher.next().await {
                 Incoming::Event(event) => {
                     events += 1;
                     event.zxid
                 }
-                Incoming::Reply(answer) => {
-                    answers += 1;
+                Incoming::Reply(reply) => {
+                    replies += 1;
                     watcher.submit(&set("/own", "x")).await;
-                    answer.zxid
+                    reply.zxid
                 }
             };
             assert!(zxid > newest, "{zxid:#x} after {newest:#x}");

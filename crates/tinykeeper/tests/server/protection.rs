@@ -24,8 +24,8 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// Checks that the server works: a new client gets a session and a response.
 async fn check_serves(server: &Server) {
     let mut client = RawClient::connect(server.address()).await;
-    client.call(&get("/zookeeper/quota")).await.expect("an answer");
-    client.call(&Request::CloseSession).await.expect("an answer");
+    client.call(&get("/zookeeper/quota")).await.expect("a reply");
+    client.call(&Request::CloseSession).await.expect("a reply");
 }
 
 /// A request whose frame has this many bytes.
@@ -189,8 +189,8 @@ async fn client_with_unread_notifications_is_aborted_while_others_are_served() {
 
     // Each of these causes a notification of 100 kB. The kernel buffers a few megabytes, the outbox the rest.
     for _ in 0..200 {
-        busy.call(&create(&path)).await.expect("an answer");
-        busy.call(&delete(&path)).await.expect("an answer");
+        busy.call(&create(&path)).await.expect("a reply");
+        busy.call(&delete(&path)).await.expect("a reply");
     }
 
     log.wait_for_line(&["WARN", "connection aborted: too many unread bytes", "peer=127.0.0.1:"])
@@ -210,11 +210,11 @@ async fn client_that_never_reads_is_closed_after_the_io_timeout() {
     log.wait_for_line(&["connection closed", "the peer does not read its replies"]).await;
 
     check_serves(&server).await;
-    let mut answers = 0;
+    let mut replies = 0;
     while heavy_client.incoming().await.is_some() {
-        answers += 1;
+        replies += 1;
     }
-    assert!(answers < 100, "all {answers} answers fit into the kernel");
+    assert!(replies < 100, "all {replies} replies fit into the kernel");
 }
 
 /// A client that has created a large node.
@@ -247,10 +247,10 @@ async fn client_with_many_large_requests_is_throttled_not_aborted() {
     check_serves(&server).await;
 
     for xid in 0..100 {
-        let answer = heavy_client.reply().await;
-        assert_eq!(answer.xid, xid);
+        let reply = heavy_client.reply().await;
+        assert_eq!(reply.xid, xid);
         assert!(
-            matches!(answer.result, Ok(Response::Data { data: Some(data), .. }) if data.len() == 1_000_000)
+            matches!(reply.result, Ok(Response::Data { data: Some(data), .. }) if data.len() == 1_000_000)
         );
     }
 }
@@ -277,8 +277,8 @@ async fn unread_responses_do_not_exhaust_memory() {
         });
     }
     for _ in 0..200 {
-        client.call(&set("/zookeeper/quota", "still here")).await.expect("an answer");
-        client.call(&get("/large")).await.expect("an answer");
+        client.call(&set("/zookeeper/quota", "still here")).await.expect("a reply");
+        client.call(&get("/large")).await.expect("a reply");
     }
 
     let grown = process.peak_memory() - before;

@@ -130,7 +130,7 @@ impl RawClient {
                 | Response::ChildrenStat { stat, .. }
                 | Response::Acl { stat, .. },
             ) => stat,
-            other => panic!("{request:?} was answered {other:?}"),
+            other => panic!("{request:?} got {other:?}"),
         }
     }
 

@@ -82,7 +82,7 @@ async fn resumed_session_keeps_its_id_and_ephemerals() {
 }
 
 #[tokio::test]
-async fn wrong_password_is_answered_like_an_expired_session() {
+async fn wrong_password_gets_the_response_of_an_expired_session() {
     let server = server().await;
     let mut owner = RawClient::connect(server.address()).await;
     owner.stat(&create_as("/mine", CreateMode::Ephemeral)).await;
@@ -91,7 +91,7 @@ async fn wrong_password_is_answered_like_an_expired_session() {
         let mut thief = RawClient::open(server.address()).await;
         let request =
             ConnectRequest { password: Bytes::copy_from_slice(password), ..owner.resume_request() };
-        let response = thief.handshake(&request).await.expect("an answer");
+        let response = thief.handshake(&request).await.expect("a reply");
         assert_eq!((response.session_id, response.timeout_ms), (0, 0));
         assert_eq!(response.password, [0; PASSWORD_LEN][..]);
         thief.wait_closed().await;
@@ -106,7 +106,7 @@ async fn unknown_session_is_reported_as_expired() {
     let mut client = RawClient::open(server.address()).await;
 
     let request = ConnectRequest { session_id: 4711, ..new_session_request(SECOND) };
-    let response = client.handshake(&request).await.expect("an answer");
+    let response = client.handshake(&request).await.expect("a reply");
 
     assert_eq!((response.session_id, response.timeout_ms), (0, 0));
     client.wait_closed().await;
@@ -141,7 +141,7 @@ async fn silent_session_expires_after_its_timeout() {
     assert_eq!((event.kind, &*event.path), (EventKind::NodeDeleted, "/mine"));
     owner.wait_closed().await;
     let mut returning = RawClient::open(server.address()).await;
-    let response = returning.handshake(&owner.resume_request()).await.expect("an answer");
+    let response = returning.handshake(&owner.resume_request()).await.expect("a reply");
     assert_eq!((response.session_id, response.timeout_ms), (0, 0));
 }
 
@@ -180,7 +180,7 @@ async fn closing_a_session_deletes_its_ephemerals_at_once() {
     let server = server().await;
     let mut owner = RawClient::connect(server.address()).await;
     owner.stat(&create_as("/mine", CreateMode::Ephemeral)).await;
-    owner.stat(&create("/everybodys")).await;
+    owner.stat(&create("/public")).await;
     let mut watcher = watcher_of(&server, "/mine").await;
 
     let closed = owner.request(&Request::CloseSession).await;
@@ -189,7 +189,7 @@ async fn closing_a_session_deletes_its_ephemerals_at_once() {
     let event = watcher.event().await;
     assert_eq!((event.kind, &*event.path), (EventKind::NodeDeleted, "/mine"));
     assert_eq!(event.zxid, closed.zxid, "the end of a session is one transaction");
-    assert!(is_there(&server, "/everybodys").await);
+    assert!(is_there(&server, "/public").await);
     owner.wait_closed().await;
     let mut returning = RawClient::open(server.address()).await;
     assert_eq!(returning.handshake(&owner.resume_request()).await.unwrap().session_id, 0);
@@ -224,9 +224,9 @@ async fn response_has_the_read_only_field_only_if_the_request_has_it() {
         frame::write(&mut bytes, |out| request.encode(out));
         client.send_bytes(&bytes).await;
 
-        let answer = client.frame().await.expect("an answer");
+        let reply = client.frame().await.expect("a reply");
 
-        assert_eq!(answer.len(), length);
+        assert_eq!(reply.len(), length);
         assert!(client.call(&get("/zookeeper/quota")).await.is_ok());
     }
 }

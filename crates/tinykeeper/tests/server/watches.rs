@@ -40,7 +40,7 @@ fn add(path: &str, mode: AddWatchMode) -> Request {
 
 /// All notifications for changes made so far.
 async fn events_so_far(watcher: &mut RawClient) -> Vec<(EventKind, String)> {
-    watcher.call(&Request::Ping).await.expect("an answer");
+    watcher.call(&Request::Ping).await.expect("a reply");
     watcher.take_events()
 }
 
@@ -170,16 +170,16 @@ async fn set_watches_reports_missed_events_at_once() {
         child: paths(&["/parent", "/quiet"]),
         ..SetWatches::default()
     };
-    let answer = watcher.request(&Request::SetWatches(again)).await;
+    let reply = watcher.request(&Request::SetWatches(again)).await;
 
-    assert_eq!((answer.xid, answer.result), (-8, Ok(Response::Empty)));
+    assert_eq!((reply.xid, reply.result), (-8, Ok(Response::Empty)));
     let missed = events([
         (NodeDataChanged, "/changed"),
         (NodeDeleted, "/deleted"),
         (NodeCreated, "/appeared"),
         (NodeChildrenChanged, "/parent"),
     ]);
-    assert_eq!(watcher.take_events(), missed, "before the answer");
+    assert_eq!(watcher.take_events(), missed, "before the reply");
     all(&mut actor, &[set("/changed", "y"), create("/parent/other")]).await;
     all(&mut actor, &[set("/same", "x"), create("/absent"), create("/quiet/child")]).await;
     let later = events([
