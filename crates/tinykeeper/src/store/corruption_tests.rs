@@ -67,12 +67,12 @@ fn any_damage_is_an_error_or_leaves_a_prefix_of_the_records() {
     let damages = prop::collection::vec((any::<usize>(), Damage::any()), 1..4);
     let case = (damages, any::<bool>());
     check(&case, |(damages, fsync)| {
-        let (mut disk, history) = written[usize::from(fsync)].clone();
+        let (mut contents, history) = written[usize::from(fsync)].clone();
         for (which, damage) in damages {
-            damage.apply_to(&mut disk, which);
+            damage.apply_to(&mut contents, which);
         }
 
-        if let Ok(records) = recovered(&disk) {
+        if let Ok(records) = recovered(&contents) {
             prop_assert!(records.len() <= history.len());
             prop_assert_eq!(&records[..], &history[..records.len()]);
         }
@@ -85,16 +85,16 @@ fn damage_to_the_last_batch_loses_only_that_batch() {
     let written = written(true);
     let allocated_ahead = 0..200_usize;
     check(&(Damage::any(), allocated_ahead), |(damage, zeros)| {
-        let (mut disk, history) = written.clone();
-        let (name, mut log) = last_log(&disk);
+        let (mut contents, history) = written.clone();
+        let (name, mut log) = last_log(&contents);
         let intact = log.len() - LAST_BATCH;
         log.resize(log.len() + zeros, 0);
         let mut tail = Files::from([("tail".to_owned(), log.split_off(intact))]);
         damage.apply_to(&mut tail, 0);
         log.extend(tail.into_values().flatten());
-        disk.insert(name, log);
+        contents.insert(name, log);
 
-        let records = recovered(&disk).unwrap();
+        let records = recovered(&contents).unwrap();
 
         prop_assert!(records.len() >= history.len() - 1);
         prop_assert_eq!(&records[..], &history[..records.len()]);
@@ -116,9 +116,9 @@ fn open_never_panics_on_arbitrary_file_contents() {
             }
             (name, bytes)
         };
-        let disk: Files = files.into_iter().map(garbage).collect();
+        let contents: Files = files.into_iter().map(garbage).collect();
 
-        if let Ok(records) = recovered(&disk) {
+        if let Ok(records) = recovered(&contents) {
             prop_assert!(records.is_empty());
         }
         Ok(())
@@ -170,7 +170,7 @@ fn written(fsync: bool) -> (Files, Vec<Record>) {
     let options = Options { fsync, preallocate: 0 };
     let mut history: Vec<Record> = Vec::new();
     step_recorder::start(None);
-    for life in 0..3 {
+    for generation in 0..3 {
         let (mut store, _) = Store::open(dir.path(), options).unwrap();
         for batch in [3, 1, 1, 1] {
             for _ in 0..batch {
@@ -180,27 +180,28 @@ fn written(fsync: bool) -> (Files, Vec<Record>) {
                 history.push((zxid, payload));
             }
             store.commit().unwrap();
-            if life < 2 && batch == 3 {
+            if generation < 2 && batch == 3 {
                 let zxid = history.len() as i64;
                 store.begin_snapshot(zxid).unwrap().write([zxid.to_be_bytes()]).unwrap();
             }
         }
     }
     step_recorder::stop();
-    let mut disk = read_files(dir.path());
-    disk.remove("lock");
-    (disk, history)
+    let mut contents = read_files(dir.path());
+    contents.remove("lock");
+    (contents, history)
 }
 
-fn last_log(disk: &Files) -> (String, Vec<u8>) {
-    let logs: BTreeMap<_, _> = disk.iter().filter(|(name, _)| name.starts_with("log.")).collect();
+fn last_log(contents: &Files) -> (String, Vec<u8>) {
+    let logs: BTreeMap<_, _> =
+        contents.iter().filter(|(name, _)| name.starts_with("log.")).collect();
     let (name, log) = logs.into_iter().next_back().unwrap();
     (name.clone(), log.clone())
 }
 
 /// The records that open recovers from these files; a snapshot represents the records up to its zxid.
-fn recovered(disk: &Files) -> Result<Vec<Record>, Error> {
-    let dir = write_files(disk);
+fn recovered(contents: &Files) -> Result<Vec<Record>, Error> {
+    let dir = write_files(contents);
     step_recorder::start(None);
     let opened = Store::open(dir.path(), Options::default());
     step_recorder::stop();

@@ -133,12 +133,12 @@ fn repeated_crashes_of_random_scenarios_lose_nothing() {
         let options = all_options()[random.below(2)];
         let mut files = Files::new();
         let mut history: Vec<Record> = Vec::new();
-        for life in 0..12 {
+        for generation in 0..12 {
             let script: Vec<Action> = (0..12).map(|_| Action::any(&mut random)).collect();
-            let mut run = Run::new(options, None, write_files(&files), life);
+            let mut run = Run::new(options, None, write_files(&files), generation);
             run.play(&script);
             run.end();
-            assert_eq!(run.history[..run.found], history, "seed {seed}, life {life}");
+            assert_eq!(run.history[..run.found], history, "seed {seed}, generation {generation}");
 
             let taken = random.below(run.steps.len() + 1);
             let crash = match random.below(3) {
@@ -150,7 +150,12 @@ fn repeated_crashes_of_random_scenarios_lose_nothing() {
             run.steps[..taken].iter().for_each(|step| disk.apply(step));
             files = disk.files_after(crash);
             let recovered = recover(&files);
-            run.check(&recovered, taken, crash, &format!("seed {seed}, life {life}, {taken}"));
+            run.check(
+                &recovered,
+                taken,
+                crash,
+                &format!("seed {seed}, generation {generation}, {taken}"),
+            );
             history = recovered.records;
         }
     }
@@ -207,7 +212,7 @@ struct Run {
     dir: tempfile::TempDir,
     start: Files,
     options: Options,
-    life: usize,
+    generation: usize,
     steps: Vec<Step>,
     /// Every record appended, in order, including those found at the start.
     history: Vec<Record>,
@@ -225,14 +230,19 @@ impl Run {
         run
     }
 
-    fn new(options: Options, fail_at: Option<usize>, dir: tempfile::TempDir, life: usize) -> Run {
+    fn new(
+        options: Options,
+        fail_at: Option<usize>,
+        dir: tempfile::TempDir,
+        generation: usize,
+    ) -> Run {
         let start = read_files(dir.path());
         step_recorder::start(fail_at);
         Run {
             dir,
             start,
             options,
-            life,
+            generation,
             steps: Vec::new(),
             history: Vec::new(),
             found: 0,
@@ -255,7 +265,7 @@ impl Run {
                 Action::Commit(records) => {
                     for _ in 0..*records {
                         let zxid = self.newest() + 1;
-                        let payload = format!("{zxid} of life {}", self.life);
+                        let payload = format!("{zxid} of generation {}", self.generation);
                         store.append(zxid, payload.as_bytes());
                         self.history.push((zxid, Bytes::from(payload)));
                     }

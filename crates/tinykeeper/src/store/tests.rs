@@ -38,12 +38,12 @@ fn committed_records_survive_and_uncommitted_ones_do_not() {
 #[test]
 fn records_continue_across_reopened_stores() {
     let dir = temp_dir();
-    for life in 0..5 {
+    for generation in 0..5 {
         let (mut store, recovered) = open(dir.path());
-        assert_eq!(recovered.records, expected(1..=life * 3));
+        assert_eq!(recovered.records, expected(1..=generation * 3));
 
-        commit(&mut store, life * 3 + 1..=life * 3 + 2);
-        commit(&mut store, life * 3 + 3..=life * 3 + 3);
+        commit(&mut store, generation * 3 + 1..=generation * 3 + 2);
+        commit(&mut store, generation * 3 + 3..=generation * 3 + 3);
     }
 
     assert_eq!(open(dir.path()).0.since_snapshot().logs, 5);

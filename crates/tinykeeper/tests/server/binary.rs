@@ -28,16 +28,16 @@ async fn binary_prints_one_ready_line_and_exits_cleanly_on_sigterm() {
 
 #[tokio::test]
 async fn binary_keeps_its_data_on_sigterm() {
-    let folder = TempDir::new().unwrap();
-    let mut process = Process::start_in(folder.path(), &["--no-fsync"]).await;
-    assert!(process.ready.ends_with(&format!(", in {}\n", folder.path().display())));
+    let dir = TempDir::new().unwrap();
+    let mut process = Process::start_in(dir.path(), &["--no-fsync"]).await;
+    assert!(process.ready.ends_with(&format!(", in {}\n", dir.path().display())));
     let mut client = RawClient::connect(process.address).await;
     client.call(&create("/a")).await.unwrap();
 
     process.terminate().await;
 
     assert!(process.wait().await.0.success());
-    let again = Process::start_in(folder.path(), &[]).await;
+    let again = Process::start_in(dir.path(), &[]).await;
     let mut back = client.resume(again.address).await;
     assert_eq!(back.session, client.session);
     assert!(back.call(&exists("/a")).await.is_ok());
@@ -58,9 +58,9 @@ async fn log_has_no_colors_if_stderr_is_not_a_terminal() {
 
 #[tokio::test]
 async fn directory_in_use_is_refused_in_one_line() {
-    let folder = TempDir::new().unwrap();
-    let first = Process::start_in(folder.path(), &[]).await;
-    let data = folder.path().to_str().unwrap();
+    let dir = TempDir::new().unwrap();
+    let first = Process::start_in(dir.path(), &[]).await;
+    let data = dir.path().to_str().unwrap();
 
     let (status, stdout, stderr) = run_refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
 
@@ -91,8 +91,8 @@ async fn port_in_use_is_refused_in_one_line() {
 
 #[tokio::test]
 async fn directory_that_cannot_be_created_is_refused_in_one_line() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("file");
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     let data = file.join("data");
 

@@ -157,17 +157,17 @@ impl WriterState {
 async fn write(
     mut client: RawClient,
     mut state: WriterState,
-    life: u64,
+    generation: u64,
     acknowledged: watch::Sender<u64>,
 ) -> WriterState {
     let mut in_flight = VecDeque::new();
     for turn in 0.. {
-        let name = format!("{life}-{turn:06}");
+        let name = format!("{generation}-{turn:06}");
         let action = match turn % 4 {
             1 => Action::Pair { name },
             2 => Action::Create { name },
             // A node whose creation was acknowledged, because it is no longer in flight.
-            3 if turn > 13 => Action::Delete { name: format!("{life}-{:06}", turn - 13) },
+            3 if turn > 13 => Action::Delete { name: format!("{generation}-{:06}", turn - 13) },
             _ => Action::Set { value: name },
         };
         state.begin(&action);
@@ -178,7 +178,7 @@ async fn write(
         }
         match client.incoming().await {
             Some(Incoming::Reply(reply)) => {
-                let action = in_flight.pop_front().expect("something was asked");
+                let action = in_flight.pop_front().expect("a request is in flight");
                 let response = reply.result.unwrap_or_else(|code| panic!("{action:?}: {code}"));
                 state.acknowledge(action, response);
                 acknowledged.send_modify(|count| *count += 1);
@@ -191,22 +191,22 @@ async fn write(
 }
 
 /// Kills the server repeatedly while clients write to it.
-async fn check_kill(lives: u64, seed: u64, options: &[&str]) {
+async fn check_kill(generations: u64, seed: u64, options: &[&str]) {
     let mut random = SmallRng::seed_from_u64(seed);
-    let folder = TempDir::new().unwrap();
+    let dir = TempDir::new().unwrap();
     let mut states: Vec<WriterState> = (0..WRITERS)
         .map(|writer| WriterState { home: format!("/writer-{writer}"), ..WriterState::default() })
         .collect();
-    let process = Process::start_in(folder.path(), options).await;
+    let process = Process::start_in(dir.path(), options).await;
     let mut client = RawClient::connect(process.address).await;
     for state in &states {
         client.call(&create(&state.home)).await.unwrap();
     }
     process.kill().await;
 
-    for life in 0..lives {
-        let process = Process::start_in(folder.path(), options).await;
-        let hint = format!("seed {seed}, life {life}");
+    for generation in 0..generations {
+        let process = Process::start_in(dir.path(), options).await;
+        let hint = format!("seed {seed}, generation {generation}");
         let mut client = RawClient::connect(process.address).await;
         for state in &mut states {
             state.verify(&mut client, &hint).await;
@@ -216,7 +216,7 @@ async fn check_kill(lives: u64, seed: u64, options: &[&str]) {
         let mut writers = JoinSet::new();
         for state in states.drain(..) {
             let client = RawClient::connect(process.address).await;
-            writers.spawn(write(client, state, life, acknowledged.clone()));
+            writers.spawn(write(client, state, generation, acknowledged.clone()));
         }
         let enough = random.random_range(1..1000);
         within_timeout(count.wait_for(|count| *count >= enough)).await.unwrap();
@@ -224,7 +224,7 @@ async fn check_kill(lives: u64, seed: u64, options: &[&str]) {
         states = within_timeout(writers.join_all()).await;
     }
 
-    let process = Process::start_in(folder.path(), options).await;
+    let process = Process::start_in(dir.path(), options).await;
     let mut client = RawClient::connect(process.address).await;
     for state in &mut states {
         state.verify(&mut client, &format!("seed {seed}, the end")).await;
@@ -248,14 +248,14 @@ async fn acknowledged_writes_survive_kill_9_without_fsync() {
 
 #[tokio::test]
 async fn transactions_of_several_short_processes_trigger_a_snapshot() {
-    let folder = TempDir::new().unwrap();
-    let snapshots = || files(folder.path(), "snapshot.").len();
+    let dir = TempDir::new().unwrap();
+    let snapshots = || files(dir.path(), "snapshot.").len();
 
-    for life in 0..5 {
-        let process = Process::start_in(folder.path(), &["--snapshot-every", "20"]).await;
+    for generation in 0..5 {
+        let process = Process::start_in(dir.path(), &["--snapshot-every", "20"]).await;
         let mut client = RawClient::connect(process.address).await;
         for turn in 0..8 {
-            client.call(&create(&format!("/{life}-{turn}"))).await.unwrap();
+            client.call(&create(&format!("/{generation}-{turn}"))).await.unwrap();
         }
         process.terminate().await;
         ended(process).await;
@@ -280,8 +280,8 @@ async fn session_is_recovered_from_a_snapshot() {
 }
 
 async fn check_session_recovery(options: &[&str]) {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), options).await;
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), options).await;
     let mut faithful = RawClient::connect(process.address).await;
     let mut fickle = RawClient::connect_for(process.address, Duration::from_secs(2)).await;
     let mut closed = RawClient::connect(process.address).await;
@@ -291,7 +291,7 @@ async fn check_session_recovery(options: &[&str]) {
     closed.call(&Request::CloseSession).await.unwrap();
     process.kill().await;
 
-    let process = Process::start_in(folder.path(), options).await;
+    let process = Process::start_in(dir.path(), options).await;
     let mut back = faithful.resume(process.address).await;
 
     assert_eq!((back.session, &back.password), (faithful.session, &faithful.password));
@@ -308,13 +308,13 @@ async fn check_session_recovery(options: &[&str]) {
 
 #[tokio::test]
 async fn zxids_and_session_ids_continue_after_a_restart() {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), &[]).await;
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), &[]).await;
     let mut client = RawClient::connect(process.address).await;
     let newest = client.request(&create("/a")).await.zxid;
     process.kill().await;
 
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
     let mut returning = RawClient::open(process.address).await;
     let mut request = client.resume_request();
     request.last_zxid_seen = newest;
@@ -329,8 +329,8 @@ async fn zxids_and_session_ids_continue_after_a_restart() {
 }
 
 /// Files of the directory whose names begin with `prefix`, sorted.
-fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix))
@@ -341,17 +341,17 @@ fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// A data directory with acknowledged writes `/0` to `/9`, its newest log, and the end of that log.
 async fn written() -> (TempDir, PathBuf, u64) {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), &[]).await;
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), &[]).await;
     let mut client = RawClient::connect(process.address).await;
     for number in 0..10 {
         client.call(&create(&format!("/{number}"))).await.unwrap();
     }
     process.kill().await;
-    let log = files(folder.path(), "log.").pop().expect("there is a log");
+    let log = files(dir.path(), "log.").pop().expect("there is a log");
     // After the last record the file contains zeros.
     let end = fs::read(&log).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
-    (folder, log, end)
+    (dir, log, end)
 }
 
 /// Checks that the first `count` nodes exist and that the server accepts writes.
@@ -365,13 +365,13 @@ async fn check_nodes(address: SocketAddr, count: usize) {
 
 #[tokio::test]
 async fn torn_log_tail_is_cut_off_and_reported() {
-    let (folder, log, end) = written().await;
+    let (dir, log, end) = written().await;
     let mut file = File::options().write(true).open(&log).unwrap();
     // After the last record, as if only a later part of a write had reached the disk.
     file.seek(SeekFrom::Start(end + 500)).unwrap();
     file.write_all(&[0xa5; 100]).unwrap();
 
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
 
     let log_text = process.stderr();
     let line = log_text.lines().find(|line| line.contains("torn end of the log cut off"));
@@ -380,22 +380,22 @@ async fn torn_log_tail_is_cut_off_and_reported() {
     assert!(line.contains(log.to_str().unwrap()), "{line}");
     check_nodes(process.address, 10).await;
     process.kill().await;
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
     assert!(!process.stderr().contains("torn"), "reported once");
     check_later_node(process.address).await;
 }
 
 #[tokio::test]
 async fn truncated_log_is_used_up_to_its_end_and_reported() {
-    let (folder, log, end) = written().await;
+    let (dir, log, end) = written().await;
     File::options().write(true).open(&log).unwrap().set_len(end - 3).unwrap();
 
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
 
     assert!(process.stderr().contains("torn end of the log cut off"), "{}", process.stderr());
     check_nodes(process.address, 9).await;
     process.kill().await;
-    check_later_node(Process::start_in(folder.path(), &[]).await.address).await;
+    check_later_node(Process::start_in(dir.path(), &[]).await.address).await;
 }
 
 async fn check_later_node(address: SocketAddr) {
@@ -405,12 +405,12 @@ async fn check_later_node(address: SocketAddr) {
 
 #[tokio::test]
 async fn damaged_log_is_refused_with_a_hint() {
-    let (folder, log, end) = written().await;
+    let (dir, log, end) = written().await;
     let mut file = File::options().write(true).open(&log).unwrap();
     file.seek(SeekFrom::Start(end / 2)).unwrap();
     file.write_all(&[0xa5; 4]).unwrap();
 
-    let data = folder.path().to_str().unwrap();
+    let data = dir.path().to_str().unwrap();
     let (status, stdout, stderr) =
         super::process::run_refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
 

@@ -12,32 +12,32 @@ use super::{
 
 /// A file system in memory, unmounted when dropped.
 struct Disk {
-    folder: TempDir,
+    dir: TempDir,
 }
 
 impl Disk {
     /// Mounts a file system of this size; `None` without the permission to mount.
     fn mount(size: &str) -> Option<Self> {
-        let folder = TempDir::new().unwrap();
-        mount(folder.path(), &format!("size={size}")).then_some(Self { folder })
+        let dir = TempDir::new().unwrap();
+        mount(dir.path(), &format!("size={size}")).then_some(Self { dir })
     }
 
     fn resize(&self, size: &str) {
-        assert!(mount(self.folder.path(), &format!("remount,size={size}")));
+        assert!(mount(self.dir.path(), &format!("remount,size={size}")));
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
         // Lazy, because a server that was just killed may still have an open file.
-        let unmounted = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.dir.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()), "cannot unmount the disk");
     }
 }
 
-fn mount(folder: &Path, options: &str) -> bool {
+fn mount(dir: &Path, options: &str) -> bool {
     let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder);
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir);
     command.output().is_ok_and(|output| output.status.success())
 }
 
@@ -47,7 +47,7 @@ async fn write_to_a_full_disk_is_not_acknowledged_and_stops_the_server() {
         eprintln!("SKIPPED: only root may mount the small disk this test fills");
         return;
     };
-    let mut process = Process::start_in(disk.folder.path(), &[]).await;
+    let mut process = Process::start_in(disk.dir.path(), &[]).await;
     let mut client = RawClient::connect(process.address).await;
     client.call(&create("/a")).await.unwrap();
     let mut acknowledged = 0;
@@ -69,7 +69,7 @@ async fn write_to_a_full_disk_is_not_acknowledged_and_stops_the_server() {
     assert!(last.starts_with("tinykeeper: ") && last.contains("No space left on device"), "{log}");
     assert!((1..11).contains(&acknowledged), "{acknowledged} of 100 kB on 1 MB");
     disk.resize("8m");
-    let again = Process::start_in(disk.folder.path(), &[]).await;
+    let again = Process::start_in(disk.dir.path(), &[]).await;
     let Ok(Response::Data { stat, .. }) =
         RawClient::connect(again.address).await.call(&get("/a")).await
     else {

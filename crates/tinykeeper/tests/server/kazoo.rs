@@ -9,8 +9,8 @@ use super::serve;
 #[tokio::test]
 #[ignore = "needs Python and kazoo: make test"]
 async fn kazoo_recipes_work() {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = Command::new(crate_folder.join("../../scripts/python-with.sh"))
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = Command::new(crate_dir.join("../../scripts/python-with.sh"))
         .args(["kazoo", "crates/tinykeeper/tests/kazoo/requirements.txt"])
         .output()
         .await
@@ -20,7 +20,7 @@ async fn kazoo_recipes_work() {
     let server = serve(|_| {}).await;
 
     let run = Command::new(python.trim())
-        .arg(crate_folder.join("tests/kazoo/recipes.py"))
+        .arg(crate_dir.join("tests/kazoo/recipes.py"))
         .arg(server.address().to_string())
         .kill_on_drop(true)
         .output()

@@ -18,15 +18,15 @@ fn watch(path: &str) -> Request {
 }
 
 /// One server in memory, and one with a journal.
-async fn memory_and_durable_servers(folder: &TempDir) -> [Server; 2] {
-    let data = folder.path().to_owned();
+async fn memory_and_durable_servers(dir: &TempDir) -> [Server; 2] {
+    let data = dir.path().to_owned();
     [serve(|_| {}).await, serve(move |config| config.data = Some(data)).await]
 }
 
 #[tokio::test]
 async fn notification_precedes_the_reply_to_a_later_write() {
-    let folder = TempDir::new().unwrap();
-    for server in memory_and_durable_servers(&folder).await {
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
         let mut watcher = RawClient::connect(server.address()).await;
         let mut actor = RawClient::connect(server.address()).await;
         actor.call(&create("/a")).await.unwrap();
@@ -50,8 +50,8 @@ async fn notification_precedes_the_reply_to_a_later_write() {
 async fn notifications_and_replies_arrive_in_zxid_order() {
     const WRITES: usize = 500;
     const OTHERS: usize = 3;
-    let folder = TempDir::new().unwrap();
-    for server in memory_and_durable_servers(&folder).await {
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
         let mut watcher = RawClient::connect(server.address()).await;
         for path in ["/theirs", "/own"] {
             watcher.call(&create(path)).await.unwrap();
@@ -96,8 +96,8 @@ async fn notifications_and_replies_arrive_in_zxid_order() {
 
 #[tokio::test]
 async fn read_returns_at_least_the_notified_state() {
-    let folder = TempDir::new().unwrap();
-    for server in memory_and_durable_servers(&folder).await {
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
         let mut watcher = RawClient::connect(server.address()).await;
         let mut actor = RawClient::connect(server.address()).await;
         watcher.call(&create("/a")).await.unwrap();
