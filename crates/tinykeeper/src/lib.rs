@@ -1,9 +1,10 @@
-//! ZooKeeper's protocol, both ends: a client, and a server in one process for development, tests and small installs.
+//! A ZooKeeper client, and a ZooKeeper server in one process for development, tests and small installations.
 //!
-//! * [`wire`] — the protocol as bytes, shared by both ends.
-//! * [`tree`] — what ZooKeeper's tree *is*: pure, no I/O, no clock.
-//! * [`client`] — one connection to a server or an ensemble; one ordered stream of answers and notifications.
-//! * [`server`] — sockets and sessions around the tree; [`store`] — what survives a restart.
+//! * [`wire`]: the wire protocol, shared by client and server.
+//! * [`tree`]: an in-memory model of ZooKeeper's tree, without I/O and clock.
+//! * [`client`]: one connection to a server or an ensemble, with one ordered stream of replies and notifications.
+//! * [`server`]: sockets and sessions around the tree.
+//! * [`store`]: the server's log and snapshots on disk.
 
 #[cfg(feature = "client")]
 pub mod client;
@@ -14,7 +15,7 @@ pub mod store;
 pub mod tree;
 pub mod wire;
 
-/// What the README shows must compile.
+/// Compiles the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -7,32 +7,32 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tinykeeper::server::{Config, Server, ServerError};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A ZooKeeper server in one process, for development, tests and small installs.
+/// A ZooKeeper server in one process, for development, tests and small installations.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
-    /// Where to listen; port 0 takes a free one
+    /// Listen address; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2181")]
     listen: SocketAddr,
-    /// Where to keep what must survive a restart; without it everything is in memory
+    /// Data directory; without it everything is in memory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Answer before a change is on disk: faster, and a power cut loses the last moments
+    /// Reply before a change is on disk: faster, but a power loss loses the last changes
     #[arg(long, requires = "data")]
     no_fsync: bool,
-    /// The shortest session timeout granted, in milliseconds
+    /// Shortest session timeout granted, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..))]
     min_session_timeout: u32,
-    /// The longest session timeout granted, in milliseconds
+    /// Longest session timeout granted, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 40_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_session_timeout: u32,
-    /// The largest request accepted, in bytes
+    /// Largest request accepted, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     max_frame: usize,
-    /// How many connections are served at once
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_connections: usize,
-    /// After how many transactions the tree is written out whole
+    /// Number of transactions between snapshots
     #[arg(long, value_name = "N", requires = "data", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     snapshot_every: u64,
 }
@@ -40,7 +40,7 @@ struct Options {
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    raise_open_files();
+    raise_open_file_limit();
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
@@ -68,30 +68,30 @@ async fn serve(options: Options) -> Result<(), ServerError> {
     config.max_frame = options.max_frame;
     config.max_connections = options.max_connections;
     config.snapshot_every = options.snapshot_every;
-    let place =
+    let storage =
         config.data.as_ref().map_or("in memory".into(), |dir| format!("in {}", dir.display()));
 
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(ServerError::Broken)?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(ServerError::Broken)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(ServerError::Internal)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(ServerError::Internal)?;
     let mut server = Server::start(config).await?;
-    ready(&format!("tinykeeper is ready on {}, {place}", server.address()));
+    print_ready(&format!("tinykeeper is ready on {}, {storage}", server.address()));
     tokio::select! {
-        ended = server.ended() => ended,
+        result = server.wait() => result,
         _ = interrupted.recv() => server.shutdown().await,
         _ = terminated.recv() => server.shutdown().await,
     }
 }
 
-/// Every connection is an open file. The usual limit is far below what a server is allowed to have if it asks.
-fn raise_open_files() {
+/// Raises the soft limit for open files to the hard limit. Every connection is an open file, and the usual soft limit is low.
+fn raise_open_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If this is refused, too many connections are refused later, with a log line.
+    // If this fails, connections over the limit are refused later, with a log message.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-#[expect(clippy::print_stdout, reason = "the one line a script waits for")]
-fn ready(line: &str) {
+#[expect(clippy::print_stdout, reason = "scripts wait for this line")]
+fn print_ready(line: &str) {
     println!("{line}");
 }
 
@@ -99,9 +99,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         cause = error.source();
     }

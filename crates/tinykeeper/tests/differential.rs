@@ -1,12 +1,13 @@
-//! Random operations give the same answers and the same notifications here and on a real ZooKeeper.
+//! Random operations give the same responses and the same notifications on tinykeeper and on a real ZooKeeper.
 //!
-//! Two sessions on each side do the same things in the same order. After every operation both sessions read something, so
-//! that every notification it caused has arrived. What may differ is taken out: transaction numbers count from the first of the
-//! case, sessions have ordinals, clock times are dropped, lists of children are sorted (ZooKeeper's are in hash order).
+//! Two sessions on each server perform the same operations in the same order. After every operation both sessions read a node, so
+//! that every notification it caused has arrived. Values that may differ are normalized: transaction ids count from the first of
+//! the case, sessions have ordinals, clock times are dropped, lists of children are sorted (ZooKeeper's are in hash order).
 //!
-//! Two differences are kept out on purpose. ZooKeeper 3.8 forgets a one-shot watch when a persistent one is set on the same path
-//! by the same connection (ZOOKEEPER-4466, mended in 3.9); so one session only sets one-shot watches, the other only persistent
-//! ones, and each path has one mode. And its `checkWatches` says yes when *anybody* watches the path; ours means the asker.
+//! The test avoids two known differences. ZooKeeper 3.8 loses a one-shot watch when a persistent one is set on the same path by the
+//! same connection (ZOOKEEPER-4466, fixed in 3.9); therefore one session sets only one-shot watches, the other only persistent ones,
+//! and each path has one mode. ZooKeeper's `checkWatches` succeeds if *any* client watches the path; tinykeeper's only if the caller
+//! does.
 
 use std::{cell::Cell, fmt::Write, sync::LazyLock, time::Duration};
 
@@ -17,7 +18,7 @@ use proptest::{
 };
 use testbed::ZooKeeper;
 use tinykeeper::{
-    client::{Answer, Client, Config, Credentials, Error},
+    client::{Client, Config, Credentials, Error, Reply},
     server::{Config as ServerConfig, Server},
     wire::{
         Acl, AddWatchMode, AuthId, Create, CreateMode, MultiResult, Op, Perms, ReadOp, Request,
@@ -26,17 +27,17 @@ use tinykeeper::{
 };
 use tokio::sync::mpsc;
 
-// Neither server cleans up while a case runs: it would take a transaction number of its own.
+// Neither server sweeps while a case runs: a sweep would consume a transaction id.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(|| {
     ZooKeeper::builder().property("znode.container.checkIntervalMs", "3600000").start()
 });
 
-/// How many random sequences one run compares.
+/// Number of random sequences to compare.
 const CASES: u32 = 400;
 
 #[test]
 #[ignore = "needs a real ZooKeeper: make test"]
-fn random_operations_are_answered_as_zookeeper_answers_them() {
+fn random_operations_give_the_same_results_as_zookeeper() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut config = ServerConfig::ephemeral();
@@ -73,7 +74,7 @@ fn random_operations_are_answered_as_zookeeper_answers_them() {
     assert!(case.get() >= CASES);
 }
 
-/// One operation by one of the two sessions.
+/// One operation of one of the two sessions.
 #[derive(Debug, Clone)]
 struct Step {
     by: usize,
@@ -180,7 +181,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         });
         Step { by: 0, request: Request::MultiRead(reads.collect()) }
     });
-    // The second session watches for good: some paths recursively, the others plainly, never one path in both ways.
+    // The second session sets persistent watches: recursive on some paths, plain on others, never both on one path.
     let add_watch = prop::sample::select(vec!["", "/a", "/b", "/a/x"]).prop_map(|path| {
         let mode = match path {
             "" | "/a/x" => AddWatchMode::PersistentRecursive,
@@ -205,32 +206,32 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One side's session and what it was told.
+/// One side's session and what it was notifications.
 struct Side {
     client: Client,
-    told: mpsc::UnboundedReceiver<WatcherEvent>,
+    notifications: mpsc::UnboundedReceiver<WatcherEvent>,
 }
 
 async fn open(server: &str, auth: Option<Credentials>) -> Side {
-    let (sender, told) = mpsc::unbounded_channel();
+    let (sender, notifications) = mpsc::unbounded_channel();
     let mut config = Config::new([server]);
     config.session_timeout = Duration::from_secs(30);
     config.auth = auth.into_iter().collect();
     config.notifications = Some(sender);
-    Side { client: Client::connect(config).await.unwrap(), told }
+    Side { client: Client::connect(config).await.unwrap(), notifications }
 }
 
-/// What came of every step, in words that mean the same on both sides.
+/// The normalized result of every step.
 async fn transcript(server: String, root: &str, steps: &[Step]) -> Vec<String> {
     let mut sides = [
         open(&server, None).await,
         open(&server, Some(Credentials::digest("jane", "secret"))).await,
     ];
-    // Two levels, so that a sequential sibling of the upper one is numbered by this case alone.
+    // Two levels, so that a sequential sibling of `base` is numbered by this case alone.
     let base = format!("{root}/base");
-    let first = plant(&sides[0].client, root).await;
-    plant(&sides[0].client, &base).await;
-    let eyes = Eyes {
+    let first = create_node(&sides[0].client, root).await;
+    create_node(&sides[0].client, &base).await;
+    let normalizer = Normalizer {
         root,
         zxid: first,
         sessions: [sides[0].client.session().id, sides[1].client.session().id],
@@ -239,32 +240,37 @@ async fn transcript(server: String, root: &str, steps: &[Step]) -> Vec<String> {
     let mut lines = Vec::new();
     for step in steps {
         let request = under(&base, step.request.clone());
-        let answer = sides[step.by].client.call(request).await;
-        let mut line = eyes.answer(&answer);
+        let reply = sides[step.by].client.call(request).await;
+        let mut line = normalizer.reply(&reply);
         for (index, side) in sides.iter_mut().enumerate() {
             side.client.exists("/").await.unwrap();
-            while let Ok(event) = side.told.try_recv() {
-                let _ = write!(line, " | {index} told {:?} {}", event.kind, eyes.path(&event.path));
+            while let Ok(event) = side.notifications.try_recv() {
+                let _ = write!(
+                    line,
+                    " | {index} notifications {:?} {}",
+                    event.kind,
+                    normalizer.path(&event.path)
+                );
             }
         }
         lines.push(line);
     }
 
-    // The second session ends: which of its ephemerals goes first is not defined, so these are sorted.
+    // The second session ends. The order in which its ephemerals are deleted is not defined, so the notifications are sorted.
     let [mut first, second] = sides;
     second.client.close().await;
     first.client.exists("/").await.unwrap();
-    let mut told = Vec::new();
-    while let Ok(event) = first.told.try_recv() {
-        told.push(format!("{:?} {}", event.kind, eyes.path(&event.path)));
+    let mut notifications = Vec::new();
+    while let Ok(event) = first.notifications.try_recv() {
+        notifications.push(format!("{:?} {}", event.kind, normalizer.path(&event.path)));
     }
-    told.sort();
-    lines.push(format!("{told:?}"));
+    notifications.sort();
+    lines.push(format!("{notifications:?}"));
     first.client.close().await;
     lines
 }
 
-async fn plant(client: &Client, path: &str) -> i64 {
+async fn create_node(client: &Client, path: &str) -> i64 {
     let node = Create {
         path: path.into(),
         data: None,
@@ -275,7 +281,7 @@ async fn plant(client: &Client, path: &str) -> i64 {
     client.call(Request::Write(Op::Create(node))).await.unwrap().zxid
 }
 
-/// The request below the case's own node; an empty path is that node.
+/// The request with its paths below the case's own node; an empty path is that node.
 fn under(root: &str, request: Request) -> Request {
     let at = |path: String| format!("{root}{path}");
     let op = |op: Op| match op {
@@ -314,18 +320,18 @@ fn under(root: &str, request: Request) -> Request {
     }
 }
 
-/// Sees what means the same on both sides.
-struct Eyes<'a> {
+/// Normalizes results so that they are comparable between the servers.
+struct Normalizer<'a> {
     root: &'a str,
     zxid: i64,
     sessions: [i64; 2],
 }
 
-impl Eyes<'_> {
-    fn answer(&self, answer: &Result<Answer, Error>) -> String {
-        match answer {
-            Ok(answer) => {
-                format!("+{} {}", answer.zxid - self.zxid, self.response(&answer.response))
+impl Normalizer<'_> {
+    fn reply(&self, reply: &Result<Reply, Error>) -> String {
+        match reply {
+            Ok(reply) => {
+                format!("+{} {}", reply.zxid - self.zxid, self.response(&reply.response))
             }
             Err(Error::Refused { code, zxid }) => format!("+{} refused: {code}", zxid - self.zxid),
             Err(other) => format!("{other:?}"),
@@ -408,7 +414,7 @@ fn sorted(names: &[String]) -> Vec<String> {
     names
 }
 
-/// Access lists with the digests readable: they are the test's own.
+/// Access lists with readable digests, which are the test's own.
 fn acls(list: &[Acl]) -> Vec<String> {
     list.iter().map(|acl| format!("{}={}:{}", acl.perms.0, acl.id.scheme, acl.id.id)).collect()
 }

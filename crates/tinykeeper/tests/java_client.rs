@@ -1,4 +1,4 @@
-//! The Java client, unmodified, on tinykeeper: what it prints here is what it prints on ZooKeeper.
+//! ZooKeeper's unmodified Java client prints the same with tinykeeper as with ZooKeeper.
 
 use testbed::{ZooKeeper, zookeeper_shell};
 use tinykeeper::server::{Config, Server};
@@ -30,7 +30,7 @@ const COMMANDS: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn the_java_client_does_not_notice_the_difference() {
+async fn java_client_prints_the_same_as_with_zookeeper() {
     let zookeeper = ZooKeeper::start();
     let tinykeeper = Server::start(Config::ephemeral()).await.unwrap();
 
@@ -38,7 +38,8 @@ async fn the_java_client_does_not_notice_the_difference() {
         tokio::task::spawn_blocking(move || zookeeper_shell(zookeeper.address(), COMMANDS));
     let address = tinykeeper.address();
     let ours = tokio::task::spawn_blocking(move || zookeeper_shell(address, COMMANDS));
-    let (theirs, ours) = (said(&theirs.await.unwrap()), said(&ours.await.unwrap()));
+    let (theirs, ours) =
+        (comparable_lines(&theirs.await.unwrap()), comparable_lines(&ours.await.unwrap()));
 
     assert!(
         theirs.iter().any(|line| line.contains("NodeDataChanged path:/greeting")),
@@ -47,15 +48,15 @@ async fn the_java_client_does_not_notice_the_difference() {
     assert_eq!(ours, theirs);
 }
 
-/// What the shell said, without its log and without what must differ. It prints notifications and errors from another thread
-/// than answers, so the order of lines is not defined.
-fn said(output: &str) -> Vec<String> {
+/// The output of the shell, sorted, without its log and without lines that must differ. It prints notifications and errors from
+/// another thread than results, so the order of lines is not defined.
+fn comparable_lines(output: &str) -> Vec<String> {
     let is_log = |line: &str| {
         [" INFO ", " WARN ", " ERROR ", "EndOfStreamException"]
             .iter()
             .any(|mark| line.contains(mark))
             || line.starts_with('\t')
-            // Whether it gets to say that it was closed before it ends is a matter of luck; so is the heading of that.
+            // It may exit before it prints that it was closed, or the heading of that line.
             || line.contains("state:Closed")
             || *line == *"WATCHER::"
     };

@@ -106,7 +106,7 @@ impl Dev {
         };
         let ended = tokio::select! {
             ended = work => ended,
-            ended = server.ended() => ended.map_err(|error| refused(&error)),
+            ended = server.wait() => ended.map_err(|error| refused(&error)),
         };
         say("stopping");
         // Stop the commentary first: instances that leave now are not worth a line.
@@ -147,7 +147,7 @@ fn refused(error: &ServerError) -> Error {
         ServerError::Listen { address, source } => Error::bad_input(format!(
             "cannot listen on {address}: {source}; hint: --registry-listen takes another address, or port 0 for a free one"
         )),
-        ServerError::Broken(_) => Error::of(Code::Internal, error),
+        ServerError::Internal(_) => Error::of(Code::Internal, error),
         _ => Error::of(Code::BadInput, error),
     }
 }

@@ -88,11 +88,7 @@ async fn jobs_run_although_a_foreign_table_is_in_the_way() {
 
     let mut process = scene.start_worker(&["--history", &url]);
 
-    assert_jobs_run_without_history(
-        &mut process,
-        &url,
-        "JOB_EXECUTION_LOG has no column job_name",
-    );
+    assert_jobs_run_without_history(&mut process, &url, "JOB_EXECUTION_LOG has no column job_name");
     let waits = spill_folder(&folder.path().join("history.db.waiting")).join("0/00000001.events");
     assert!(waits.metadata().unwrap().len() > 0);
 }

@@ -72,14 +72,16 @@ pub(super) fn done_from_wire(result: MultiResult) -> Option<Done> {
 }
 
 /// The result of one operation, from the tree in memory.
-pub(super) fn done_from_tree(op: &Op, done: tree::Done) -> Done {
+pub(super) fn done_from_tree(op: &Op, done: tree::OpResult) -> Done {
     match done {
-        tree::Done::Created { path, .. } => {
+        tree::OpResult::Created { path, .. } => {
             Done::Created(path.parse().unwrap_or_else(|_| op.path().clone()))
         }
-        tree::Done::Set { stat } | tree::Done::AclSet { stat } => Done::Set(Version(stat.version)),
-        tree::Done::Deleted => Done::Deleted,
-        tree::Done::Checked => Done::Checked,
+        tree::OpResult::Set { stat } | tree::OpResult::AclSet { stat } => {
+            Done::Set(Version(stat.version))
+        }
+        tree::OpResult::Deleted => Done::Deleted,
+        tree::OpResult::Checked => Done::Checked,
     }
 }
 

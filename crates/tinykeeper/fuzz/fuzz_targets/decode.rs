@@ -1,4 +1,4 @@
-//! Any bytes at all: see `tests/server/roundtrip.rs` for what must hold.
+//! Decodes arbitrary bytes; `tests/server/roundtrip.rs` checks the properties.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a client has to know before it can connect.
+//! Client configuration.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,48 +9,46 @@ use tokio::sync::mpsc;
 use super::tls::TlsOptions;
 use crate::wire::WatcherEvent;
 
-/// A monotonic reading that goes on while the machine is suspended.
+/// A monotonic clock that also advances while the machine is suspended.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// How to reach the servers and what to expect of them. Start from [`Config::new`] and change fields.
+/// Client configuration. Start from [`Config::new`] and change fields.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// `host:port` of every server, IPv6 in brackets; resolved anew for each attempt, tried in shuffled order.
+    /// `host:port` of every server, IPv6 in brackets. Names are resolved for each attempt; servers are tried in shuffled order.
     pub servers: Vec<String>,
-    /// The session timeout to ask for; the server may grant another.
+    /// The session timeout to request; the server may grant a different one.
     pub session_timeout: Duration,
-    /// How long one attempt at one server may take, from resolving its name to the end of the handshake. The session timeout
-    /// divided by the number of servers bounds it too, so that all can be tried while the session lives.
+    /// Time limit for one attempt at one server, from name resolution to the end of the handshake. It is also bounded by the
+    /// session timeout divided by the number of servers, so that every server can be tried while the session is alive.
     pub connect_timeout: Duration,
-    /// What to prove on every connection before anything else is sent.
+    /// Credentials to send on every connection before anything else.
     pub auth: Vec<Credentials>,
-    /// TLS, if the servers want it.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsOptions>,
-    /// How often and how fast to try again.
     pub retry: Retry,
-    /// The largest request to send; larger ones are refused here, because a server drops the connection over them. The default
-    /// is ZooKeeper's, whose `jute.maxbuffer` is one byte less than a mebibyte.
+    /// Largest request to send, in bytes. The client refuses larger ones, because a server would drop the connection. The
+    /// default is ZooKeeper's limit: its `jute.maxbuffer` is one byte less than a mebibyte.
     pub max_frame: usize,
-    /// The largest answer to take. Lists of children grow past what a request may be, so this is larger by default.
-    pub max_answer: usize,
-    /// How many events a watch nobody drains may pile up before they are replaced by one gap.
+    /// Largest response to accept, in bytes. Lists of children can exceed the size of a request, so the default is larger.
+    pub max_response: usize,
+    /// Number of events that a watch queues before they are replaced by one gap.
     pub watch_queue: usize,
-    /// How long the server we are connected to may take to tell the ensemble's leader that it heard of us: half a tick, so
-    /// this default holds for ticks of up to 2 s. Never more than a quarter of the session timeout, which is two ticks at
-    /// least. `None` for a single server, which has nobody to tell. [`Client::lease_deadline`](super::Client::lease_deadline)
-    /// counts on it.
+    /// Longest time the connected server may take to report a contact of this client to the ensemble's leader: half a tick, so
+    /// the default holds for ticks of up to 2 s. The client uses at most a quarter of the session timeout, which is at least
+    /// two ticks. `None` for a single server, which has no leader to report to.
+    /// [`Client::lease_deadline`](super::Client::lease_deadline) relies on it.
     pub touch_lag: Option<Duration>,
     /// The clock of [`Client::lease_deadline`](super::Client::lease_deadline).
     pub clock: Clock,
-    /// Receives every notification as it came, in order with the answers: the only way to see those of one-shot watches set
-    /// through [`Client::call`](super::Client::call), which are not set again on a reconnect.
+    /// Receives every notification, in order with the replies. This is the only way to see notifications of one-shot watches set
+    /// through [`Client::call`](super::Client::call); the client does not restore those after a reconnect.
     pub notifications: Option<mpsc::UnboundedSender<WatcherEvent>>,
 }
 
 impl Config {
-    /// The ancestor's defaults: a session of 60 s, 15 s to connect, three retries.
+    /// Java ElasticJob's defaults: a session timeout of 60 s, 15 s to connect, three retries.
     pub fn new(servers: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             servers: servers.into_iter().map(Into::into).collect(),
@@ -61,7 +59,7 @@ impl Config {
             tls: None,
             retry: Retry::default(),
             max_frame: 0xf_ffff,
-            max_answer: 16 << 20,
+            max_response: 16 << 20,
             watch_queue: 65_536,
             touch_lag: Some(Duration::from_secs(1)),
             clock: Arc::new(boot_clock),
@@ -82,17 +80,17 @@ impl fmt::Debug for Config {
     }
 }
 
-/// How often and how fast to try again. A *round* tries every server once.
+/// Retries of connection attempts. A *round* tries every server once.
 ///
-/// The count bounds the first connection only: a client that once had a session goes on trying until it is closed. Pauses
-/// double from the first to the longest, each shortened by chance by up to a half so that clients do not come in step.
+/// The number of retries bounds the first connection only: a client that has had a session retries until it is closed. The delay
+/// doubles from `base_sleep` to `max_sleep`; each is shortened randomly by up to a half, so that clients do not retry in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// The pause after the first failed round.
+    /// The delay after the first failed round.
     pub base_sleep: Duration,
-    /// The longest pause.
+    /// The longest delay.
     pub max_sleep: Duration,
-    /// How many rounds to add to the first before [`Client::connect`](super::Client::connect) gives up.
+    /// Number of rounds after the first before [`Client::connect`](super::Client::connect) gives up.
     pub max_retries: u32,
 }
 
@@ -106,17 +104,17 @@ impl Default for Retry {
     }
 }
 
-/// Who we are, and the proof of it.
+/// Credentials for one authentication scheme.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// `digest`, usually.
+    /// Usually `digest`.
     pub scheme: String,
-    /// What the scheme asks for; never printed.
+    /// The secret in the format of the scheme; never printed.
     pub secret: Bytes,
 }
 
 impl Credentials {
-    /// A user and password for the scheme `digest`.
+    /// User and password for the scheme `digest`.
     pub fn digest(user: &str, password: &str) -> Self {
         Self { scheme: "digest".into(), secret: format!("{user}:{password}").into() }
     }
@@ -128,15 +126,15 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The system's clock since it was started, sleep included.
+/// Time since the system booted, including sleep.
 pub fn boot_clock() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
-    // Elsewhere (macOS) the monotonic clock is the one that counts sleep.
+    // On other systems (macOS) the monotonic clock includes sleep.
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
     let reading = rustix::time::clock_gettime(clock);
-    // Neither is ever negative.
+    // Neither clock is ever negative.
     Duration::new(reading.tv_sec as u64, reading.tv_nsec as u32)
 }
 
@@ -145,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_not_printed() {
+    fn debug_output_hides_secrets() {
         let mut config = Config::new(["localhost:2181"]);
         config.auth.push(Credentials::digest("jane", "secret"));
 

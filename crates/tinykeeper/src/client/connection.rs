@@ -1,4 +1,4 @@
-//! One socket, plain or TLS, as two buffers: frames waiting to leave and frames that arrived.
+//! One socket, plain or TLS, with a buffer of frames to send and a buffer of bytes received.
 
 use std::{
     future::poll_fn,
@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::wire::frame::{self, FrameTooLarge};
 
-/// How much to ask the socket for at once.
+/// Bytes to request from the socket at once.
 const READ_CHUNK: usize = 64 << 10;
 
 /// One connection to one server.
@@ -24,78 +24,75 @@ pub(super) struct Connection {
     stream: Stream,
     input: BytesMut,
     output: BytesMut,
-    /// How many bytes the socket has taken since it was opened.
+    /// Bytes written to the socket since it was opened.
     written: u64,
-    /// TLS holds bytes back until it is told to let go.
-    unflushed: bool,
-    max_answer: usize,
+    /// TLS buffers written bytes until it is flushed.
+    needs_flush: bool,
+    max_response: usize,
 }
 
-/// What one look at the socket brought.
+/// The directions in which [`Connection::transfer`] moved bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moved {
-    /// Whether bytes left.
+pub(super) struct Transfer {
     pub(super) sent: bool,
-    /// Whether bytes arrived.
     pub(super) received: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, max_answer: usize) -> Self {
+    pub(super) fn new(stream: Stream, max_response: usize) -> Self {
         Self {
             stream,
             input: BytesMut::new(),
             output: BytesMut::new(),
             written: 0,
-            unflushed: false,
-            max_answer,
+            needs_flush: false,
+            max_response,
         }
     }
 
-    /// What waits to leave; append frames here.
+    /// The buffer of bytes to send; append frames here.
     pub(super) fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }
 
-    /// How many bytes wait to leave.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn unsent_bytes(&self) -> usize {
         self.output.len()
     }
 
-    /// How many bytes the socket has taken since it was opened.
+    /// Bytes written to the socket since it was opened.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Where in the stream the next byte appended will stand.
+    /// Offset in the output stream of the next byte to be appended.
     pub(super) fn position(&self) -> u64 {
         self.written + self.output.len() as u64
     }
 
-    /// The next whole frame that arrived.
+    /// The next complete frame received.
     pub(super) fn next_frame(&mut self) -> Result<Option<Bytes>, FrameTooLarge> {
-        frame::split(&mut self.input, self.max_answer)
+        frame::split(&mut self.input, self.max_response)
     }
 
-    /// Waits until some bytes have left or arrived. Both directions move in one place, so a server that does not read until
-    /// we do cannot block us. Cancel safe.
-    pub(super) async fn transfer(&mut self) -> io::Result<Moved> {
+    /// Waits until bytes were sent or received. Both directions are polled together, so that a server that does not read until
+    /// the client reads cannot block it. Cancel safe.
+    pub(super) async fn transfer(&mut self) -> io::Result<Transfer> {
         poll_fn(|context| self.poll_transfer(context)).await
     }
 
-    fn poll_transfer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Moved>> {
+    fn poll_transfer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Transfer>> {
         let sent = self.poll_send(context)?;
         self.input.reserve(READ_CHUNK);
         match pin!(self.stream.read_buf(&mut self.input)).poll(context) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-            Poll::Ready(Ok(_)) => Poll::Ready(Ok(Moved { sent, received: true })),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(Transfer { sent, received: true })),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending if sent => Poll::Ready(Ok(Moved { sent, received: false })),
+            Poll::Pending if sent => Poll::Ready(Ok(Transfer { sent, received: false })),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// Writes as much as the socket takes now; says whether it took anything.
+    /// Writes as much as the socket accepts now; returns whether it accepted anything.
     fn poll_send(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut sent = false;
         while !self.output.is_empty() {
@@ -104,15 +101,15 @@ impl Connection {
                 Poll::Ready(Ok(count)) => {
                     self.output.advance(count);
                     self.written += count as u64;
-                    self.unflushed = true;
+                    self.needs_flush = true;
                     sent = true;
                 }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => break,
             }
         }
-        if self.unflushed && Pin::new(&mut self.stream).poll_flush(context)?.is_ready() {
-            self.unflushed = false;
+        if self.needs_flush && Pin::new(&mut self.stream).poll_flush(context)?.is_ready() {
+            self.needs_flush = false;
         }
         Ok(sent)
     }

@@ -1,4 +1,4 @@
-//! One attempt at one server: resolve, connect, TLS, the session's handshake, our credentials. Bounded as a whole.
+//! One attempt to connect to one server: name resolution, TCP, TLS, session handshake and authentication, with one time limit.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
@@ -21,64 +21,64 @@ use crate::wire::{
     RequestHeader, frame, op, xid,
 };
 
-/// Which session an attempt is for.
+/// The session to open or resume.
 #[derive(Debug, Clone)]
-pub(super) struct Hello {
+pub(super) struct SessionRequest {
     /// Zero for a new session.
     pub(super) session: i64,
     pub(super) password: Bytes,
     pub(super) last_zxid: i64,
 }
 
-impl Hello {
+impl SessionRequest {
     pub(super) fn new_session(last_zxid: i64) -> Self {
         Self { session: 0, password: Bytes::from_static(&[0; PASSWORD_LEN]), last_zxid }
     }
 }
 
-/// A connection that carries a session and has proved its credentials.
+/// A connection with an open session and accepted credentials.
 #[derive(Debug)]
-pub(super) struct Established {
+pub(super) struct EstablishedConnection {
     pub(super) connection: Connection,
-    pub(super) server: Server,
+    pub(super) server: ServerAddress,
     pub(super) session: i64,
     pub(super) password: Bytes,
     pub(super) timeout: Duration,
-    /// When the session was asked for, on the clock of the configuration.
-    pub(super) asked_at: Duration,
+    /// Time when the session was requested, on the configured clock.
+    pub(super) requested_at: Duration,
 }
 
-/// Why an attempt failed.
+/// Why an attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AttemptError {
+pub(super) enum DialError {
     #[error("cannot resolve {server}")]
     Resolve { server: String, source: io::Error },
     #[error("cannot connect to {server}")]
     Connect { server: String, source: io::Error },
-    #[error("{server} did not answer within {within:?}")]
+    #[error("{server} did not respond within {within:?}")]
     TimedOut { server: String, within: Duration },
-    #[error("cannot speak TLS with {server}")]
+    #[error("cannot establish TLS with {server}")]
     #[cfg(feature = "tls")]
     Tls { server: String, source: io::Error },
-    #[error("{server} closed the connection instead of giving us a session")]
-    HungUp { server: String, source: io::Error },
-    #[error("{server} does not speak ZooKeeper's protocol: {what}")]
-    Nonsense { server: String, what: String },
-    #[error("{server} refused our {scheme} credentials")]
+    #[error("{server} closed the connection during the handshake")]
+    ConnectionClosed { server: String, source: io::Error },
+    #[error("{server} violates ZooKeeper's protocol: {violation}")]
+    ProtocolViolation { server: String, violation: String },
+    #[error("{server} refused the {scheme} credentials")]
     AuthRefused { server: String, scheme: String },
-    #[error("{server} says that the session is gone")]
+    #[error("{server} reports that the session has expired")]
     Expired { server: String },
 }
 
-/// A server as configured.
+/// A configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Server {
+pub(super) struct ServerAddress {
     pub(super) text: Arc<str>,
     host: String,
     port: u16,
 }
 
-impl Server {
+impl ServerAddress {
     fn parse(text: &str) -> Result<Self, ConnectError> {
         let bad = || ConnectError::BadServer { server: text.to_owned() };
         let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
@@ -95,9 +95,9 @@ impl Server {
     }
 }
 
-/// Knows the servers and how to talk to them first. Goes round them in an order shuffled once.
+/// Connects to the configured servers in turn, in an order shuffled once.
 pub(super) struct Dialer {
-    servers: Vec<Server>,
+    servers: Vec<ServerAddress>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     pub(super) config: Config,
@@ -108,7 +108,7 @@ impl Dialer {
         let mut servers = config
             .servers
             .iter()
-            .map(|server| Server::parse(server))
+            .map(|server| ServerAddress::parse(server))
             .collect::<Result<Vec<_>, _>>()?;
         if servers.is_empty() {
             return Err(ConnectError::NoServers);
@@ -122,67 +122,67 @@ impl Dialer {
         })
     }
 
-    pub(super) fn servers(&self) -> usize {
+    pub(super) fn server_count(&self) -> usize {
         self.servers.len()
     }
 
-    /// Tries the server whose turn it is.
-    pub(super) async fn establish(
+    /// Tries server number `index`, modulo the number of servers.
+    pub(super) async fn dial(
         &self,
-        turn: usize,
-        hello: &Hello,
-    ) -> Result<Established, AttemptError> {
-        let server = &self.servers[turn % self.servers.len()];
+        index: usize,
+        request: &SessionRequest,
+    ) -> Result<EstablishedConnection, DialError> {
+        let server = &self.servers[index % self.servers.len()];
         let share = self.config.session_timeout / u32::try_from(self.servers.len()).unwrap_or(1);
         let within = self.config.connect_timeout.min(share);
-        match timeout(within, self.attempt(server, hello, within)).await {
+        match timeout(within, self.connect(server, request, within)).await {
             Ok(result) => result,
-            Err(_) => Err(AttemptError::TimedOut { server: server.text.to_string(), within }),
+            Err(_) => Err(DialError::TimedOut { server: server.text.to_string(), within }),
         }
     }
 
-    async fn attempt(
+    async fn connect(
         &self,
-        server: &Server,
-        hello: &Hello,
+        server: &ServerAddress,
+        request: &SessionRequest,
         within: Duration,
-    ) -> Result<Established, AttemptError> {
+    ) -> Result<EstablishedConnection, DialError> {
         let stream = self.open(server, within).await?;
-        let mut dialogue = Dialogue {
-            connection: Connection::new(stream, self.config.max_answer),
-            arrived: VecDeque::new(),
+        let mut handshake = Handshake {
+            connection: Connection::new(stream, self.config.max_response),
+            frames: VecDeque::new(),
             server,
         };
-        // Before the bytes leave: the lease of a new session counts from here.
-        let asked_at = (self.config.clock)();
-        let response = dialogue.open_session(hello, self.config.session_timeout).await?;
+        // Read before the request is sent: the lease of a new session counts from here.
+        let requested_at = (self.config.clock)();
+        let response = handshake.open_session(request, self.config.session_timeout).await?;
         for credentials in &self.config.auth {
-            dialogue.prove(&credentials.scheme, credentials.secret.clone()).await?;
+            handshake.authenticate(&credentials.scheme, credentials.secret.clone()).await?;
         }
-        if !dialogue.arrived.is_empty() {
-            return Err(dialogue.nonsense("it speaks unasked"));
+        if !handshake.frames.is_empty() {
+            return Err(handshake.violation("unexpected frame during the handshake"));
         }
-        Ok(Established {
-            connection: dialogue.connection,
+        Ok(EstablishedConnection {
+            connection: handshake.connection,
             server: server.clone(),
             session: response.session_id,
-            // Its own copy, so that it does not keep the read buffer.
+            // A copy, so that it does not keep the read buffer alive.
             password: Bytes::copy_from_slice(&response.password),
             timeout: Duration::from_millis(response.timeout_ms as u64),
-            asked_at,
+            requested_at,
         })
     }
 
-    async fn open(&self, server: &Server, within: Duration) -> Result<Stream, AttemptError> {
+    async fn open(&self, server: &ServerAddress, within: Duration) -> Result<Stream, DialError> {
         let name = || server.text.to_string();
         let mut addresses: Vec<_> = lookup_host((server.host.as_str(), server.port))
             .await
-            .map_err(|source| AttemptError::Resolve { server: name(), source })?
+            .map_err(|source| DialError::Resolve { server: name(), source })?
             .collect();
         addresses.shuffle(&mut rand::rng());
-        // One address that swallows packets must not use up the time of the others.
+        // An address that drops packets must not use up the time of the others.
         let share = within / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-        let mut failed = AttemptError::Resolve {
+        let mut last_error = DialError::Resolve {
             server: name(),
             source: io::Error::other("the name has no address"),
         };
@@ -190,119 +190,123 @@ impl Dialer {
             let socket = match timeout(share, TcpStream::connect(address)).await {
                 Ok(Ok(socket)) => socket,
                 Ok(Err(source)) => {
-                    failed = AttemptError::Connect { server: name(), source };
+                    last_error = DialError::Connect { server: name(), source };
                     continue;
                 }
                 Err(_) => {
-                    failed = AttemptError::TimedOut { server: name(), within: share };
+                    last_error = DialError::TimedOut { server: name(), within: share };
                     continue;
                 }
             };
-            // Small requests must not wait for each other; if the system will not have it, they wait.
+            // Small requests must not wait for each other. If the system refuses the option, they are only slower.
             let _ = socket.set_nodelay(true);
             #[cfg(feature = "tls")]
             if let Some(tls) = &self.tls {
                 return match tls.wrap(&server.host, socket).await {
                     Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
-                    Err(source) => Err(AttemptError::Tls { server: name(), source }),
+                    Err(source) => Err(DialError::Tls { server: name(), source }),
                 };
             }
             return Ok(Stream::Plain(socket));
         }
-        Err(failed)
+        Err(last_error)
     }
 }
 
-/// The first words on a connection: one question, one answer.
-struct Dialogue<'a> {
+/// The handshake on a new connection: one request, one response at a time.
+struct Handshake<'a> {
     connection: Connection,
-    arrived: VecDeque<Bytes>,
-    server: &'a Server,
+    /// Received frames that were not processed yet.
+    frames: VecDeque<Bytes>,
+    server: &'a ServerAddress,
 }
 
-impl Dialogue<'_> {
+impl Handshake<'_> {
     async fn open_session(
         &mut self,
-        hello: &Hello,
+        request: &SessionRequest,
         session_timeout: Duration,
-    ) -> Result<ConnectResponse, AttemptError> {
-        let request = ConnectRequest {
+    ) -> Result<ConnectResponse, DialError> {
+        let connect = ConnectRequest {
             protocol_version: 0,
-            last_zxid_seen: hello.last_zxid,
+            last_zxid_seen: request.last_zxid,
             timeout_ms: i32::try_from(session_timeout.as_millis()).unwrap_or(i32::MAX),
-            session_id: hello.session,
-            password: hello.password.clone(),
-            // A read-only server is cut off from the others: what it says may be old, and it takes no writes.
+            session_id: request.session,
+            password: request.password.clone(),
+            // A read-only server is partitioned from the ensemble: its data may be old, and it accepts no writes.
             read_only: Some(false),
         };
-        frame::write(self.connection.output(), |out| request.encode(out));
-        let mut reader = Reader::new(self.answer().await?);
+        frame::write(self.connection.output(), |out| connect.encode(out));
+        let mut reader = Reader::new(self.next_frame().await?);
         let response = ConnectResponse::decode(&mut reader)
-            .map_err(|error| self.nonsense(&error.to_string()))?;
+            .map_err(|error| self.violation(&error.to_string()))?;
         if response.protocol_version != 0 || response.timeout_ms < 0 {
-            return Err(self.nonsense("its answer makes no sense"));
+            return Err(self.violation("invalid response to the connect request"));
         }
-        if response.timeout_ms == 0 && hello.session != 0 {
-            return Err(AttemptError::Expired { server: self.server.text.to_string() });
+        if response.timeout_ms == 0 && request.session != 0 {
+            return Err(DialError::Expired { server: self.server.text.to_string() });
         }
         if response.timeout_ms == 0 || response.session_id == 0 {
-            return Err(self.nonsense("asked for a session, it gave none"));
+            return Err(self.violation("a new session was requested, none was granted"));
         }
-        if hello.session != 0 && response.session_id != hello.session {
-            return Err(self.nonsense("it answered for another session"));
+        if request.session != 0 && response.session_id != request.session {
+            return Err(self.violation("response for another session"));
         }
         if response.read_only == Some(true) {
-            return Err(self.nonsense("it is read-only and we did not ask for that"));
+            return Err(self.violation("the server is read-only, which was not requested"));
         }
         Ok(response)
     }
 
-    async fn prove(&mut self, scheme: &str, secret: Bytes) -> Result<(), AttemptError> {
+    async fn authenticate(&mut self, scheme: &str, secret: Bytes) -> Result<(), DialError> {
         let request = Request::Auth { scheme: scheme.to_owned(), auth: secret };
         frame::write(self.connection.output(), |out| {
             RequestHeader { xid: xid::AUTH, op: op::AUTH }.encode(out);
             request.encode(out);
         });
-        let header = ReplyHeader::decode(&mut Reader::new(self.answer().await?))
-            .map_err(|error| self.nonsense(&error.to_string()))?;
+        let header = ReplyHeader::decode(&mut Reader::new(self.next_frame().await?))
+            .map_err(|error| self.violation(&error.to_string()))?;
         match header {
             ReplyHeader { xid: xid::AUTH, code: Code::OK, .. } => Ok(()),
             ReplyHeader { xid: xid::AUTH, code: Code::AUTH_FAILED, .. } => {
-                Err(AttemptError::AuthRefused {
+                Err(DialError::AuthRefused {
                     server: self.server.text.to_string(),
                     scheme: scheme.to_owned(),
                 })
             }
-            header => Err(self.nonsense(&format!("{header:?} for an answer to credentials"))),
+            header => Err(self.violation(&format!("{header:?} in reply to credentials"))),
         }
     }
 
-    async fn answer(&mut self) -> Result<Bytes, AttemptError> {
+    async fn next_frame(&mut self) -> Result<Bytes, DialError> {
         loop {
-            if let Some(frame) = self.arrived.pop_front() {
+            if let Some(frame) = self.frames.pop_front() {
                 return Ok(frame);
             }
-            self.connection.transfer().await.map_err(|source| self.broken(source))?;
+            self.connection.transfer().await.map_err(|source| self.io_error(source))?;
             while let Some(frame) =
-                self.connection.next_frame().map_err(|error| self.nonsense(&error.to_string()))?
+                self.connection.next_frame().map_err(|error| self.violation(&error.to_string()))?
             {
-                self.arrived.push_back(frame);
+                self.frames.push_back(frame);
             }
         }
     }
 
-    fn broken(&self, source: io::Error) -> AttemptError {
+    fn io_error(&self, source: io::Error) -> DialError {
         let server = self.server.text.to_string();
-        // With TLS 1.3 a server judges our certificate after the handshake, so its verdict comes here.
+        // With TLS 1.3 a server verifies the client certificate after the handshake, so its refusal arrives here.
         #[cfg(feature = "tls")]
         if tls::is_tls_problem(&source) {
-            return AttemptError::Tls { server, source };
+            return DialError::Tls { server, source };
         }
-        AttemptError::HungUp { server, source }
+        DialError::ConnectionClosed { server, source }
     }
 
-    fn nonsense(&self, what: &str) -> AttemptError {
-        AttemptError::Nonsense { server: self.server.text.to_string(), what: what.to_owned() }
+    fn violation(&self, violation: &str) -> DialError {
+        DialError::ProtocolViolation {
+            server: self.server.text.to_string(),
+            violation: violation.to_owned(),
+        }
     }
 }
 
@@ -311,20 +315,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_a_host_and_a_port() {
+    fn server_address_is_host_and_port() {
         for (text, host, port) in
             [("zk1:2181", "zk1", 2181), ("10.0.0.1:1", "10.0.0.1", 1), ("[::1]:2182", "::1", 2182)]
         {
-            let server = Server::parse(text).unwrap();
+            let server = ServerAddress::parse(text).unwrap();
 
             assert_eq!((server.host.as_str(), server.port), (host, port));
         }
     }
 
     #[test]
-    fn anything_else_is_not_a_server() {
+    fn invalid_server_address_is_refused() {
         for text in ["", "zk1", ":2181", "zk1:", "zk1:port", "zk1:65536", "::1:2181", "[::1:2181"] {
-            assert!(matches!(Server::parse(text), Err(ConnectError::BadServer { .. })), "{text:?}");
+            let result = ServerAddress::parse(text);
+            assert!(matches!(result, Err(ConnectError::BadServer { .. })), "{text:?}");
         }
     }
 }

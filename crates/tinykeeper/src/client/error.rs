@@ -1,105 +1,87 @@
-//! How a connection or a request can fail.
+//! Errors of connecting and of requests.
 
 use crate::wire::Code;
 
-/// A cause from below, kept for its text.
+/// The cause of an error, without its type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why there is no client.
+/// Why a client could not connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The configuration names no server.
     #[error("no servers to connect to")]
     NoServers,
-    /// Not a `host:port`.
     #[error("{server:?} is not host:port")]
-    BadServer {
-        /// What was given.
-        server: String,
-    },
-    /// No server gave us a session, however often we tried.
+    BadServer { server: String },
+    /// No server granted a session in any round.
     #[error("cannot reach any server of {servers} in {rounds} rounds")]
     Unreachable {
-        /// Every server tried, with commas between.
+        /// Every server tried, separated by commas.
         servers: String,
-        /// How often each was tried.
         rounds: u32,
-        /// What went wrong last, and at which server.
+        /// The last error, which names its server.
         source: BoxError,
     },
-    /// A server does not believe our credentials; it will not believe them later either.
-    #[error("{server} refused our {scheme} credentials")]
-    AuthRefused {
-        /// Which server.
-        server: String,
-        /// The scheme refused.
-        scheme: String,
-    },
-    /// A certificate or key that cannot be used, ours or theirs.
-    #[error("cannot speak TLS")]
+    /// A server refused the credentials. This is final: a retry would be refused too.
+    #[error("{server} refused the {scheme} credentials")]
+    AuthRefused { server: String, scheme: String },
+    /// A certificate or key of the client or of the server cannot be used.
+    #[error("cannot establish TLS")]
     Tls {
-        /// What is wrong with it, and at which server or in which file.
+        /// The problem, with the server or file it concerns.
         source: BoxError,
     },
 }
 
-/// How a request failed. Nothing here is about a node's content except [`Error::Refused`] and [`Error::MultiRefused`].
+/// Why a request failed. Only [`Error::Refused`] and [`Error::MultiRefused`] are about nodes, the others about the connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server looked at it and did not do it.
+    /// The server processed the request and refused it.
     #[error("refused: {code}")]
     Refused {
-        /// Why.
         code: Code,
-        /// The transaction at which it was refused.
+        /// The transaction of the refusal.
         zxid: i64,
     },
-    /// A multi was refused as a whole because of one member.
+    /// The server refused a whole multi because of one operation.
     #[error("refused at operation {index}: {code}")]
     MultiRefused {
-        /// Which member, counted from zero.
+        /// Index of the operation, from zero.
         index: usize,
-        /// Why.
         code: Code,
-        /// The transaction at which it was refused.
+        /// The transaction of the refusal.
         zxid: i64,
     },
-    /// It was sent and the connection went before the answer: it may have happened. Only reading tells.
-    #[error("the connection was lost before the answer, so the outcome is unknown")]
+    /// The request was sent and the connection was lost before the reply: it may have taken effect. Only a read can tell.
+    #[error("the connection was lost before the reply, so the outcome is unknown")]
     Unknown,
-    /// There is no connection; it never left this process.
+    /// There is no connection; the request never left this process.
     #[error("not sent: not connected")]
     NotSent,
-    /// It was meant for a session that is gone; it never left this process.
-    #[error("not sent: its session is gone")]
+    /// The request named a session that has expired; it never left this process.
+    #[error("not sent: its session has expired")]
     SessionExpired,
-    /// It is larger than a server takes; it never left this process.
+    /// The request exceeds [`Config::max_frame`](super::Config::max_frame); it never left this process.
     #[error("a request of {length} bytes is over the limit of {limit}")]
     TooLarge {
-        /// Its length as a frame.
+        /// Length of the frame.
         length: usize,
-        /// The limit in force.
         limit: usize,
     },
-    /// This path is watched in another way. ZooKeeper up to 3.8 keeps one mode for each path and connection, so the second
-    /// would silently end the first.
-    #[error("{path} is already watched in another mode")]
-    WatchConflict {
-        /// The path.
-        path: String,
-    },
-    /// The client is closed.
+    /// The path is already watched in a different mode. ZooKeeper up to 3.8 stores one mode per path and connection, so the
+    /// second watch would silently end the first.
+    #[error("{path:?} is already watched in another mode")]
+    WatchConflict { path: String },
     #[error("the client is closed")]
     Closed,
-    /// A server refused our credentials; the client is of no further use.
-    #[error("the server refused our credentials")]
+    /// A server refused the credentials. The client cannot be used any more.
+    #[error("the server refused the credentials")]
     AuthFailed,
 }
 
 impl Error {
-    /// The server's reason, if it refused.
+    /// The server's code, if it refused the request.
     pub fn code(&self) -> Option<Code> {
         match self {
             Error::Refused { code, .. } | Error::MultiRefused { code, .. } => Some(*code),

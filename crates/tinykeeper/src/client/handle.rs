@@ -1,4 +1,4 @@
-//! The client as callers hold it.
+//! The public handle of a client.
 
 use std::{
     fmt,
@@ -15,18 +15,19 @@ use tokio::{
 };
 
 use super::{
+    backoff,
     config::Config,
-    dial::{AttemptError, Dialer, Established, Hello},
+    dial::{DialError, Dialer, EstablishedConnection, SessionRequest},
     error::{ConnectError, Error},
-    exchange::Answer,
-    pause,
-    session::{Session, SessionState, Shared},
-    task::{Command, Task, chain},
+    pending::Reply,
+    session::{Session, SessionState, SharedSession},
+    task::{ClientTask, Command, error_chain},
     watch::Watch,
 };
 use crate::wire::{AddWatchMode, Request};
 
-/// A session with a ZooKeeper server or ensemble. Clones share it; the last one dropped closes it in the background.
+/// A client with one session at a ZooKeeper server or ensemble. Clones share the session; dropping the last one closes it in
+/// the background.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -34,128 +35,129 @@ pub struct Client {
 
 struct Inner {
     commands: mpsc::UnboundedSender<Command>,
-    shared: Arc<Shared>,
-    /// How long closing may take.
-    patience: Duration,
-    // The task ends by itself, in bounded time, once `commands` is dropped; `close` waits for it or ends it.
+    shared: Arc<SharedSession>,
+    close_timeout: Duration,
+    // The task ends by itself, in bounded time, once `commands` is dropped; `close` waits for it or aborts it.
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Client {
-    /// Opens a session. Every server is tried, in rounds with pauses between them, as often as the configuration says.
+    /// Opens a session. Tries every server, in rounds with delays between them, as often as [`Config::retry`] allows.
     pub async fn connect(config: Config) -> Result<Self, ConnectError> {
         let dialer = Arc::new(Dialer::new(config)?);
-        let (first, turn) = first_session(&dialer).await?;
-        Ok(Self::start(dialer, first, turn))
+        let (first, next_server) = open_first_session(&dialer).await?;
+        Ok(Self::start(dialer, first, next_server))
     }
 
-    /// What is asked through this goes out in the order in which it is asked. See [`Client::submit`].
-    pub async fn call(&self, request: Request) -> Result<Answer, Error> {
+    /// Sends a request and waits for its reply. Requests are sent in the order of the calls; see [`Client::submit`].
+    pub async fn call(&self, request: Request) -> Result<Reply, Error> {
         self.submit(request).await
     }
 
-    /// The same, sent only while `session` is the current one; otherwise it fails with [`Error::SessionExpired`], unsent. For
-    /// what makes sense in one session only: an ephemeral node, a claim.
-    pub async fn call_in(&self, session: i64, request: Request) -> Result<Answer, Error> {
+    /// Like [`Client::call`], but sent only while `session` is the current one; otherwise it fails with
+    /// [`Error::SessionExpired`], unsent. For requests that are valid in one session only, such as creating an ephemeral node.
+    pub async fn call_in(&self, session: i64, request: Request) -> Result<Reply, Error> {
         self.submit_in(session, request).await
     }
 
-    /// Queues a request at once, before this returns; requests leave in the order they were queued. Awaiting gives the answer;
-    /// dropping the future does not take the request back.
-    pub fn submit(&self, request: Request) -> InFlight {
+    /// Queues a request before returning; requests are sent in the order they were queued. Dropping the future does not cancel
+    /// the request.
+    pub fn submit(&self, request: Request) -> ResponseFuture {
         self.queue(None, request)
     }
 
-    /// [`Client::submit`] for one session, as [`Client::call_in`].
-    pub fn submit_in(&self, session: i64, request: Request) -> InFlight {
+    /// Like [`Client::submit`], but for one session only, as [`Client::call_in`].
+    pub fn submit_in(&self, session: i64, request: Request) -> ResponseFuture {
         self.queue(Some(session), request)
     }
 
-    /// Sets a watch. From the moment this is answered it sees every change, until dropped, over reconnects and new sessions.
+    /// Sets a watch. Once this returns, the watch reports changes until it is dropped, across reconnects and new sessions.
     pub async fn watch(&self, path: &str, mode: AddWatchMode) -> Result<Watch, Error> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, receiver) = oneshot::channel();
         self.send(Command::Watch { path: path.to_owned(), mode, reply });
-        answer.await.unwrap_or_else(|_| Err(self.ended(Error::Unknown)))
+        receiver.await.unwrap_or_else(|_| Err(self.final_error_or(Error::Unknown)))
     }
 
-    /// The session as it is known now.
+    /// The current state of the session.
     pub fn session(&self) -> Session {
         self.inner.shared.session()
     }
 
-    /// Tells every change of the session's state; of changes in quick succession only the last.
+    /// A receiver of the session's state; of changes in quick succession it sees only the last.
     pub fn states(&self) -> watch::Receiver<SessionState> {
         self.inner.shared.states()
     }
 
-    /// Until when the session may be believed to live, on the clock of the configuration.
+    /// The time until which the session may be trusted to be alive, on the configured clock.
     ///
-    /// It is the session's timeout after the *sending* of the newest contact the ensemble's leader must have heard of:
-    /// something that was answered, followed — [`Config::touch_lag`] after that answer or later — by an answered request that
-    /// had to pass the leader, such as a write, done or refused, or a `sync`. With no lag every such request counts itself.
-    /// The session's creation counts at once; taking it up again counts once the `sync` sent right after is answered. Pings
-    /// and reads are contacts but prove nothing: a server cut off from its leader goes on answering them after the leader has
-    /// ended the session.
+    /// The lease ends the session timeout after the *sending* of the newest contact that the ensemble's leader must know of. A
+    /// contact is a request with a reply. The leader must know of it once a second request that the leader processes (a write,
+    /// done or refused, or a `sync`) was sent at least [`Config::touch_lag`] after the reply to the first and has a reply
+    /// itself. Without a lag every request that the leader processes counts by itself. The creation of the session counts at
+    /// once; resuming it counts once the `sync` sent right after it has a reply. Pings and reads are contacts but prove
+    /// nothing: a server that is partitioned from its leader still replies to them after the leader has ended the session.
     pub fn lease_deadline(&self) -> Duration {
         self.session().lease_deadline
     }
 
-    /// How many pings were answered.
+    /// Number of pings with a reply.
     pub fn pongs(&self) -> u64 {
         self.inner.shared.pongs()
     }
 
-    /// Ends the session, after everything submitted before was answered, and waits for that as long as connecting may take.
-    /// Without a connection there is nobody to tell: the server ends the session when its timeout has passed.
+    /// Closes the session after all requests submitted before have their replies, and waits for that up to
+    /// [`Config::connect_timeout`]. Without a connection the server ends the session itself when its timeout has passed.
     pub async fn close(&self) {
         self.send(Command::Close);
         let mut states = self.states();
         let closed = states.wait_for(|state| state.is_final());
-        // The task keeps the same time; this is for a runtime that does not get round to it.
-        let closed = timeout(self.inner.patience * 2, closed).await.is_ok();
+        // The task has the same time limit; this one is for a runtime that does not run the task.
+        let closed = timeout(self.inner.close_timeout * 2, closed).await.is_ok();
         let task = self.inner.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {
             if !closed {
                 task.abort();
             }
-            // It ended, or was ended: either way nothing of it is left after this.
+            // The task has ended or was aborted; after this nothing of it is left.
             let _ = task.await;
         }
     }
 
-    fn start(dialer: Arc<Dialer>, first: Established, turn: usize) -> Self {
-        let shared = Arc::new(Shared::new(first.session, first.timeout, first.asked_at));
+    fn start(dialer: Arc<Dialer>, first: EstablishedConnection, next_server: usize) -> Self {
+        let shared = Arc::new(SharedSession::new(first.session, first.timeout, first.requested_at));
         let (commands, receiver) = mpsc::unbounded_channel();
-        let patience = dialer.config.connect_timeout;
+        let close_timeout = dialer.config.connect_timeout;
         tracing::info!(
             session = %format_args!("{:#x}", first.session),
             server = %first.server.text,
             timeout = ?first.timeout,
             "connected"
         );
-        let back = commands.downgrade();
-        let task = Task::new(dialer, Arc::clone(&shared), receiver, back, &first, turn);
+        let sender = commands.downgrade();
+        let task =
+            ClientTask::new(dialer, Arc::clone(&shared), receiver, sender, &first, next_server);
         #[expect(
             clippy::disallowed_methods,
-            reason = "the handle owns this task: it ends, in bounded time, when the last handle goes"
+            reason = "the handle owns this task: it ends, in bounded time, when the last handle is dropped"
         )]
         let task = tokio::spawn(task.run(first));
-        Self { inner: Arc::new(Inner { commands, shared, patience, task: Mutex::new(Some(task)) }) }
+        let task = Mutex::new(Some(task));
+        Self { inner: Arc::new(Inner { commands, shared, close_timeout, task }) }
     }
 
-    fn queue(&self, session: Option<i64>, request: Request) -> InFlight {
-        let (reply, answer) = oneshot::channel();
+    fn queue(&self, session: Option<i64>, request: Request) -> ResponseFuture {
+        let (reply, receiver) = oneshot::channel();
         self.send(Command::Call { request, session, reply });
-        InFlight { answer }
+        ResponseFuture { receiver }
     }
 
-    /// Hands a command to the task, or tells its sender that there is none.
+    /// Sends a command to the task, or fails it if the task has ended.
     fn send(&self, command: Command) {
         let Err(mpsc::error::SendError(command)) = self.inner.commands.send(command) else {
             return;
         };
-        let error = self.ended(Error::Closed);
-        // Whoever went away does not want to know.
+        let error = self.final_error_or(Error::Closed);
+        // A caller that dropped its receiver needs no reply.
         match command {
             Command::Call { reply, .. } => {
                 let _ = reply.send(Err(error));
@@ -167,10 +169,10 @@ impl Client {
         }
     }
 
-    fn ended(&self, otherwise: Error) -> Error {
+    fn final_error_or(&self, default: Error) -> Error {
         match self.session().state {
-            state if state.is_final() => Error::of(state),
-            _ => otherwise,
+            state if state.is_final() => Error::from_final_state(state),
+            _ => default,
         }
     }
 }
@@ -181,43 +183,46 @@ impl fmt::Debug for Client {
     }
 }
 
-/// A request on its way: a future of its answer.
+/// The future of the reply to a submitted request.
 #[derive(Debug)]
 #[must_use = "the request is sent, but only awaiting tells its outcome"]
-pub struct InFlight {
-    answer: oneshot::Receiver<Result<Answer, Error>>,
+pub struct ResponseFuture {
+    receiver: oneshot::Receiver<Result<Reply, Error>>,
 }
 
-impl Future for InFlight {
-    type Output = Result<Answer, Error>;
+impl Future for ResponseFuture {
+    type Output = Result<Reply, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // The task answers everything before it ends; if the runtime threw it away, nobody knows what became of this.
-        Poll::Ready(ready!(Pin::new(&mut self.answer).poll(context)).unwrap_or(Err(Error::Unknown)))
+        // The task completes every request before it ends. If the runtime dropped the task, the outcome is unknown.
+        let result = ready!(Pin::new(&mut self.receiver).poll(context));
+        Poll::Ready(result.unwrap_or(Err(Error::Unknown)))
     }
 }
 
-/// The first session, and whose turn is next.
-async fn first_session(dialer: &Dialer) -> Result<(Established, usize), ConnectError> {
+/// Opens the first session; returns its connection and the index of the server to try next.
+async fn open_first_session(
+    dialer: &Dialer,
+) -> Result<(EstablishedConnection, usize), ConnectError> {
     let retry = dialer.config.retry;
     let rounds = retry.max_retries.saturating_add(1);
-    let servers = u32::try_from(dialer.servers()).unwrap_or(u32::MAX);
+    let servers = u32::try_from(dialer.server_count()).unwrap_or(u32::MAX);
     let mut failures: u32 = 0;
-    let mut turn = 0;
+    let mut server = 0;
     let mut only_tls = true;
     loop {
-        let error = match dialer.establish(turn, &Hello::new_session(0)).await {
-            Ok(established) => return Ok((established, turn + 1)),
-            Err(AttemptError::AuthRefused { server, scheme }) => {
+        let error = match dialer.dial(server, &SessionRequest::new_session(0)).await {
+            Ok(established) => return Ok((established, server + 1)),
+            Err(DialError::AuthRefused { server, scheme }) => {
                 return Err(ConnectError::AuthRefused { server, scheme });
             }
             Err(error) => error,
         };
-        tracing::debug!(cause = %chain(&error), "attempt failed");
-        turn += 1;
+        tracing::debug!(error = %error_chain(&error), "connection attempt failed");
+        server += 1;
         failures = failures.saturating_add(1);
         only_tls &= is_tls(&error);
-        // Certificates do not get better by waiting.
+        // Waiting does not fix certificates.
         if only_tls && failures >= servers {
             return Err(ConnectError::Tls { source: error.into() });
         }
@@ -225,16 +230,16 @@ async fn first_session(dialer: &Dialer) -> Result<(Established, usize), ConnectE
             let servers = dialer.config.servers.join(", ");
             return Err(ConnectError::Unreachable { servers, rounds, source: error.into() });
         }
-        sleep(pause::after(failures, dialer.servers(), retry)).await;
+        sleep(backoff::delay(failures, dialer.server_count(), retry)).await;
     }
 }
 
 #[cfg(feature = "tls")]
-fn is_tls(error: &AttemptError) -> bool {
-    matches!(error, AttemptError::Tls { source, .. } if super::tls::is_tls_problem(source))
+fn is_tls(error: &DialError) -> bool {
+    matches!(error, DialError::Tls { source, .. } if super::tls::is_tls_problem(source))
 }
 
 #[cfg(not(feature = "tls"))]
-fn is_tls(_: &AttemptError) -> bool {
+fn is_tls(_: &DialError) -> bool {
     false
 }

@@ -1,24 +1,25 @@
-//! From when the servers must count our session's timeout: what a lease may be built on.
+//! Determines from which moment on the leader must count the session timeout. The lease is based on that moment.
 //!
-//! The ensemble's leader ends sessions, by a timer for each. A request does not reach that timer by itself: the server we are
-//! connected to notes that it heard of us, and a follower tells the leader so only every half tick, while the leader looks at
-//! a write without touching the timer. Measured on three ZooKeeper 3.8 servers: a session of 6 s, idle since its last ping,
-//! wrote at *t*, was answered, and its follower froze: the leader ended the session at *t* + 4.2 s.
+//! The ensemble's leader ends sessions, with one timer per session. A request does not reset that timer by itself: the connected
+//! server records the contact, and a follower reports its contacts to the leader only every half tick, while the leader
+//! processes a write without resetting the timer. Measured on three ZooKeeper 3.8 servers: a client with a session timeout of
+//! 6 s, idle since its last ping, wrote at *t* and got its reply; then its follower froze, and the leader ended the session at
+//! *t* + 4.2 s.
 //!
-//! So the lease counts from a *contact*: anything we sent that was answered. It counts once the leader must have heard of it:
-//! when another request, sent at least the lag after that answer, came back from the leader. Notes and requests travel from
-//! follower to leader in one stream, so the note arrived first. Opening a session and taking it up again are contacts the
-//! leader has part in, so they count without the lag.
+//! The lease therefore counts from a *contact*: a request with a reply. A contact counts once the leader must know of it: when
+//! another request, sent at least the lag after that reply, has a reply that came from the leader. Reports and requests travel
+//! from follower to leader in one stream, so the report arrived first. The leader takes part in opening and resuming a session,
+//! so these contacts count without the lag.
 
 use std::{collections::VecDeque, time::Duration};
 
-/// How many contacts to remember. They are kept an eighth of the lag apart, so this reaches far past it.
-const KEPT: usize = 64;
+/// Number of contacts to remember. They are at least an eighth of the lag apart, so this covers several times the lag.
+const MAX_CONTACTS: usize = 64;
 
 /// The contacts of one connection.
 #[derive(Debug)]
 pub(super) struct Contacts {
-    /// How long a server may take to tell its leader; `None` when there is nobody to tell.
+    /// Longest time a server may take to report a contact to its leader; `None` for a single server.
     lag: Option<Duration>,
     recent: VecDeque<Contact>,
 }
@@ -26,38 +27,40 @@ pub(super) struct Contacts {
 #[derive(Debug, Clone, Copy)]
 struct Contact {
     sent_at: Duration,
-    /// What is sent from then on reaches the leader after the news of this contact.
-    told_by: Duration,
+    /// A request sent at or after this time reaches the leader after the report of this contact.
+    reported_by: Duration,
 }
 
 impl Contacts {
-    /// The connection took up its session by a handshake sent at `asked_at`.
-    pub(super) fn new(asked_at: Duration, lag: Option<Duration>) -> Self {
-        let handshake = Contact { sent_at: asked_at, told_by: asked_at };
+    /// Creates the contacts of a connection whose handshake was sent at `requested_at`.
+    pub(super) fn new(requested_at: Duration, lag: Option<Duration>) -> Self {
+        let handshake = Contact { sent_at: requested_at, reported_by: requested_at };
         Self { lag, recent: VecDeque::from([handshake]) }
     }
 
-    /// Something sent at `sent_at` was answered, the answer arrived at `heard_at`.
-    pub(super) fn heard(&mut self, sent_at: Duration, heard_at: Duration) {
+    /// Records a request sent at `sent_at` whose reply arrived at `received_at`.
+    pub(super) fn record(&mut self, sent_at: Duration, received_at: Duration) {
         let Some(lag) = self.lag else { return };
         if self.recent.back().is_some_and(|last| sent_at < last.sent_at + lag / 8) {
             return;
         }
-        if self.recent.len() == KEPT {
+        if self.recent.len() == MAX_CONTACTS {
             self.recent.pop_front();
         }
-        self.recent.push_back(Contact { sent_at, told_by: heard_at + lag });
+        self.recent.push_back(Contact { sent_at, reported_by: received_at + lag });
     }
 
-    /// The leader answered what was sent at `sent_at`. The newest moment from which it must count our timeout, if we know one.
-    pub(super) fn proven(&mut self, sent_at: Duration) -> Option<Duration> {
+    /// Called when the leader has replied to a request sent at `sent_at`. Returns the newest known moment from which the leader
+    /// must count the session timeout.
+    pub(super) fn confirm(&mut self, sent_at: Duration) -> Option<Duration> {
         if self.lag.is_none() {
             return Some(sent_at);
         }
-        while self.recent.get(1).is_some_and(|next| next.told_by <= sent_at) {
+        while self.recent.get(1).is_some_and(|next| next.reported_by <= sent_at) {
             self.recent.pop_front();
         }
-        self.recent.front().filter(|contact| contact.told_by <= sent_at).map(|one| one.sent_at)
+        let newest = self.recent.front().filter(|contact| contact.reported_by <= sent_at);
+        newest.map(|contact| contact.sent_at)
     }
 }
 
@@ -70,45 +73,45 @@ mod tests {
     }
 
     #[test]
-    fn a_request_counts_once_another_followed_it_to_the_leader() {
+    fn contact_counts_once_a_later_request_reached_the_leader() {
         let mut contacts = Contacts::new(at(100), Some(at(8)));
 
-        contacts.heard(at(110), at(111));
-        assert_eq!(contacts.proven(at(118)), Some(at(100)), "the note may not have arrived");
-        assert_eq!(contacts.proven(at(119)), Some(at(110)));
-        assert_eq!(contacts.proven(at(200)), Some(at(110)), "nothing newer is known");
+        contacts.record(at(110), at(111));
+        assert_eq!(contacts.confirm(at(118)), Some(at(100)), "the report may not have arrived");
+        assert_eq!(contacts.confirm(at(119)), Some(at(110)));
+        assert_eq!(contacts.confirm(at(200)), Some(at(110)), "nothing newer is known");
     }
 
     #[test]
-    fn a_slow_server_still_renews() {
+    fn slow_server_still_renews_the_lease() {
         let mut contacts = Contacts::new(at(0), Some(at(8)));
         let latency = 20;
 
-        // A write every second, each answered twenty seconds later.
+        // A write every second, each with its reply twenty seconds later.
         for sent in 1..100 {
-            contacts.proven(at(sent));
-            contacts.heard(at(sent), at(sent + latency));
+            contacts.confirm(at(sent));
+            contacts.record(at(sent), at(sent + latency));
         }
 
-        assert_eq!(contacts.proven(at(100)), Some(at(100 - latency - 8)));
+        assert_eq!(contacts.confirm(at(100)), Some(at(100 - latency - 8)));
     }
 
     #[test]
-    fn contacts_without_end_take_no_more_room() {
+    fn number_of_stored_contacts_is_bounded() {
         let mut contacts = Contacts::new(at(0), Some(at(8)));
 
         for sent in 1..10_000 {
-            contacts.heard(at(sent), at(sent));
+            contacts.record(at(sent), at(sent));
         }
 
-        assert_eq!(contacts.recent.len(), KEPT);
-        assert_eq!(contacts.proven(at(9_999)), Some(at(9_991)));
+        assert_eq!(contacts.recent.len(), MAX_CONTACTS);
+        assert_eq!(contacts.confirm(at(9_999)), Some(at(9_991)));
     }
 
     #[test]
-    fn with_nobody_to_tell_a_request_counts_at_once() {
+    fn without_a_lag_a_request_counts_at_once() {
         let mut contacts = Contacts::new(at(100), None);
 
-        assert_eq!(contacts.proven(at(110)), Some(at(110)));
+        assert_eq!(contacts.confirm(at(110)), Some(at(110)));
     }
 }

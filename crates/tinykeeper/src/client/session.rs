@@ -1,4 +1,4 @@
-//! The session as callers see it: who we are to the servers, and until when that may be believed.
+//! The session as callers see it: its id, its state and its lease.
 
 use std::{
     sync::{
@@ -10,60 +10,53 @@ use std::{
 
 use tokio::sync::watch;
 
-/// What this client knows about its session. See the [module](super) for what moves between the states.
+/// What the client knows about its session. See the [module](super) for the transitions between the states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionState {
-    /// A server serves this session. Another id than before means that the old session is gone.
+    /// Connected with this session. A different id than before means that the old session has expired.
     Connected {
         /// The session's id, as in a node's `ephemeral_owner`.
         session: i64,
     },
-    /// The connection is gone; the session may live.
-    Suspended {
-        /// The session's id.
-        session: i64,
-    },
-    /// The servers have ended this session and removed its ephemeral nodes; a new one is being made.
-    Lost {
-        /// The id it had.
-        session: i64,
-    },
-    /// Closed by us, for good.
+    /// The connection is lost; the session may still be alive.
+    Suspended { session: i64 },
+    /// The servers have ended this session and deleted its ephemeral nodes; the client is opening a new one.
+    Lost { session: i64 },
+    /// The client was closed. Final.
     Closed,
-    /// Our credentials were refused, for good.
+    /// The credentials were refused. Final.
     AuthFailed,
 }
 
 impl SessionState {
-    /// Whether nothing can follow.
+    /// Whether no other state can follow.
     pub fn is_final(self) -> bool {
         matches!(self, SessionState::Closed | SessionState::AuthFailed)
     }
 }
 
-/// The session at one moment; all fields belong together.
+/// A consistent snapshot of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Its id, or the id of the last one if there is none now.
+    /// Its id, or the id of the last session if there is none now.
     pub id: i64,
-    /// The timeout the server granted.
+    /// The timeout that the server granted.
     pub timeout: Duration,
-    /// Until when it may be believed to live, on the clock of the configuration; zero once it is known to be gone.
+    /// Until when the session may be trusted to be alive, on the configured clock; zero once it is known to have ended.
     pub lease_deadline: Duration,
-    /// What is known about it.
     pub state: SessionState,
 }
 
-/// What the task tells and the handles read.
+/// The session data that the task writes and the handles read.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedSession {
     session: Mutex<Session>,
     states: watch::Sender<SessionState>,
     pongs: AtomicU64,
 }
 
-impl Shared {
-    /// `created_at` is when the session was asked for.
+impl SharedSession {
+    /// `created_at` is when the session was requested.
     pub(super) fn new(id: i64, timeout: Duration, created_at: Duration) -> Self {
         let state = SessionState::Connected { session: id };
         Self {
@@ -90,27 +83,27 @@ impl Shared {
         self.pongs.load(Ordering::Relaxed)
     }
 
-    /// A ping was answered, by whichever server; that says nothing about the session.
-    pub(super) fn pong(&self) {
+    /// Counts the reply to a ping. It proves nothing about the session.
+    pub(super) fn record_pong(&self) {
         self.pongs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The ensemble's leader counts our timeout from `since` or later.
-    pub(super) fn renew(&self, since: Duration) {
+    /// Extends the lease: the ensemble's leader counts the session timeout from `since` or later.
+    pub(super) fn renew_lease(&self, since: Duration) {
         let mut session = self.lock();
         session.lease_deadline = session.lease_deadline.max(since + session.timeout);
     }
 
-    /// A server took the session up again. That renews no lease: the server may be cut off from its leader.
-    pub(super) fn reattached(&self, timeout: Duration) {
+    /// Marks the session as resumed by a server. This does not renew the lease: the server may be partitioned from its leader.
+    pub(super) fn mark_resumed(&self, timeout: Duration) {
         self.change(|session| {
             session.timeout = timeout;
             session.state = SessionState::Connected { session: session.id };
         });
     }
 
-    /// A new session was made, asked for at `created_at`.
-    pub(super) fn renewed(&self, id: i64, timeout: Duration, created_at: Duration) {
+    /// Replaces the session with a new one that was requested at `created_at`.
+    pub(super) fn replace(&self, id: i64, timeout: Duration, created_at: Duration) {
         self.change(|session| {
             *session = Session {
                 id,
@@ -121,19 +114,19 @@ impl Shared {
         });
     }
 
-    pub(super) fn suspended(&self) {
+    pub(super) fn mark_suspended(&self) {
         self.change(|session| session.state = SessionState::Suspended { session: session.id });
     }
 
-    pub(super) fn lost(&self) {
+    pub(super) fn mark_lost(&self) {
         self.change(|session| {
             session.lease_deadline = Duration::ZERO;
             session.state = SessionState::Lost { session: session.id };
         });
     }
 
-    /// `state` is one nothing can follow.
-    pub(super) fn ended(&self, state: SessionState) {
+    /// Ends the session in a final state.
+    pub(super) fn mark_final(&self, state: SessionState) {
         self.change(|session| {
             session.lease_deadline = Duration::ZERO;
             session.state = state;
@@ -150,7 +143,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Session> {
-        // Nothing under this lock can panic half way.
+        // Code under this lock cannot panic, so the data is consistent.
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,32 +155,32 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(6);
 
     #[test]
-    fn a_lease_never_goes_back() {
-        let shared = Shared::new(1, TIMEOUT, Duration::from_secs(10));
+    fn lease_deadline_never_decreases() {
+        let shared = SharedSession::new(1, TIMEOUT, Duration::from_secs(10));
         assert_eq!(shared.session().lease_deadline, Duration::from_secs(16));
 
-        shared.renew(Duration::from_secs(12));
-        shared.renew(Duration::from_secs(11));
+        shared.renew_lease(Duration::from_secs(12));
+        shared.renew_lease(Duration::from_secs(11));
 
         assert_eq!(shared.session().lease_deadline, Duration::from_secs(18));
     }
 
     #[test]
-    fn taking_the_session_up_again_renews_no_lease() {
-        let shared = Shared::new(1, TIMEOUT, Duration::from_secs(10));
+    fn resuming_the_session_does_not_renew_the_lease() {
+        let shared = SharedSession::new(1, TIMEOUT, Duration::from_secs(10));
 
-        shared.suspended();
-        shared.reattached(TIMEOUT * 2);
+        shared.mark_suspended();
+        shared.mark_resumed(TIMEOUT * 2);
 
         assert_eq!(shared.session().lease_deadline, Duration::from_secs(16));
         assert_eq!(shared.session().state, SessionState::Connected { session: 1 });
     }
 
     #[test]
-    fn a_lost_session_has_no_lease() {
-        let shared = Shared::new(1, TIMEOUT, Duration::from_secs(10));
+    fn lost_session_has_no_lease() {
+        let shared = SharedSession::new(1, TIMEOUT, Duration::from_secs(10));
 
-        shared.lost();
+        shared.mark_lost();
 
         assert_eq!(shared.session().lease_deadline, Duration::ZERO);
     }

@@ -1,9 +1,9 @@
-//! The task that owns the socket: it serves one connection until that is lost, then finds the next, until told to end.
+//! The task that owns the socket. It serves one connection until that is lost, then connects again, until the client is closed.
 //!
-//! Order is its whole point. Requests are encoded in the order they were submitted; frames are dealt with one after the
-//! other, each wholly before the next, so a notification is in its queues before a later answer resolves its future. When a
-//! connection is lost the state changes first, then watches are told, then callers, so nobody who learns of the loss can still
-//! find the client connected.
+//! The task guarantees order. It encodes requests in the order they were submitted and processes frames one after the other,
+//! each completely before the next, so a notification is in its queues before a later reply resolves its future. When a
+//! connection is lost, the state changes first, then the watches report it, then pending requests fail, so a caller that
+//! learns of the loss never finds the client connected.
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -13,107 +13,120 @@ use tokio::{
 };
 
 use super::{
+    active::{ActiveConnection, now},
+    backoff,
     connection::Connection,
-    dial::{AttemptError, Dialer, Established, Hello},
+    dial::{DialError, Dialer, EstablishedConnection, SessionRequest},
     error::{BoxError, Error},
-    exchange::{Answer, Heard, Waiter},
     lease::Contacts,
-    line::{Line, now},
-    pause,
-    session::{SessionState, Shared},
+    pending::{Incoming, Reply, Waiter},
+    session::{SessionState, SharedSession},
     watch::{GapCause, Watch},
     watches::Watches,
 };
 use crate::wire::{AddWatchMode, Request, WatcherType};
 
-/// What callers want of the task.
+/// A command of a handle to the task.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Send this, in this session if one is named.
-    Call { request: Request, session: Option<i64>, reply: oneshot::Sender<Result<Answer, Error>> },
-    /// Set a watch.
-    Watch { path: String, mode: AddWatchMode, reply: oneshot::Sender<Result<Watch, Error>> },
+    /// Send a request, only in `session` if given.
+    Call {
+        request: Request,
+        session: Option<i64>,
+        reply: oneshot::Sender<Result<Reply, Error>>,
+    },
+    Watch {
+        path: String,
+        mode: AddWatchMode,
+        reply: oneshot::Sender<Result<Watch, Error>>,
+    },
     /// A watch was dropped.
-    Unwatch { path: String, id: u64 },
-    /// End the session.
+    Unwatch {
+        path: String,
+        id: u64,
+    },
     Close,
 }
 
-/// Why a connection is not served any more.
-enum Ended {
+/// Why the task stopped serving a connection.
+enum ServeEnd {
     Lost(BoxError),
-    /// Closed for good.
+    /// The client is closed.
     Closed,
 }
 
-/// How a connection came about.
+/// The session of a connection, compared with the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Arrival {
+enum ConnectionKind {
     First,
-    Reattached,
-    Renewed,
+    Resumed,
+    NewSession,
 }
 
-pub(super) struct Task {
+pub(super) struct ClientTask {
     dialer: Arc<Dialer>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedSession>,
     commands: mpsc::UnboundedReceiver<Command>,
-    /// For the watches it hands out.
-    back: mpsc::WeakUnboundedSender<Command>,
+    /// Sender for the watches that the task creates.
+    sender: mpsc::WeakUnboundedSender<Command>,
     watches: Watches,
-    hello: Hello,
-    /// The session [`Command::Call`] may name, and its timeout.
+    session_request: SessionRequest,
+    /// The current session, which [`Command::Call`] may name; zero if it is lost.
     session: i64,
     timeout: Duration,
-    /// How many attempts failed since a connection was last good for something.
+    /// Consecutive failed attempts; a connection that ends soon counts as one.
     failures: u32,
-    /// Whose turn it is.
-    turn: usize,
+    /// Index of the server to try next.
+    next_server: usize,
 }
 
-impl Task {
+impl ClientTask {
     pub(super) fn new(
         dialer: Arc<Dialer>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedSession>,
         commands: mpsc::UnboundedReceiver<Command>,
-        back: mpsc::WeakUnboundedSender<Command>,
-        first: &Established,
-        turn: usize,
+        sender: mpsc::WeakUnboundedSender<Command>,
+        first: &EstablishedConnection,
+        next_server: usize,
     ) -> Self {
         Self {
             watches: Watches::new(dialer.config.watch_queue),
-            hello: Hello { session: first.session, password: first.password.clone(), last_zxid: 0 },
+            session_request: SessionRequest {
+                session: first.session,
+                password: first.password.clone(),
+                last_zxid: 0,
+            },
             session: first.session,
             timeout: first.timeout,
             failures: 0,
-            turn,
+            next_server,
             dialer,
             shared,
             commands,
-            back,
+            sender,
         }
     }
 
-    /// Runs until the client is closed or of no further use.
-    pub(super) async fn run(mut self, first: Established) {
-        let mut line = self.line(first.connection, first.asked_at);
-        let mut arrival = Arrival::First;
+    /// Runs until the client is closed or its credentials are refused.
+    pub(super) async fn run(mut self, first: EstablishedConnection) {
+        let mut active = self.activate(first.connection, first.requested_at);
+        let mut kind = ConnectionKind::First;
         let end = loop {
             let since = now();
-            match self.serve(line, arrival).await {
-                Ended::Closed => break SessionState::Closed,
-                Ended::Lost(cause) => {
-                    tracing::warn!(session = %id(self.session), cause = %chain(&*cause), "connection lost");
+            match self.serve(active, kind).await {
+                ServeEnd::Closed => break SessionState::Closed,
+                ServeEnd::Lost(cause) => {
+                    tracing::warn!(session = %id(self.session), error = %error_chain(&*cause), "connection lost");
                 }
             }
-            // A server that takes us in only to drop us must not keep us busy.
+            // A server that accepts connections only to drop them must not cause a busy loop.
             if since.elapsed() > self.dialer.config.retry.base_sleep {
                 self.failures = 0;
             } else {
                 self.failures = self.failures.saturating_add(1);
             }
             match self.reconnect().await {
-                ControlFlow::Continue(next) => (line, arrival) = next,
+                ControlFlow::Continue(next) => (active, kind) = next,
                 ControlFlow::Break(end) => break end,
             }
         };
@@ -121,141 +134,148 @@ impl Task {
     }
 
     /// Serves one connection until it is lost or the client is closed.
-    async fn serve(&mut self, mut line: Line, arrival: Arrival) -> Ended {
-        self.greet(&mut line, arrival);
-        let mut ended = self.converse(&mut line).await;
-        if line.closing.is_some() {
-            // Lost or not, this was the last connection.
-            ended = Ended::Closed;
+    async fn serve(&mut self, mut active: ActiveConnection, kind: ConnectionKind) -> ServeEnd {
+        self.restore(&mut active, kind);
+        let mut ended = self.drive(&mut active).await;
+        if active.close_deadline.is_some() {
+            // The client is closing, so a lost connection is not replaced.
+            ended = ServeEnd::Closed;
         }
         match ended {
-            Ended::Closed => self.shared.ended(SessionState::Closed),
-            Ended::Lost(_) => {
-                self.shared.suspended();
+            ServeEnd::Closed => self.shared.mark_final(SessionState::Closed),
+            ServeEnd::Lost(_) => {
+                self.shared.mark_suspended();
                 self.watches.suspend();
             }
         }
-        let written = line.connection.written();
-        for (waiter, fate) in line.exchange.abandon(written) {
-            fail(waiter, fate);
+        let written = active.connection.written();
+        for (waiter, error) in active.pending.fail_all(written) {
+            fail(waiter, error);
         }
         ended
     }
 
-    /// What comes before anything callers ask.
-    fn greet(&mut self, line: &mut Line, arrival: Arrival) {
-        let cause = match arrival {
-            Arrival::First => return,
-            Arrival::Reattached => GapCause::Reconnected,
-            Arrival::Renewed => GapCause::NewSession,
+    /// Restores the watches and checks the session before requests of callers are sent.
+    fn restore(&mut self, active: &mut ActiveConnection, kind: ConnectionKind) {
+        let cause = match kind {
+            ConnectionKind::First => return,
+            ConnectionKind::Resumed => GapCause::Reconnected,
+            ConnectionKind::NewSession => GapCause::NewSession,
         };
-        for set in self.watches.set_again(self.hello.last_zxid, self.dialer.config.max_frame) {
+        for set in self
+            .watches
+            .restore_requests(self.session_request.last_zxid, self.dialer.config.max_frame)
+        {
             let request = Request::SetWatches(set.clone());
-            self.ask(line, &request, Waiter::Rewatch { set: Box::new(set), cause });
+            self.send(active, &request, Waiter::RestoreWatches { set: Box::new(set), cause });
         }
-        if arrival == Arrival::Reattached {
-            // The server that took us up may be cut off from its leader; this finds out, and renews the lease if not.
-            self.ask(line, &Request::Sync { path: "/".into() }, Waiter::Nobody);
+        if kind == ConnectionKind::Resumed {
+            // The server that resumed the session may be partitioned from its leader. The sync renews the lease only if the leader
+            // processes it.
+            self.send(active, &Request::Sync { path: "/".into() }, Waiter::None);
         }
     }
 
-    async fn converse(&mut self, line: &mut Line) -> Ended {
-        let mut alarm = std::pin::pin!(sleep_until(line.next_deadline()));
+    /// Sends requests and processes frames until the connection is lost or the client is closed.
+    async fn drive(&mut self, active: &mut ActiveConnection) -> ServeEnd {
+        let mut alarm = std::pin::pin!(sleep_until(active.next_deadline()));
         loop {
-            // Whatever callers have ready leaves in one write.
-            while line.accepts() {
+            // Requests that are ready are sent in one write.
+            while active.accepts_requests() {
                 match self.commands.try_recv() {
-                    Ok(command) => self.obey(line, command),
+                    Ok(command) => self.execute(active, command),
                     Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => self.begin_close(line),
+                    Err(mpsc::error::TryRecvError::Disconnected) => self.begin_close(active),
                 }
             }
-            // The only deadline that can come nearer.
-            if let Some(until) = line.closing.filter(|until| *until < alarm.deadline()) {
+            // The close deadline is the only one that can move closer.
+            if let Some(until) = active.close_deadline.filter(|until| *until < alarm.deadline()) {
                 alarm.as_mut().reset(until);
             }
-            // Bytes before the alarm: after a standstill of ours the server's answers lie ready and prove that it lives.
+            // Bytes before the alarm: if this process stalled, replies of the server may be waiting and prove that it is alive.
             tokio::select! {
                 biased;
-                moved = line.connection.transfer() => {
-                    match moved {
-                        Ok(moved) => line.moved(moved),
-                        Err(error) => return Ended::Lost(error.into()),
+                transfer = active.connection.transfer() => {
+                    match transfer {
+                        Ok(transfer) => active.record(transfer),
+                        Err(error) => return ServeEnd::Lost(error.into()),
                     }
-                    match self.hear(line) {
+                    match self.process_frames(active) {
                         Ok(ControlFlow::Continue(())) => {}
-                        Ok(ControlFlow::Break(())) => return Ended::Closed,
-                        Err(cause) => return Ended::Lost(cause),
+                        Ok(ControlFlow::Break(())) => return ServeEnd::Closed,
+                        Err(cause) => return ServeEnd::Lost(cause),
                     }
                 }
-                command = self.commands.recv(), if line.accepts() => match command {
-                    Some(command) => self.obey(line, command),
-                    None => self.begin_close(line),
+                command = self.commands.recv(), if active.accepts_requests() => match command {
+                    Some(command) => self.execute(active, command),
+                    None => self.begin_close(active),
                 },
                 () = alarm.as_mut() => {}
             }
-            if let ControlFlow::Break(ended) = self.watch_time(line, alarm.as_mut()) {
+            if let ControlFlow::Break(ended) = self.check_deadlines(active, alarm.as_mut()) {
                 return ended;
             }
         }
     }
 
-    /// Pings when it is time to, gives up when it is time to. The alarm may ring early: traffic only moves deadlines away.
-    fn watch_time(
+    /// Pings or gives up the connection when the deadline for it has passed. The alarm may fire early, because traffic moves
+    /// deadlines to later times.
+    fn check_deadlines(
         &mut self,
-        line: &mut Line,
+        active: &mut ActiveConnection,
         mut alarm: std::pin::Pin<&mut Sleep>,
-    ) -> ControlFlow<Ended> {
+    ) -> ControlFlow<ServeEnd> {
         if !alarm.is_elapsed() {
             return ControlFlow::Continue(());
         }
         let now = now();
-        if line.closing.is_some_and(|until| until <= now) {
-            tracing::warn!(session = %id(self.session), "no answer to closing the session");
-            return ControlFlow::Break(Ended::Closed);
+        if active.close_deadline.is_some_and(|until| until <= now) {
+            tracing::warn!(session = %id(self.session), "no reply to closing the session");
+            return ControlFlow::Break(ServeEnd::Closed);
         }
-        if line.silent_until() <= now {
-            let silent = now - line.last_received;
+        if active.give_up_at() <= now {
+            let silent = now - active.last_received;
             let cause = format!("the server was silent for {silent:?}");
-            return ControlFlow::Break(Ended::Lost(cause.into()));
+            return ControlFlow::Break(ServeEnd::Lost(cause.into()));
         }
-        if line.ping_at() <= now {
-            self.ask(line, &Request::Ping, Waiter::Nobody);
-            line.last_sent = now;
+        if active.ping_at() <= now {
+            self.send(active, &Request::Ping, Waiter::None);
+            active.last_sent = now;
         }
-        alarm.as_mut().reset(line.next_deadline());
+        alarm.as_mut().reset(active.next_deadline());
         ControlFlow::Continue(())
     }
 
-    /// Does what a caller wants, on a living connection.
-    fn obey(&mut self, line: &mut Line, command: Command) {
+    /// Executes a command on an active connection.
+    fn execute(&mut self, active: &mut ActiveConnection, command: Command) {
         match command {
             Command::Call { request, session, reply } => {
                 let waiter = Waiter::Caller(reply);
-                match self.objection(&request, session) {
+                match self.rejection(&request, session) {
                     Some(error) => fail(waiter, error),
-                    None => self.ask(line, &request, waiter),
+                    None => self.send(active, &request, waiter),
                 }
             }
-            Command::Watch { path, mode, reply } => match self.watches.begin(&path, mode) {
+            Command::Watch { path, mode, reply } => match self.watches.begin_add(&path, mode) {
                 Ok(()) => {
                     let request = Request::AddWatch { path: path.clone(), mode };
-                    self.ask(line, &request, Waiter::Watch { path, mode, reply });
+                    self.send(active, &request, Waiter::Watch { path, mode, reply });
                 }
                 Err(error) => fail(Waiter::Watch { path, mode, reply }, error),
             },
             Command::Unwatch { path, id } => {
-                if self.watches.dropped(&path, id) {
-                    // Of any kind: servers before 3.9 do not know the kinds of lasting watches here.
+                if self.watches.remove(&path, id) {
+                    // Kind `Any`, because servers before 3.9 do not accept the persistent kinds here.
                     let request = Request::RemoveWatches { path, kind: WatcherType::Any };
-                    self.ask(line, &request, Waiter::Nobody);
+                    self.send(active, &request, Waiter::None);
                 }
             }
-            Command::Close => self.begin_close(line),
+            Command::Close => self.begin_close(active),
         }
     }
 
-    fn objection(&self, request: &Request, session: Option<i64>) -> Option<Error> {
+    /// Why a request must not be sent, if there is a reason.
+    fn rejection(&self, request: &Request, session: Option<i64>) -> Option<Error> {
         if session.is_some_and(|session| session != self.session) {
             return Some(Error::SessionExpired);
         }
@@ -264,7 +284,7 @@ impl Task {
             | Request::GetData { path, watch: true }
             | Request::GetChildren { path, watch: true }
             | Request::GetChildrenStat { path, watch: true }
-                if self.watches.covers(path) =>
+                if self.watches.contains(path) =>
             {
                 Some(Error::WatchConflict { path: path.clone() })
             }
@@ -272,59 +292,62 @@ impl Task {
         }
     }
 
-    /// Ends the session after everything asked so far. Whatever is asked from now on fails.
-    fn begin_close(&mut self, line: &mut Line) {
-        if line.closing.is_none() {
-            line.closing = Some(now() + self.dialer.config.connect_timeout);
-            self.ask(line, &Request::CloseSession, Waiter::Close);
+    /// Closes the session after all requests sent so far. Later requests fail.
+    fn begin_close(&mut self, active: &mut ActiveConnection) {
+        if active.close_deadline.is_none() {
+            active.close_deadline = Some(now() + self.dialer.config.connect_timeout);
+            self.send(active, &Request::CloseSession, Waiter::Close);
         }
     }
 
-    fn ask(&mut self, line: &mut Line, request: &Request, waiter: Waiter) {
+    fn send(&mut self, active: &mut ActiveConnection, request: &Request, waiter: Waiter) {
         let config = &self.dialer.config;
-        // Read before the bytes leave, so that the lease can only come out short.
+        // Read before the bytes are sent, so that the lease can only be too short.
         let sent_at = (config.clock)();
-        // What we ask on our own account is small, and must not fail here unnoticed.
+        // Requests of the client itself are small, and must not fail here unnoticed.
         let limit = match waiter {
             Waiter::Caller(_) | Waiter::Watch { .. } => config.max_frame,
-            Waiter::Rewatch { .. } | Waiter::Close | Waiter::Nobody => usize::MAX,
+            Waiter::RestoreWatches { .. } | Waiter::Close | Waiter::None => usize::MAX,
         };
-        let begins = line.connection.position();
-        let out = line.connection.output();
-        let asked = line.exchange.ask(out, begins, request, waiter, sent_at, limit);
-        if let Err((waiter, error)) = asked {
+        let offset = active.connection.position();
+        let out = active.connection.output();
+        let result = active.pending.push(out, offset, request, waiter, sent_at, limit);
+        if let Err((waiter, error)) = result {
             if let Waiter::Watch { path, .. } = &waiter {
-                self.watches.not_added(path);
+                self.watches.cancel_add(path);
             }
             fail(waiter, error);
         }
     }
 
-    /// Deals with every frame that arrived, in order. Breaks when the session is closed.
-    fn hear(&mut self, line: &mut Line) -> Result<ControlFlow<()>, BoxError> {
-        let heard_at = (self.dialer.config.clock)();
-        while let Some(frame) = line.connection.next_frame()? {
-            match line.exchange.hear(frame)? {
-                Heard::Notification(event) => {
+    /// Processes every frame that arrived, in order. Breaks when the session is closed.
+    fn process_frames(
+        &mut self,
+        active: &mut ActiveConnection,
+    ) -> Result<ControlFlow<()>, BoxError> {
+        let received_at = (self.dialer.config.clock)();
+        while let Some(frame) = active.connection.next_frame()? {
+            match active.pending.receive(frame)? {
+                Incoming::Notification(event) => {
                     self.watches.dispatch(&event);
                     if let Some(notifications) = &self.dialer.config.notifications {
-                        // Whoever no longer listens does not want to know.
+                        // The receiver may have been dropped.
                         let _ = notifications.send(event);
                     }
                 }
-                Heard::Pong { sent_at } => {
-                    line.contacts.heard(sent_at, heard_at);
-                    self.shared.pong();
+                Incoming::Pong { sent_at } => {
+                    active.contacts.record(sent_at, received_at);
+                    self.shared.record_pong();
                 }
-                Heard::Answered { waiter, outcome, sent_at, from_leader, zxid } => {
+                Incoming::Reply { waiter, outcome, sent_at, confirmed_by_leader, zxid } => {
                     if let Some(zxid) = zxid {
-                        self.hello.last_zxid = self.hello.last_zxid.max(zxid);
+                        self.session_request.last_zxid = self.session_request.last_zxid.max(zxid);
                     }
-                    if from_leader && let Some(since) = line.contacts.proven(sent_at) {
-                        self.shared.renew(since);
+                    if confirmed_by_leader && let Some(since) = active.contacts.confirm(sent_at) {
+                        self.shared.renew_lease(since);
                     }
-                    line.contacts.heard(sent_at, heard_at);
-                    if self.settle(waiter, outcome)?.is_break() {
+                    active.contacts.record(sent_at, received_at);
+                    if self.complete(waiter, outcome)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
@@ -333,98 +356,103 @@ impl Task {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn settle(
+    /// Passes the result of a request to its waiter. Breaks when the session is closed.
+    fn complete(
         &mut self,
         waiter: Waiter,
-        outcome: Result<Answer, Error>,
+        outcome: Result<Reply, Error>,
     ) -> Result<ControlFlow<()>, BoxError> {
         match waiter {
-            // In each case: a caller who went away does not want to know.
+            // The receiver of a reply may have been dropped.
             Waiter::Caller(reply) => {
                 let _ = reply.send(outcome);
             }
             Waiter::Watch { path, mode, reply } => {
                 let watch = match outcome {
-                    Ok(_) => self.watches.added(&path).ok_or(Error::Unknown),
+                    Ok(_) => self.watches.complete_add(&path).ok_or(Error::Unknown),
                     Err(error) => {
-                        self.watches.not_added(&path);
+                        self.watches.cancel_add(&path);
                         Err(error)
                     }
                 };
-                let back = self.back.clone();
+                let back = self.sender.clone();
                 let _ =
                     reply.send(watch.map(|(id, queue)| Watch::new(path, mode, id, queue, back)));
             }
-            Waiter::Rewatch { set, cause } => match outcome {
-                Ok(_) => self.watches.gap(&set, cause),
-                // Watches that cannot be set would be silent for ever: better another server.
-                Err(error) => return Err(format!("cannot set the watches again: {error}").into()),
+            Waiter::RestoreWatches { set, cause } => match outcome {
+                Ok(_) => self.watches.report_gap(&set, cause),
+                // A watch that is not restored would never report anything, so another server is tried.
+                Err(error) => return Err(format!("cannot restore the watches: {error}").into()),
             },
             Waiter::Close => return Ok(ControlFlow::Break(())),
-            Waiter::Nobody => {}
+            Waiter::None => {}
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Tries server after server until one serves us, in the same session or, if that is gone, in a new one.
-    async fn reconnect(&mut self) -> ControlFlow<SessionState, (Line, Arrival)> {
+    /// Tries the servers in turn until one resumes the session or, if it has expired, opens a new one.
+    async fn reconnect(&mut self) -> ControlFlow<SessionState, (ActiveConnection, ConnectionKind)> {
         loop {
-            let pause =
-                pause::after(self.failures, self.dialer.servers(), self.dialer.config.retry);
-            self.meanwhile(sleep(pause)).await?;
-            let (dialer, hello, turn) = (Arc::clone(&self.dialer), self.hello.clone(), self.turn);
-            self.turn = self.turn.wrapping_add(1);
+            let delay =
+                backoff::delay(self.failures, self.dialer.server_count(), self.dialer.config.retry);
+            self.while_disconnected(sleep(delay)).await?;
+            let (dialer, request, server) =
+                (Arc::clone(&self.dialer), self.session_request.clone(), self.next_server);
+            self.next_server = self.next_server.wrapping_add(1);
             let attempt =
-                self.meanwhile(async move { dialer.establish(turn, &hello).await }).await?;
+                self.while_disconnected(async move { dialer.dial(server, &request).await }).await?;
             match attempt {
-                Ok(established) => return ControlFlow::Continue(self.arrive(established)),
-                Err(AttemptError::Expired { server }) => {
+                Ok(established) => return ControlFlow::Continue(self.adopt(established)),
+                Err(DialError::Expired { server }) => {
                     tracing::warn!(session = %id(self.session), server, "session lost");
-                    self.shared.lost();
-                    self.hello = Hello::new_session(self.hello.last_zxid);
-                    // No call may name the lost session any more.
+                    self.shared.mark_lost();
+                    self.session_request =
+                        SessionRequest::new_session(self.session_request.last_zxid);
+                    // From now on calls that name the lost session fail.
                     self.session = 0;
                 }
-                Err(AttemptError::AuthRefused { server, scheme }) => {
+                Err(DialError::AuthRefused { server, scheme }) => {
                     tracing::error!(server, scheme, "credentials refused");
                     return ControlFlow::Break(SessionState::AuthFailed);
                 }
                 Err(error) => {
                     self.failures = self.failures.saturating_add(1);
-                    // Loud at first, then ever more seldom: this may go on for days.
+                    // Warns with decreasing frequency, because this may continue for days.
                     if self.failures.is_power_of_two() {
-                        tracing::warn!(failures = self.failures, cause = %chain(&error), "attempt failed");
+                        tracing::warn!(failures = self.failures, error = %error_chain(&error), "connection attempt failed");
                     } else {
-                        tracing::debug!(failures = self.failures, cause = %chain(&error), "attempt failed");
+                        tracing::debug!(failures = self.failures, error = %error_chain(&error), "connection attempt failed");
                     }
                 }
             }
         }
     }
 
-    fn arrive(&mut self, established: Established) -> (Line, Arrival) {
-        let Established { connection, server, session, password, timeout, asked_at } = established;
+    /// Takes over a new connection and updates the session.
+    fn adopt(&mut self, established: EstablishedConnection) -> (ActiveConnection, ConnectionKind) {
+        let EstablishedConnection { connection, server, session, password, timeout, requested_at } =
+            established;
         tracing::info!(session = %id(session), server = %server.text, ?timeout, "connected");
         self.timeout = timeout;
-        let line = self.line(connection, asked_at);
+        let active = self.activate(connection, requested_at);
         if session == self.session {
-            self.shared.reattached(timeout);
-            return (line, Arrival::Reattached);
+            self.shared.mark_resumed(timeout);
+            return (active, ConnectionKind::Resumed);
         }
         self.session = session;
-        self.hello.session = session;
-        self.hello.password = password;
-        self.shared.renewed(session, timeout, asked_at);
-        (line, Arrival::Renewed)
+        self.session_request.session = session;
+        self.session_request.password = password;
+        self.shared.replace(session, timeout, requested_at);
+        (active, ConnectionKind::NewSession)
     }
 
-    fn line(&self, connection: Connection, asked_at: Duration) -> Line {
+    fn activate(&self, connection: Connection, requested_at: Duration) -> ActiveConnection {
         let lag = self.dialer.config.touch_lag.map(|lag| lag.min(self.timeout / 4));
-        Line::new(connection, self.timeout, Contacts::new(asked_at, lag))
+        ActiveConnection::new(connection, self.timeout, Contacts::new(requested_at, lag))
     }
 
-    /// Waits for something while there is no connection: whatever callers ask fails at once.
-    async fn meanwhile<T>(
+    /// Waits for `future` while there is no connection. Requests of callers fail at once.
+    async fn while_disconnected<T>(
         &mut self,
         future: impl Future<Output = T>,
     ) -> ControlFlow<SessionState, T> {
@@ -436,11 +464,11 @@ impl Task {
                 command = self.commands.recv() => match command {
                     None | Some(Command::Close) => return ControlFlow::Break(SessionState::Closed),
                     Some(Command::Unwatch { path, id }) => {
-                        self.watches.dropped(&path, id);
+                        self.watches.remove(&path, id);
                     }
                     Some(Command::Call { session, reply, .. }) => {
-                        let gone = session.is_some_and(|session| session != self.session);
-                        let error = if gone { Error::SessionExpired } else { Error::NotSent };
+                        let is_expired = session.is_some_and(|session| session != self.session);
+                        let error = if is_expired { Error::SessionExpired } else { Error::NotSent };
                         fail(Waiter::Caller(reply), error);
                     }
                     Some(Command::Watch { path, mode, reply }) => {
@@ -451,12 +479,12 @@ impl Task {
         }
     }
 
-    /// Tells everybody that nothing will follow.
+    /// Ends the session, closes the watches and fails all queued commands.
     fn finish(&mut self, end: SessionState) {
-        self.shared.ended(end);
+        self.shared.mark_final(end);
         self.watches.close();
         self.commands.close();
-        let error = Error::of(end);
+        let error = Error::from_final_state(end);
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Call { reply, .. } => fail(Waiter::Caller(reply), error.clone()),
@@ -469,8 +497,8 @@ impl Task {
     }
 }
 
-// A runtime that shuts down, or a close that lost its patience, throws the task away: then too nobody may wait for ever.
-impl Drop for Task {
+// A runtime that shuts down, or a `close` that timed out, drops the task. Callers must not wait forever then either.
+impl Drop for ClientTask {
     fn drop(&mut self) {
         if !self.shared.session().state.is_final() {
             self.finish(SessionState::Closed);
@@ -479,16 +507,16 @@ impl Drop for Task {
 }
 
 impl Error {
-    /// Why nothing can be asked of a client in this final state.
-    pub(super) fn of(end: SessionState) -> Self {
-        match end {
+    /// The error for requests to a client in this final state.
+    pub(super) fn from_final_state(state: SessionState) -> Self {
+        match state {
             SessionState::AuthFailed => Error::AuthFailed,
             _ => Error::Closed,
         }
     }
 }
 
-/// Tells whoever waits; one who went away does not want to know.
+/// Passes an error to the waiter, whose receiver may have been dropped.
 fn fail(waiter: Waiter, error: Error) {
     match waiter {
         Waiter::Caller(reply) => {
@@ -497,17 +525,17 @@ fn fail(waiter: Waiter, error: Error) {
         Waiter::Watch { reply, .. } => {
             let _ = reply.send(Err(error));
         }
-        Waiter::Rewatch { .. } | Waiter::Close | Waiter::Nobody => {}
+        Waiter::RestoreWatches { .. } | Waiter::Close | Waiter::None => {}
     }
 }
 
-/// A session's id as ZooKeeper's own logs write it.
+/// A session id in the format of ZooKeeper's logs.
 fn id(session: i64) -> String {
     format!("{session:#x}")
 }
 
 /// An error with all its causes in one line.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! TLS: rustls with ring. The provider is named here and never installed for the whole process.
+//! TLS with rustls and ring. The crypto provider is passed explicitly and never installed for the whole process.
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
@@ -12,34 +12,32 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::error::{BoxError, ConnectError};
 
-/// Whom to trust and who we are. A server must have a certificate for the host it is configured by.
+/// TLS settings. A server's certificate must be valid for the host name in the configuration.
 #[derive(Debug, Clone)]
 pub struct TlsOptions {
-    /// The authorities whose certificates we accept.
+    /// The trusted certificate authorities.
     pub ca: Pem,
-    /// What we show to servers that want to know who we are.
+    /// The client certificate, for servers that require one.
     pub identity: Option<Identity>,
 }
 
-/// A certificate and the key that goes with it.
+/// A client certificate and its private key.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The certificate, followed by those between it and the authority.
+    /// The certificate, followed by the intermediate certificates.
     pub cert: Pem,
-    /// Its private key.
     pub key: Pem,
 }
 
-/// PEM, here or in a file.
+/// PEM data, in memory or in a file.
 #[derive(Clone)]
 pub enum Pem {
-    /// In this file, read once when the client connects.
+    /// A file that is read once, when the client connects.
     File(PathBuf),
-    /// These bytes.
     Bytes(Vec<u8>),
 }
 
-// It may be a private key.
+// Without the bytes: they may be a private key.
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,7 +68,7 @@ impl Pem {
     }
 }
 
-/// Turns sockets into TLS streams.
+/// Establishes TLS on a socket.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
@@ -111,7 +109,7 @@ impl Tls {
     }
 }
 
-/// Whether TLS itself failed, not the network below it.
+/// Whether TLS itself failed, and not the network.
 pub(super) fn is_tls_problem(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
 }

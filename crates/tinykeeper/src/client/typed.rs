@@ -1,4 +1,4 @@
-//! The usual requests, with the usual answers taken out of their envelopes. Anything else goes through [`Client::call`].
+//! Typed methods for common requests. [`Client::call`] sends any other request.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use super::{error::Error, handle::Client};
 use crate::wire::{Acl, Code, Create, CreateMode, MultiResult, Op, Request, Response, Stat};
 
 impl Client {
-    /// Creates a node; gives its path, which for a sequential one ends in the server's number, and its stat.
+    /// Creates a node; returns its path, which for a sequential node ends in the server's number, and its stat.
     pub async fn create(
         &self,
         path: &str,
@@ -22,13 +22,13 @@ impl Client {
         }
     }
 
-    /// Deletes a node without children, if its version is this one; −1 is any.
+    /// Deletes a node without children if it has this version; −1 matches any version.
     pub async fn delete(&self, path: &str, version: i32) -> Result<(), Error> {
         self.call(Request::Write(Op::Delete { path: path.to_owned(), version })).await?;
         Ok(())
     }
 
-    /// Replaces a node's data, if its version is this one; −1 is any.
+    /// Replaces a node's data if it has this version; −1 matches any version.
     pub async fn set(
         &self,
         path: &str,
@@ -42,10 +42,10 @@ impl Client {
         }
     }
 
-    /// A node's stat, or `None` if the server says that there is no such node. A lost connection is an error, never `None`.
+    /// A node's stat, or `None` if the server reports that the node does not exist. A lost connection is an error, never `None`.
     pub async fn exists(&self, path: &str) -> Result<Option<Stat>, Error> {
         match self.call(Request::Exists { path: path.to_owned(), watch: false }).await {
-            Ok(answer) => match answer.response {
+            Ok(reply) => match reply.response {
                 Response::Stat(stat) => Ok(Some(stat)),
                 other => unreachable!("exists is decoded as a stat, not as {other:?}"),
             },
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// The names of a node's children, in no order, and its stat.
+    /// The names of a node's children, in no particular order, and its stat.
     pub async fn children(&self, path: &str) -> Result<(Vec<String>, Stat), Error> {
         let request = Request::GetChildrenStat { path: path.to_owned(), watch: false };
         match self.call(request).await?.response {
@@ -79,34 +79,35 @@ impl Client {
         }
     }
 
-    /// Waits until the server has caught up with the leader; what is read after is not older than this call.
+    /// Waits until the server has caught up with the leader; later reads return data at least as new as this call.
     pub async fn sync(&self) -> Result<(), Error> {
         self.call(Request::Sync { path: "/".into() }).await?;
         Ok(())
     }
 
-    /// Does all of these or none. Gives the transaction and a result for each; one that fails fails all, with its index.
+    /// Performs all operations or none; returns the transaction and one result per operation. If one fails, the error has its
+    /// index.
     pub async fn multi(&self, ops: Vec<Op>) -> Result<(i64, Vec<MultiResult>), Error> {
-        settled(self.call(Request::Multi(ops)).await?)
+        multi_results(self.call(Request::Multi(ops)).await?)
     }
 
-    /// [`Client::multi`] in one session only, as [`Client::call_in`].
+    /// Like [`Client::multi`], but in one session only, as [`Client::call_in`].
     pub async fn multi_in(
         &self,
         session: i64,
         ops: Vec<Op>,
     ) -> Result<(i64, Vec<MultiResult>), Error> {
-        settled(self.call_in(session, Request::Multi(ops)).await?)
+        multi_results(self.call_in(session, Request::Multi(ops)).await?)
     }
 }
 
-/// A refused multi is answered well, with the refusal inside.
-fn settled(answer: super::Answer) -> Result<(i64, Vec<MultiResult>), Error> {
-    let zxid = answer.zxid;
-    let Response::Multi(results) = answer.response else {
-        unreachable!("multi is decoded as results, not as {:?}", answer.response);
+/// The results of a multi. The reply to a refused multi is a success, with the refusal in its results.
+fn multi_results(reply: super::Reply) -> Result<(i64, Vec<MultiResult>), Error> {
+    let zxid = reply.zxid;
+    let Response::Multi(results) = reply.response else {
+        unreachable!("multi is decoded as results, not as {:?}", reply.response);
     };
-    // Members before the one that failed say ok, members after it that they are inconsistent: the first complaint counts.
+    // Operations before the failed one have code OK, those after it an inconsistency: the first other code is the reason.
     let refused = results.iter().enumerate().find_map(|(index, result)| match result {
         MultiResult::Error(code) if *code != Code::OK => Some((index, *code)),
         _ => None,

@@ -1,4 +1,4 @@
-//! A watch as its holder sees it: a queue of what happened, fed by the task in the order of the socket.
+//! The public handle of a watch: a queue of events, which the task fills in the order it receives them.
 
 use std::{
     collections::VecDeque,
@@ -11,42 +11,41 @@ use tokio::sync::{Notify, mpsc};
 use super::task::Command;
 use crate::wire::{AddWatchMode, EventKind};
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// Something happened to a node.
+    /// A node changed.
     Changed {
-        /// To which.
         path: String,
-        /// What happened; never [`EventKind::None`].
+        /// The change; never [`EventKind::None`].
         kind: EventKind,
     },
-    /// The connection is gone: from here on nothing is told until a [`WatchEvent::Gap`].
+    /// The connection is lost: no changes are reported until the next [`WatchEvent::Gap`].
     Suspended,
-    /// Changes may have been missed. Everything from here on will be told, so whoever now reads again misses nothing.
+    /// Changes may have been missed. Later changes are reported, so a caller that reads again now misses nothing.
     Gap(GapCause),
 }
 
 /// Why changes may have been missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GapCause {
-    /// The connection was lost and is back, in the same session.
+    /// The connection was lost and restored, in the same session.
     Reconnected,
-    /// The session was lost; the watch is set on the new one.
+    /// The session was lost; the watch was restored in the new one.
     NewSession,
-    /// More events were waiting than the configuration allows, so they were thrown away.
+    /// More events were queued than [`Config::watch_queue`](super::Config::watch_queue) allows, so they were discarded.
     Overflow,
 }
 
-/// Sees what happens to a node, or to a node and everything below it, until dropped.
+/// Reports changes of a node, or of a node and all its descendants, until dropped.
 ///
-/// Several watches on one path share one on the server; the last one dropped removes it there.
+/// Several watches on one path share one watch on the server, which is removed when the last of them is dropped.
 pub struct Watch {
     path: String,
     mode: AddWatchMode,
     id: u64,
-    queue: Arc<Queue>,
-    // Weak, so that a forgotten watch does not keep the session open after the last client handle went.
+    queue: Arc<EventQueue>,
+    // Weak, so that a watch does not keep the session open after the last client handle was dropped.
     commands: mpsc::WeakUnboundedSender<Command>,
 }
 
@@ -55,40 +54,38 @@ impl Watch {
         path: String,
         mode: AddWatchMode,
         id: u64,
-        queue: Arc<Queue>,
+        queue: Arc<EventQueue>,
         commands: mpsc::WeakUnboundedSender<Command>,
     ) -> Self {
         Self { path, mode, id, queue, commands }
     }
 
-    /// The node it was set on.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How it was set.
     pub fn mode(&self) -> AddWatchMode {
         self.mode
     }
 
-    /// Waits for the next event; `None` once the client is closed and everything was told. Cancel safe.
+    /// Waits for the next event; `None` once the client is closed and the queue is empty. Cancel safe.
     pub async fn next(&mut self) -> Option<WatchEvent> {
         loop {
             {
-                let mut waiting = self.queue.lock();
-                if let Some(event) = waiting.events.pop_front() {
+                let mut state = self.queue.lock();
+                if let Some(event) = state.events.pop_front() {
                     return Some(event);
                 }
-                if waiting.closed {
+                if state.is_closed {
                     return None;
                 }
             }
-            // A push between the look and the wait leaves a permit, so nothing is slept through.
+            // A push between the check and the wait leaves a permit, so it is not missed.
             self.queue.pushed.notified().await;
         }
     }
 
-    /// The next event if there is one already.
+    /// The next event, if there is one in the queue.
     pub fn try_next(&mut self) -> Option<WatchEvent> {
         self.queue.lock().events.pop_front()
     }
@@ -97,7 +94,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(commands) = self.commands.upgrade() {
-            // Nobody there: then the watch on the server is gone as well.
+            // If the task has ended, the watch on the server has ended too.
             let _ = commands
                 .send(Command::Unwatch { path: std::mem::take(&mut self.path), id: self.id });
         }
@@ -110,37 +107,37 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// Where a watch's events wait for it. Bounded by replacing everything with a gap, because what nobody reads must not grow
-/// and what was dropped must not go unnoticed.
+/// The queued events of a watch. If it overflows, a gap replaces all its events: the queue must not grow without bound, and
+/// discarded events must not go unnoticed.
 #[derive(Debug)]
-pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(super) struct EventQueue {
+    state: Mutex<QueueState>,
     pushed: Notify,
     limit: usize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     events: VecDeque<WatchEvent>,
-    closed: bool,
+    is_closed: bool,
 }
 
-impl Queue {
+impl EventQueue {
     pub(super) fn new(limit: usize) -> Self {
-        Self { waiting: Mutex::default(), pushed: Notify::new(), limit: limit.max(1) }
+        Self { state: Mutex::default(), pushed: Notify::new(), limit: limit.max(1) }
     }
 
     pub(super) fn push(&self, event: WatchEvent) {
         {
-            let mut waiting = self.lock();
-            if waiting.events.len() < self.limit {
-                waiting.events.push_back(event);
+            let mut state = self.lock();
+            if state.events.len() < self.limit {
+                state.events.push_back(event);
             } else {
-                waiting.events.clear();
-                waiting.events.push_back(WatchEvent::Gap(GapCause::Overflow));
-                // A change is covered by the gap; that we are blind from here on is not.
+                state.events.clear();
+                state.events.push_back(WatchEvent::Gap(GapCause::Overflow));
+                // The gap covers a change, but not the loss of the connection.
                 if event == WatchEvent::Suspended {
-                    waiting.events.push_back(event);
+                    state.events.push_back(event);
                 }
             }
         }
@@ -148,12 +145,12 @@ impl Queue {
     }
 
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().is_closed = true;
         self.pushed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing under this lock can panic half way.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        // Code under this lock cannot panic, so the data is consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,27 +1,27 @@
-//! Every watch of this client: which must be set on the server, and who is told what.
+//! All watches of a client: those set on the server, and the queues that receive their events.
 //!
-//! The server sends one notification for each change however many watches of the connection match it, so handing it to each
-//! of them is done here, by the server's own rules: a *persistent* watch sees all four kinds for exactly its node; a
-//! *persistent recursive* one sees creation, deletion and data of its node and everything below, and never children.
+//! The server sends one notification per change, however many watches of the connection match it. This module distributes it to
+//! the watches by the server's rules: a *persistent* watch sees all four kinds of events of exactly its node; a *persistent
+//! recursive* watch sees creation, deletion and data changes of its node and all descendants, but no changes of children lists.
 //!
-//! A server keeps watches for each connection, so losing the connection loses them all at once: [`Watches::suspend`] tells
-//! everybody, [`Watches::set_again`] says what to ask of the next server, [`Watches::gap`] tells everybody it was done.
+//! A server stores watches per connection, so they are all lost with the connection. [`Watches::suspend`] reports the loss,
+//! [`Watches::restore_requests`] returns the requests that restore the watches, [`Watches::report_gap`] reports that it was done.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
     error::Error,
-    watch::{GapCause, Queue, WatchEvent},
+    watch::{EventQueue, GapCause, WatchEvent},
 };
 use crate::wire::{AddWatchMode, EventKind, SetWatches, WatcherEvent};
 
-/// How many bytes of paths go into one `setWatches`: what the Java client sends, far below any server's limit.
+/// Maximum bytes of paths in one `setWatches`: the Java client's limit, far below any server's.
 const CHUNK: usize = 128 << 10;
 
 /// The watches of one client.
 #[derive(Debug)]
 pub(super) struct Watches {
-    // One entry for each path, not path and mode: ZooKeeper up to 3.8 keeps one mode for each path and connection.
+    // One entry per path, not per path and mode: ZooKeeper up to 3.8 stores one mode per path and connection.
     by_path: HashMap<String, Entry>,
     queue_limit: usize,
     next_id: u64,
@@ -30,9 +30,9 @@ pub(super) struct Watches {
 #[derive(Debug)]
 struct Entry {
     mode: AddWatchMode,
-    /// How many `addWatch` for it are on their way: it must not be removed behind their back.
+    /// Number of pending `addWatch` requests for the path; the entry must not be removed while there are any.
     adding: usize,
-    queues: Vec<(u64, Arc<Queue>)>,
+    queues: Vec<(u64, Arc<EventQueue>)>,
 }
 
 impl Watches {
@@ -40,8 +40,8 @@ impl Watches {
         Self { by_path: HashMap::new(), queue_limit, next_id: 0 }
     }
 
-    /// An `addWatch` is about to be sent.
-    pub(super) fn begin(&mut self, path: &str, mode: AddWatchMode) -> Result<(), Error> {
+    /// Registers an `addWatch` that is about to be sent.
+    pub(super) fn begin_add(&mut self, path: &str, mode: AddWatchMode) -> Result<(), Error> {
         let entry = self.by_path.entry(path.to_owned()).or_insert(Entry {
             mode,
             adding: 0,
@@ -54,19 +54,19 @@ impl Watches {
         Ok(())
     }
 
-    /// An `addWatch` was answered well: its events wait in this queue from now on.
-    pub(super) fn added(&mut self, path: &str) -> Option<(u64, Arc<Queue>)> {
+    /// Completes a successful `addWatch`; returns the id and the queue of the new watch.
+    pub(super) fn complete_add(&mut self, path: &str) -> Option<(u64, Arc<EventQueue>)> {
         let entry = self.by_path.get_mut(path)?;
         entry.adding = entry.adding.saturating_sub(1);
         let id = self.next_id;
         self.next_id += 1;
-        let queue = Arc::new(Queue::new(self.queue_limit));
+        let queue = Arc::new(EventQueue::new(self.queue_limit));
         entry.queues.push((id, Arc::clone(&queue)));
         Some((id, queue))
     }
 
-    /// An `addWatch` was refused, or never sent.
-    pub(super) fn not_added(&mut self, path: &str) {
+    /// Cancels an `addWatch` that was refused or never sent.
+    pub(super) fn cancel_add(&mut self, path: &str) {
         if let Some(entry) = self.by_path.get_mut(path) {
             entry.adding = entry.adding.saturating_sub(1);
             if entry.is_unused() {
@@ -75,8 +75,8 @@ impl Watches {
         }
     }
 
-    /// A watch was dropped. Says whether the server should forget the path now.
-    pub(super) fn dropped(&mut self, path: &str, id: u64) -> bool {
+    /// Removes a dropped watch; returns whether the watch on the server must be removed too.
+    pub(super) fn remove(&mut self, path: &str, id: u64) -> bool {
         let Some(entry) = self.by_path.get_mut(path) else {
             return false;
         };
@@ -88,12 +88,12 @@ impl Watches {
         unused
     }
 
-    /// Whether a one-shot watch on this path would end a lasting one.
-    pub(super) fn covers(&self, path: &str) -> bool {
+    /// Whether there is a persistent watch on this path, which a one-shot watch would end.
+    pub(super) fn contains(&self, path: &str) -> bool {
         self.by_path.contains_key(path)
     }
 
-    /// Tells everybody whom it concerns.
+    /// Distributes a notification to all matching watches.
     pub(super) fn dispatch(&self, event: &WatcherEvent) {
         if event.kind == EventKind::None {
             return;
@@ -118,17 +118,17 @@ impl Watches {
         }
     }
 
-    /// The connection is gone, and with it what was on its way.
+    /// Reports the loss of the connection, which also loses pending `addWatch` requests.
     pub(super) fn suspend(&mut self) {
         for entry in self.by_path.values_mut() {
             entry.adding = 0;
-            entry.tell(&WatchEvent::Suspended);
+            entry.report(&WatchEvent::Suspended);
         }
         self.by_path.retain(|_, entry| !entry.is_unused());
     }
 
-    /// What to ask of a new connection so that every watch is set again, in pieces no server finds too large.
-    pub(super) fn set_again(&self, relative_zxid: i64, max_frame: usize) -> Vec<SetWatches> {
+    /// The requests that restore every watch on a new connection, split so that no server refuses them as too large.
+    pub(super) fn restore_requests(&self, relative_zxid: i64, max_frame: usize) -> Vec<SetWatches> {
         let limit = CHUNK.min(max_frame / 2);
         let mut chunks = Vec::new();
         let mut chunk = SetWatches { relative_zxid, ..SetWatches::default() };
@@ -151,16 +151,16 @@ impl Watches {
         chunks
     }
 
-    /// These are set again.
-    pub(super) fn gap(&self, set: &SetWatches, cause: GapCause) {
+    /// Reports a gap to the watches that `set` restored.
+    pub(super) fn report_gap(&self, set: &SetWatches, cause: GapCause) {
         for path in set.persistent.iter().chain(&set.persistent_recursive) {
             if let Some(entry) = self.by_path.get(path) {
-                entry.tell(&WatchEvent::Gap(cause));
+                entry.report(&WatchEvent::Gap(cause));
             }
         }
     }
 
-    /// Nothing will follow.
+    /// Ends all watches.
     pub(super) fn close(&mut self) {
         for (_, entry) in self.by_path.drain() {
             for (_, queue) in entry.queues {
@@ -176,17 +176,17 @@ impl Entry {
     }
 
     fn push(&self, event: &WatcherEvent) {
-        self.tell(&WatchEvent::Changed { path: event.path.clone(), kind: event.kind });
+        self.report(&WatchEvent::Changed { path: event.path.clone(), kind: event.kind });
     }
 
-    fn tell(&self, event: &WatchEvent) {
+    fn report(&self, event: &WatchEvent) {
         for (_, queue) in &self.queues {
             queue.push(event.clone());
         }
     }
 }
 
-/// The path one level up; the root has none.
+/// The parent path; `None` for the root.
 fn parent(path: &str) -> Option<&str> {
     match path.rfind('/')? {
         0 if path.len() > 1 => Some("/"),
@@ -206,8 +206,8 @@ mod tests {
     use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
 
     fn set(watches: &mut Watches, path: &str, mode: AddWatchMode) -> Watch {
-        watches.begin(path, mode).unwrap();
-        let (id, queue) = watches.added(path).unwrap();
+        watches.begin_add(path, mode).unwrap();
+        let (id, queue) = watches.complete_add(path).unwrap();
         let (commands, _) = mpsc::unbounded_channel();
         Watch::new(path.to_owned(), mode, id, queue, commands.downgrade())
     }
@@ -217,7 +217,7 @@ mod tests {
         watches.dispatch(&WatcherEvent { kind, state, path: path.to_owned() });
     }
 
-    fn seen(watch: &mut Watch) -> Vec<(EventKind, String)> {
+    fn events(watch: &mut Watch) -> Vec<(EventKind, String)> {
         std::iter::from_fn(|| watch.try_next())
             .map(|event| match event {
                 WatchEvent::Changed { path, kind } => (kind, path),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn watches_that_overlap_each_see_what_is_theirs_exactly_once() {
+    fn overlapping_watches_each_see_a_matching_event_once() {
         let mut watches = Watches::new(16);
         let mut root = set(&mut watches, "/", PersistentRecursive);
         let mut above = set(&mut watches, "/a", PersistentRecursive);
@@ -247,42 +247,42 @@ mod tests {
             (NodeCreated, "/a/b/c".to_owned()),
             (NodeDeleted, "/a".to_owned()),
         ];
-        assert_eq!(seen(&mut above), below_a);
-        assert_eq!(seen(&mut twin), below_a);
-        assert_eq!(seen(&mut root)[..3], below_a);
+        assert_eq!(events(&mut above), below_a);
+        assert_eq!(events(&mut twin), below_a);
+        assert_eq!(events(&mut root)[..3], below_a);
         assert_eq!(
-            seen(&mut node),
+            events(&mut node),
             [(NodeDataChanged, "/a/b".to_owned()), (NodeChildrenChanged, "/a/b".to_owned())]
         );
-        assert_eq!(seen(&mut namesake), []);
+        assert_eq!(events(&mut namesake), []);
     }
 
     #[test]
-    fn a_second_mode_on_one_path_is_refused() {
+    fn second_mode_on_the_same_path_is_refused() {
         let mut watches = Watches::new(16);
         let _first = set(&mut watches, "/a", Persistent);
 
         assert_eq!(
-            watches.begin("/a", PersistentRecursive),
+            watches.begin_add("/a", PersistentRecursive),
             Err(Error::WatchConflict { path: "/a".into() })
         );
     }
 
     #[test]
-    fn a_watch_is_removed_with_its_last_holder_and_not_behind_a_newcomer() {
+    fn server_watch_is_removed_with_the_last_watch_unless_one_is_pending() {
         let mut watches = Watches::new(16);
-        watches.begin("/a", Persistent).unwrap();
-        let (first, _) = watches.added("/a").unwrap();
-        watches.begin("/a", Persistent).unwrap();
+        watches.begin_add("/a", Persistent).unwrap();
+        let (first, _) = watches.complete_add("/a").unwrap();
+        watches.begin_add("/a", Persistent).unwrap();
 
-        assert!(!watches.dropped("/a", first), "a newcomer is on its way");
-        let (second, _) = watches.added("/a").unwrap();
-        assert!(watches.dropped("/a", second));
-        assert!(!watches.covers("/a"));
+        assert!(!watches.remove("/a", first), "another addWatch is pending");
+        let (second, _) = watches.complete_add("/a").unwrap();
+        assert!(watches.remove("/a", second));
+        assert!(!watches.contains("/a"));
     }
 
     #[test]
-    fn a_queue_nobody_drains_becomes_one_gap() {
+    fn overflowing_queue_becomes_one_gap() {
         let mut watches = Watches::new(3);
         let mut watch = set(&mut watches, "/a", Persistent);
 
@@ -292,11 +292,11 @@ mod tests {
         notify(&watches, NodeDeleted, "/a");
 
         assert_eq!(watch.try_next(), Some(WatchEvent::Gap(GapCause::Overflow)));
-        assert_eq!(seen(&mut watch), [(NodeDeleted, "/a".to_owned())]);
+        assert_eq!(events(&mut watch), [(NodeDeleted, "/a".to_owned())]);
     }
 
     #[test]
-    fn blindness_survives_an_overflow() {
+    fn overflow_keeps_the_suspended_event() {
         let mut watches = Watches::new(1);
         let mut watch = set(&mut watches, "/a", Persistent);
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_again_is_cut_into_pieces_and_nothing_is_forgotten() {
+    fn restore_requests_are_split_and_complete() {
         let mut watches = Watches::new(16);
         let held: Vec<_> = (0..300)
             .map(|index| {
@@ -317,7 +317,7 @@ mod tests {
             })
             .collect();
 
-        let chunks = watches.set_again(7, 1 << 20);
+        let chunks = watches.restore_requests(7, 1 << 20);
 
         assert_eq!(chunks.len(), 3);
         assert!(chunks.iter().all(|chunk| chunk.relative_zxid == 7));

@@ -1,46 +1,47 @@
-//! The one place where the server asks what time it is.
+//! The only module of the server that reads the clock, and the numbers that derive from it.
 
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
 
-/// 2020-01-01T00:00:00Z, where transaction numbers begin to count.
+/// 2020-01-01T00:00:00Z, the origin of transaction ids.
 const EPOCH_2020_MS: i64 = 1_577_836_800_000;
 
-/// For timeouts.
-#[expect(clippy::disallowed_methods, reason = "the one place where the server asks for the time")]
+/// Monotonic time, for timeouts.
+#[expect(clippy::disallowed_methods, reason = "the only module of the server that reads the clock")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// For stats: milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "the one place where the server asks for the time")]
-pub(super) fn wall_ms() -> i64 {
+/// Wall clock time in milliseconds since 1970, for stats.
+#[expect(clippy::disallowed_methods, reason = "the only module of the server that reads the clock")]
+pub(super) fn unix_ms() -> i64 {
     let since_1970 =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Waits until the clock shows another millisecond than it does now.
-pub(super) async fn tick() {
-    let now = wall_ms();
-    while wall_ms() == now {
+/// Waits until the wall clock shows a different millisecond.
+pub(super) async fn next_millisecond() {
+    let now = unix_ms();
+    while unix_ms() == now {
         sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// The transaction number below which a server that starts now must not write.
+/// The lower bound for transaction ids of a server that starts at `unix_ms`.
 ///
-/// Milliseconds since 2020 with room for four million transactions in each: no server can write faster than that, so a
-/// server that lost its memory still starts above every number it ever gave out, and fencing tokens never go back. Good
-/// until 2089.
-pub(super) fn first_zxid(wall_ms: i64) -> i64 {
-    (wall_ms - EPOCH_2020_MS).clamp(0, (1 << 41) - 1) << 22
+/// The bound is the number of milliseconds since 2020, with room for four million transactions in each. No server writes
+/// faster than that, so even a server that lost its data starts above every id it ever issued, and fencing tokens never
+/// decrease. Valid until 2089.
+pub(super) fn first_zxid(unix_ms: i64) -> i64 {
+    (unix_ms - EPOCH_2020_MS).clamp(0, (1 << 41) - 1) << 22
 }
 
-/// The number from which a server that starts now counts its sessions: below 2^56, so that no session looks like a marker.
-pub(super) fn first_session(wall_ms: i64) -> i64 {
-    ((wall_ms - EPOCH_2020_MS) & 0xff_ffff_ffff) << 16 | 1
+/// The first session id of a server that starts at `unix_ms`. It is below 2^56, so that no session id looks like the owner
+/// marker of a container or a time to live.
+pub(super) fn first_session(unix_ms: i64) -> i64 {
+    ((unix_ms - EPOCH_2020_MS) & 0xff_ffff_ffff) << 16 | 1
 }
 
 #[cfg(test)]
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_started_a_millisecond_later_counts_from_above_four_million_transactions() {
+    fn start_one_millisecond_later_leaves_room_for_four_million_zxids() {
         let now = 1_795_000_000_000;
 
         assert_eq!(first_zxid(now + 1) - first_zxid(now), 1 << 22);
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_never_looks_like_a_container_or_a_time_to_live() {
+    fn session_id_never_looks_like_an_owner_marker() {
         let session = first_session(1_795_000_000_000);
 
         assert!(session > 0 && session < 1 << 56);

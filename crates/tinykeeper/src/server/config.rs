@@ -1,36 +1,34 @@
-//! How a server behaves.
+//! Server configuration.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use crate::wire::frame;
 
-/// How a server behaves. The defaults are ZooKeeper's where it has them.
+/// Server configuration. The defaults are ZooKeeper's where it has them.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// Listen address; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Where to keep what must survive a restart; without it everything is in memory.
+    /// Data directory; `None` keeps everything in memory.
     pub data: Option<PathBuf>,
-    /// Whether an answer waits until its transaction is on disk.
+    /// Whether a reply waits until its transaction is on disk.
     pub fsync: bool,
-    /// The shortest session timeout granted.
+    /// Lower bound for the session timeouts that clients request.
     pub min_session_timeout: Duration,
-    /// The longest session timeout granted.
+    /// Upper bound for the session timeouts that clients request.
     pub max_session_timeout: Duration,
-    /// How often containers and nodes with a time to live are looked after.
+    /// Interval at which empty containers and nodes past their time to live are deleted.
     pub sweep_interval: Duration,
-    /// The largest request accepted.
+    /// Largest accepted request, in bytes.
     pub max_frame: usize,
-    /// How many connections are served at once.
     pub max_connections: usize,
-    /// How many sessions may exist at once.
     pub max_sessions: usize,
-    /// How many bytes may wait for one connection that does not read.
+    /// Limit for the bytes queued for one connection that does not read.
     pub max_outbox: usize,
-    /// How long a new connection may take to say who it is, and how long one write to a connection may take.
-    pub patience: Duration,
-    /// After how many transactions the tree is written out whole.
+    /// Time limit for the handshake of a new connection, and for each write to a connection.
+    pub io_timeout: Duration,
+    /// Number of transactions after which a snapshot of the tree is written.
     pub snapshot_every: u64,
 }
 
@@ -47,14 +45,14 @@ impl Default for Config {
             max_connections: 10_000,
             max_sessions: 100_000,
             max_outbox: 32 << 20,
-            patience: Duration::from_secs(15),
+            io_timeout: Duration::from_secs(15),
             snapshot_every: 100_000,
         }
     }
 }
 
 impl Config {
-    /// A server in memory on a free port of this machine, for tests.
+    /// A server in memory on a free loopback port, for tests.
     pub fn ephemeral() -> Self {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..Self::default() }
     }

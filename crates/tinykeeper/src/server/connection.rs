@@ -1,8 +1,8 @@
-//! One connection: bytes in, requests to the core; answers from the outbox, bytes out.
+//! One connection: reads requests and passes them to the core, takes replies from the outbox and writes them.
 //!
-//! While the peer does not take what we send we do not read what it asks: a client that only asks is slowed down, not served
-//! into memory. The task ends, and tells the core, when the peer hangs up, talks nonsense or is cut; it ends by itself when the
-//! core lets go of its outbox and everything in it is sent.
+//! While the peer does not accept output, its requests are not read: a client that only sends is slowed down instead of
+//! filling memory with replies. The task ends, and tells the core, when the peer closes the connection, sends invalid data, or
+//! is aborted. It ends by itself when the core drops its outbox and everything queued there is sent.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,31 +21,31 @@ use super::{
     clock,
     config::Config,
     core::{ConnectionId, Inbound},
-    outbox::{Inbox, Taken, outbox},
-    words,
+    four_letter,
+    outbox::{self, NextOutput, OutboxReceiver},
 };
 use crate::wire::{ConnectRequest, DecodeError, Reader, Request, RequestHeader, frame};
 
-/// How much to ask the socket for at once. A client that asks without waiting has many requests lying there.
+/// Bytes to request from the socket at once. A client that pipelines has many requests waiting there.
 const READ_CHUNK: usize = 16 << 10;
 
 /// Why a connection ended, for the log.
 #[derive(Debug, thiserror::Error)]
-enum End {
+enum CloseReason {
     #[error("closed by the peer")]
-    HungUp,
+    PeerClosed,
     #[error("closed by the server")]
-    LetGo,
-    #[error("did not say who it is in time")]
-    Silent,
-    #[error("does not read what it is sent")]
-    Stuck,
-    #[error("cut: it leaves too much unread, or its session moved or ended")]
-    Cut,
+    ServerClosed,
+    #[error("no complete handshake in time")]
+    HandshakeTimeout,
+    #[error("the peer does not read its replies")]
+    WriteTimeout,
+    #[error("aborted: too many unread bytes, or its session moved or ended")]
+    Aborted,
     #[error(transparent)]
     TooLarge(#[from] frame::FrameTooLarge),
-    #[error("sent garbage: {0}")]
-    Garbage(#[from] DecodeError),
+    #[error("invalid data: {0}")]
+    InvalidData(#[from] DecodeError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -59,115 +59,121 @@ pub(super) async fn serve(
     config: Arc<Config>,
 ) {
     let _ = socket.set_nodelay(true);
-    let (reading, writing) = socket.into_split();
+    let (reader, writer) = socket.into_split();
     let mut connection =
-        Connection { id, peer, reading, writing, unread: BytesMut::new(), core, config };
-    let end = match connection.run().await {
-        Err(end) => end,
+        Connection { id, peer, reader, writer, input: BytesMut::new(), core, config };
+    let reason = match connection.run().await {
+        Err(reason) => reason,
         Ok(never) => match never {},
     };
-    match end {
-        End::HungUp | End::LetGo | End::Io(_) => {
-            tracing::debug!(%peer, reason = %end, "connection ended");
+    match reason {
+        CloseReason::PeerClosed | CloseReason::ServerClosed | CloseReason::Io(_) => {
+            tracing::debug!(%peer, %reason, "connection ended");
         }
-        End::Cut => tracing::info!(%peer, reason = %end, "connection closed"),
-        End::Silent | End::Stuck | End::TooLarge(_) | End::Garbage(_) => {
-            tracing::warn!(%peer, reason = %end, "connection closed");
+        CloseReason::Aborted => tracing::info!(%peer, %reason, "connection closed"),
+        CloseReason::HandshakeTimeout
+        | CloseReason::WriteTimeout
+        | CloseReason::TooLarge(_)
+        | CloseReason::InvalidData(_) => {
+            tracing::warn!(%peer, %reason, "connection closed");
         }
     }
-    let _ = connection.core.send(Inbound::Gone { connection: id }).await;
+    let _ = connection.core.send(Inbound::Disconnected { connection: id }).await;
 }
 
 struct Connection {
     id: ConnectionId,
     peer: SocketAddr,
-    reading: OwnedReadHalf,
-    writing: OwnedWriteHalf,
-    unread: BytesMut,
+    reader: OwnedReadHalf,
+    writer: OwnedWriteHalf,
+    input: BytesMut,
     core: mpsc::Sender<Inbound>,
     config: Arc<Config>,
 }
 
 impl Connection {
-    async fn run(&mut self) -> Result<std::convert::Infallible, End> {
-        let patience = self.config.patience;
+    async fn run(&mut self) -> Result<std::convert::Infallible, CloseReason> {
+        let io_timeout = self.config.io_timeout;
         let core = self.core.clone();
         let first = tokio::select! {
-            first = timeout(patience, self.introduction()) => first.map_err(|_| End::Silent)??,
-            () = core.closed() => return Err(End::LetGo),
+            first = timeout(io_timeout, self.first_message()) => {
+                first.map_err(|_| CloseReason::HandshakeTimeout)??
+            }
+            () = core.closed() => return Err(CloseReason::ServerClosed),
         };
-        let hello = match first {
-            Introduction::Word(word) => return Err(self.answer_word(word).await),
-            Introduction::Hello(frame) => frame,
+        let connect = match first {
+            FirstMessage::Command(command) => return Err(self.run_command(command).await),
+            FirstMessage::Connect(frame) => frame,
         };
-        let request = ConnectRequest::decode(&mut Reader::new(hello))?;
-        let (outbox, mut inbox) = outbox(self.config.max_outbox);
+        let request = ConnectRequest::decode(&mut Reader::new(connect))?;
+        let (outbox, mut receiver) = outbox::channel(self.config.max_outbox);
         let connect = Inbound::Connect { connection: self.id, peer: self.peer, request, outbox };
-        self.core.send(connect).await.map_err(|_| End::LetGo)?;
-        let mut outgoing = Vec::new();
+        self.core.send(connect).await.map_err(|_| CloseReason::ServerClosed)?;
+        let mut output = Vec::new();
         loop {
-            self.forward().await?;
+            self.forward_requests().await?;
             tokio::select! {
                 biased;
-                taken = inbox.take(&mut outgoing) => match taken {
-                    Taken::Some => self.send(&mut outgoing, &inbox).await?,
-                    Taken::Cut => return Err(End::Cut),
-                    Taken::Last => {
-                        self.part().await;
-                        return Err(End::LetGo);
+                next = receiver.next(&mut output) => match next {
+                    NextOutput::Bytes => self.send(&mut output, &receiver).await?,
+                    NextOutput::Aborted => return Err(CloseReason::Aborted),
+                    NextOutput::Closed => {
+                        self.close_gracefully().await;
+                        return Err(CloseReason::ServerClosed);
                     }
                 },
-                read = read(&mut self.reading, &mut self.unread) => read?,
+                read = read(&mut self.reader, &mut self.input) => read?,
             }
         }
     }
 
-    /// Everything is said. A peer that asked to part hangs up first, if we let it; its client would take our hanging up for an error.
-    async fn part(&mut self) {
-        const COURTESY: Duration = Duration::from_millis(200);
-        let hang_up = async {
+    /// Closes the socket after everything was sent. A peer that requested the close hangs up first if it has the time; some
+    /// clients treat a close by the server as an error.
+    async fn close_gracefully(&mut self) {
+        const LINGER: Duration = Duration::from_millis(200);
+        let peer_close = async {
             let mut ignored = [0; 256];
-            while self.reading.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
+            while self.reader.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
         };
-        let _ = timeout(COURTESY, hang_up).await;
-        let _ = self.writing.shutdown().await;
+        let _ = timeout(LINGER, peer_close).await;
+        let _ = self.writer.shutdown().await;
     }
 
-    /// The first four bytes are either a word for people or the length of the first frame.
-    async fn introduction(&mut self) -> Result<Introduction, End> {
+    /// Reads the first four bytes, which are either a four-letter command or the length of the first frame.
+    async fn first_message(&mut self) -> Result<FirstMessage, CloseReason> {
         loop {
-            if let Some(word) =
-                self.unread.first_chunk::<4>().and_then(|bytes| words::Word::find(*bytes))
+            if let Some(command) =
+                self.input.first_chunk::<4>().and_then(|bytes| four_letter::Command::parse(*bytes))
             {
-                return Ok(Introduction::Word(word));
+                return Ok(FirstMessage::Command(command));
             }
-            if let Some(frame) = frame::split(&mut self.unread, self.config.max_frame)? {
-                return Ok(Introduction::Hello(frame));
+            if let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
+                return Ok(FirstMessage::Connect(frame));
             }
-            read(&mut self.reading, &mut self.unread).await?;
+            read(&mut self.reader, &mut self.input).await?;
         }
     }
 
-    async fn answer_word(&mut self, word: words::Word) -> End {
-        let (reply, answer) = oneshot::channel();
-        if self.core.send(Inbound::Word { word, reply }).await.is_err() {
-            return End::LetGo;
+    async fn run_command(&mut self, command: four_letter::Command) -> CloseReason {
+        let (reply, response) = oneshot::channel();
+        if self.core.send(Inbound::Command { command, reply }).await.is_err() {
+            return CloseReason::ServerClosed;
         }
-        let text = answer.await.unwrap_or_default();
-        match timeout(self.config.patience, self.writing.write_all(text.as_bytes())).await {
+        let text = response.await.unwrap_or_default();
+        match timeout(self.config.io_timeout, self.writer.write_all(text.as_bytes())).await {
             Ok(Ok(())) => {
-                let _ = self.writing.shutdown().await;
-                End::LetGo
+                let _ = self.writer.shutdown().await;
+                CloseReason::ServerClosed
             }
-            Ok(Err(error)) => End::Io(error),
-            Err(_) => End::Stuck,
+            Ok(Err(error)) => CloseReason::Io(error),
+            Err(_) => CloseReason::WriteTimeout,
         }
     }
 
-    /// Hands every whole request that has arrived to the core, in one go.
-    async fn forward(&mut self) -> Result<(), End> {
+    /// Passes every complete request that has arrived to the core, in one message.
+    async fn forward_requests(&mut self) -> Result<(), CloseReason> {
         let mut requests = Vec::new();
-        while let Some(frame) = frame::split(&mut self.unread, self.config.max_frame)? {
+        while let Some(frame) = frame::split(&mut self.input, self.config.max_frame)? {
             let mut reader = Reader::new(frame);
             let header = RequestHeader::decode(&mut reader)?;
             requests.push((header.xid, Request::decode(header.op, &mut reader)?));
@@ -177,40 +183,44 @@ impl Connection {
         }
         let arrived = clock::now();
         let inbound = Inbound::Requests { connection: self.id, requests, arrived };
-        self.core.send(inbound).await.map_err(|_| End::LetGo)
+        self.core.send(inbound).await.map_err(|_| CloseReason::ServerClosed)
     }
 
-    async fn send(&mut self, outgoing: &mut Vec<Bytes>, inbox: &Inbox) -> Result<(), End> {
-        let bytes = match outgoing.as_slice() {
+    async fn send(
+        &mut self,
+        output: &mut Vec<Bytes>,
+        receiver: &OutboxReceiver,
+    ) -> Result<(), CloseReason> {
+        let bytes = match output.as_slice() {
             [only] => only.clone(),
             several => several.concat().into(),
         };
-        outgoing.clear();
+        output.clear();
         tokio::select! {
             biased;
-            written = timeout(self.config.patience, self.writing.write_all(&bytes)) => {
-                written.map_err(|_| End::Stuck)??;
+            written = timeout(self.config.io_timeout, self.writer.write_all(&bytes)) => {
+                written.map_err(|_| CloseReason::WriteTimeout)??;
             }
-            () = inbox.until_cut() => return Err(End::Cut),
+            () = receiver.wait_aborted() => return Err(CloseReason::Aborted),
         }
-        if inbox.sent(bytes.len()) {
-            let caught_up = Inbound::CaughtUp { connection: self.id };
-            self.core.send(caught_up).await.map_err(|_| End::LetGo)?;
+        if receiver.mark_sent(bytes.len()) {
+            let drained = Inbound::OutboxDrained { connection: self.id };
+            self.core.send(drained).await.map_err(|_| CloseReason::ServerClosed)?;
         }
         Ok(())
     }
 }
 
-/// Waits for more. Cancel safe.
-async fn read(from: &mut OwnedReadHalf, unread: &mut BytesMut) -> Result<(), End> {
-    unread.reserve(READ_CHUNK);
-    match from.read_buf(unread).await? {
-        0 => Err(End::HungUp),
+/// Waits for more input. Cancel safe.
+async fn read(from: &mut OwnedReadHalf, input: &mut BytesMut) -> Result<(), CloseReason> {
+    input.reserve(READ_CHUNK);
+    match from.read_buf(input).await? {
+        0 => Err(CloseReason::PeerClosed),
         _ => Ok(()),
     }
 }
 
-enum Introduction {
-    Word(words::Word),
-    Hello(Bytes),
+enum FirstMessage {
+    Command(four_letter::Command),
+    Connect(Bytes),
 }

@@ -1,4 +1,4 @@
-//! The core: owns the tree and decides everything, one request after the other.
+//! The core: the task that owns the tree and processes all requests, one after the other.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -18,39 +18,53 @@ use super::{
     auth, clock,
     config::Config,
     expiry::Expiry,
+    four_letter::{Command, ConnectionStatus, Counters, ServerStatus},
     journal::{Batch, Journal},
     outbox::Outbox,
     respond::respond,
-    words::{Counters, Facts, Peer, Word},
 };
 use crate::{
-    tree::{Caller, Notification, Tree, WatcherId, Written, is_allowed},
+    tree::{Caller, Notification, Tree, WatcherId, WriteResult, is_allowed},
     wire::{
         AuthId, Code, ConnectRequest, ConnectResponse, KeeperState, PASSWORD_LEN, Perms,
         ReplyHeader, Request, Response, WatcherEvent, frame, xid,
     },
 };
 
-/// A connection, as the server numbers them; also who watches.
+/// The server's number for a connection; also its [`WatcherId`].
 pub(super) type ConnectionId = u64;
 
-/// What connections tell the core.
+/// A message from a connection to the core.
 #[derive(Debug)]
 pub(super) enum Inbound {
-    /// A client says who it is.
-    Connect { connection: ConnectionId, peer: SocketAddr, request: ConnectRequest, outbox: Outbox },
-    /// It asks.
-    Requests { connection: ConnectionId, requests: Vec<(i32, Request)>, arrived: Instant },
-    /// It has taken something of what it left unread.
-    CaughtUp { connection: ConnectionId },
-    /// The connection has ended.
-    Gone { connection: ConnectionId },
-    /// An operator asks.
-    Word { word: Word, reply: oneshot::Sender<String> },
+    /// A client opens or resumes a session.
+    Connect {
+        connection: ConnectionId,
+        peer: SocketAddr,
+        request: ConnectRequest,
+        outbox: Outbox,
+    },
+    Requests {
+        connection: ConnectionId,
+        requests: Vec<(i32, Request)>,
+        arrived: Instant,
+    },
+    /// A backlogged connection has sent some of its output.
+    OutboxDrained {
+        connection: ConnectionId,
+    },
+    Disconnected {
+        connection: ConnectionId,
+    },
+    /// A four-letter command of an operator.
+    Command {
+        command: Command,
+        reply: oneshot::Sender<String>,
+    },
 }
 
-/// How many messages one turn takes at most, so that answers go out while more comes in.
-const TURN: usize = 256;
+/// Maximum number of messages in one turn of the loop, so that replies are sent while more requests arrive.
+const MAX_TURN: usize = 256;
 
 pub(super) struct Core {
     config: Arc<Config>,
@@ -62,12 +76,13 @@ pub(super) struct Core {
     expiry: Expiry,
     next_session: i64,
     counters: Counters,
-    /// Connections with something in their buffer, in order, so that a turn's end is the same every time.
-    dirty: BTreeSet<ConnectionId>,
-    /// What this turn will hand over.
+    /// Connections with buffered output, sorted, so that a turn always flushes in the same order.
+    with_output: BTreeSet<ConnectionId>,
+    /// The records and output of this turn.
     batch: Batch,
+    /// Number of transactions since the last snapshot.
     since_snapshot: u64,
-    /// How many messages were waiting when this turn began.
+    /// Number of messages that waited when this turn began.
     outstanding: usize,
 }
 
@@ -77,8 +92,8 @@ struct Connection {
     ids: Vec<AuthId>,
     outbox: Outbox,
     buffer: BytesMut,
-    /// Asked and not answered yet: while the peer leaves too much unread, the rest has to wait.
-    asked: VecDeque<(i32, Request)>,
+    /// Requests not processed yet: they wait while the peer leaves too many bytes unread.
+    pending: VecDeque<(i32, Request)>,
     received: u64,
     sent: u64,
 }
@@ -91,8 +106,8 @@ impl Core {
         journal: Option<Journal>,
         since_snapshot: u64,
     ) -> Self {
-        let wall_ms = clock::wall_ms();
-        tree.raise_zxid(clock::first_zxid(wall_ms));
+        let unix_ms = clock::unix_ms();
+        tree.raise_zxid(clock::first_zxid(unix_ms));
         let newest_session = tree.sessions().map(|session| session.id).max().unwrap_or(0);
         let mut expiry = Expiry::default();
         let now = clock::now();
@@ -107,16 +122,16 @@ impl Core {
             connections: HashMap::new(),
             by_session: HashMap::new(),
             expiry,
-            next_session: clock::first_session(wall_ms).max(newest_session + 1),
+            next_session: clock::first_session(unix_ms).max(newest_session + 1),
             counters: Counters::default(),
-            dirty: BTreeSet::new(),
+            with_output: BTreeSet::new(),
             batch: Batch::default(),
             since_snapshot,
             outstanding: 0,
         }
     }
 
-    /// Serves until told to stop, or until the journal cannot keep its promise any more.
+    /// Runs until `stop` is set or the journal fails.
     pub(super) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Inbound>,
@@ -125,37 +140,37 @@ impl Core {
         let mut sweep =
             interval_at(clock::now() + self.config.sweep_interval, self.config.sweep_interval);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut arrived = Vec::with_capacity(TURN);
+        let mut messages = Vec::with_capacity(MAX_TURN);
         loop {
-            let look = self.expiry.next_look();
+            let next_check = self.expiry.next_check();
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
-                () = disk_failed(self.journal.as_ref()) => break,
-                () = async { sleep_until(look.expect("guarded")).await }, if look.is_some() => {
-                    // Who was heard of while we waited, for a slow disk say, is not given up.
+                () = journal_failed(self.journal.as_ref()) => break,
+                () = async { sleep_until(next_check.expect("guarded")).await }, if next_check.is_some() => {
+                    // Requests that arrived while the core was blocked, for example by a slow disk, keep their session alive.
                     for _ in 0..inbox.len() {
                         let Ok(inbound) = inbox.try_recv() else { break };
-                        self.take(inbound);
+                        self.handle(inbound);
                     }
                     self.expire();
                 }
                 _ = sweep.tick() => self.sweep(),
-                count = inbox.recv_many(&mut arrived, TURN) => {
+                count = inbox.recv_many(&mut messages, MAX_TURN) => {
                     if count == 0 {
                         break;
                     }
                     self.outstanding = inbox.len();
-                    for inbound in arrived.drain(..) {
-                        self.take(inbound);
+                    for inbound in messages.drain(..) {
+                        self.handle(inbound);
                     }
                 }
             }
-            if !self.hand_over().await {
+            if !self.finish_turn().await {
                 break;
             }
         }
-        // Letting go of the connections ends their tasks once everything is sent.
+        // Dropping the outboxes ends the connections' tasks once everything is sent.
         self.connections.clear();
         match self.journal.take() {
             Some(journal) => journal.finish().await,
@@ -163,32 +178,32 @@ impl Core {
         }
     }
 
-    fn take(&mut self, inbound: Inbound) {
+    fn handle(&mut self, inbound: Inbound) {
         match inbound {
             Inbound::Connect { connection, peer, request, outbox } => {
                 self.connect(connection, peer, &request, outbox);
             }
             Inbound::Requests { connection, requests, arrived } => {
                 self.counters.received += requests.len() as u64;
-                if let Some(known) = self.connections.get_mut(&connection) {
-                    known.received += requests.len() as u64;
-                    if let Some(session) = known.session {
+                if let Some(state) = self.connections.get_mut(&connection) {
+                    state.received += requests.len() as u64;
+                    if let Some(session) = state.session {
                         self.expiry.touch(session, arrived);
                     }
                 }
                 let count = requests.len() as u64;
-                self.answer_in_turn(connection, requests);
+                self.process_requests(connection, requests);
                 let latency = clock::now().saturating_duration_since(arrived);
-                self.counters.answered += count;
+                self.counters.replied += count;
                 self.counters.latency_sum += latency * count as u32;
                 self.counters.latency_max = self.counters.latency_max.max(latency);
                 let least = self.counters.latency_min.unwrap_or(latency);
                 self.counters.latency_min = Some(least.min(latency));
             }
-            Inbound::CaughtUp { connection } => self.answer_in_turn(connection, Vec::new()),
-            Inbound::Gone { connection } => self.gone(connection),
-            Inbound::Word { word, reply } => {
-                let _ = reply.send(self.facts().answer(word));
+            Inbound::OutboxDrained { connection } => self.process_requests(connection, Vec::new()),
+            Inbound::Disconnected { connection } => self.remove_connection(connection),
+            Inbound::Command { command, reply } => {
+                let _ = reply.send(self.status().reply(command));
             }
         }
     }
@@ -201,10 +216,14 @@ impl Core {
         outbox: Outbox,
     ) {
         if request.last_zxid_seen > self.tree.zxid() {
-            let (seen, ours) = (request.last_zxid_seen, self.tree.zxid());
-            tracing::warn!(%peer, seen = format_args!("{seen:#x}"), ours = format_args!("{ours:#x}"),
-                "refused: the client has seen transactions this server has not");
-            outbox.cut();
+            let (client_zxid, zxid) = (request.last_zxid_seen, self.tree.zxid());
+            tracing::warn!(
+                %peer,
+                client_zxid = format_args!("{client_zxid:#x}"),
+                zxid = format_args!("{zxid:#x}"),
+                "connection refused: client is ahead of this server"
+            );
+            outbox.abort();
             return;
         }
         let timeout = Duration::from_millis(request.timeout_ms.max(0) as u64)
@@ -213,18 +232,18 @@ impl Core {
         let mut connection = Connection {
             peer,
             session: None,
-            ids: vec![auth::address(peer.ip())],
+            ids: vec![auth::address_id(peer.ip())],
             outbox,
             buffer: BytesMut::new(),
-            asked: VecDeque::new(),
+            pending: VecDeque::new(),
             received: 1,
             sent: 1,
         };
         self.counters.received += 1;
         let response = if request.session_id == 0 {
             if self.expiry.len() >= self.config.max_sessions {
-                tracing::warn!(%peer, max_sessions = self.config.max_sessions, "refused: too many sessions");
-                connection.outbox.cut();
+                tracing::warn!(%peer, max_sessions = self.config.max_sessions, "connection refused: too many sessions");
+                connection.outbox.abort();
                 return;
             }
             let (session, password) = self.open_session(timeout_ms);
@@ -236,7 +255,7 @@ impl Core {
                 password,
                 read_only: request.read_only.map(|_| false),
             }
-        } else if self.tree.is_session(request.session_id, &request.password) {
+        } else if self.tree.is_valid_session(request.session_id, &request.password) {
             self.bind(request.session_id, id, timeout, &mut connection);
             ConnectResponse {
                 protocol_version: 0,
@@ -246,16 +265,16 @@ impl Core {
                 read_only: request.read_only.map(|_| false),
             }
         } else {
-            tracing::debug!(%peer, session = format_args!("{:#x}", request.session_id), "session is gone");
+            tracing::debug!(%peer, session = format_args!("{:#x}", request.session_id), "session unknown or expired");
             ConnectResponse::expired(request.read_only)
         };
         self.counters.sent += 1;
         frame::write(&mut connection.buffer, |out| response.encode(out));
         let keep = connection.session.is_some();
         self.connections.insert(id, connection);
-        self.dirty.insert(id);
+        self.with_output.insert(id);
         if !keep {
-            self.let_go(id);
+            self.close_after_flush(id);
         }
     }
 
@@ -264,12 +283,12 @@ impl Core {
         self.next_session += 1;
         let password = Bytes::copy_from_slice(&rand::rng().random::<[u8; PASSWORD_LEN]>());
         let written =
-            self.tree.open_session(session, timeout_ms, password.clone(), clock::wall_ms());
+            self.tree.open_session(session, timeout_ms, password.clone(), clock::unix_ms());
         self.record(written);
         (session, password)
     }
 
-    /// The session now speaks through this connection; one it spoke through before is cut.
+    /// Binds the session to this connection and aborts its previous one.
     fn bind(
         &mut self,
         session: i64,
@@ -279,27 +298,28 @@ impl Core {
     ) {
         connection.session = Some(session);
         self.expiry.track(session, timeout, clock::now());
-        if let Some(before) = self.by_session.insert(session, id) {
-            self.cut(before);
+        if let Some(previous) = self.by_session.insert(session, id) {
+            self.abort(previous);
         }
     }
 
-    /// Answers what was asked, in order, until the peer leaves too much unread: it is slowed down, not served into memory.
-    fn answer_in_turn(&mut self, id: ConnectionId, requests: Vec<(i32, Request)>) {
+    /// Processes pending requests in order until the peer leaves too many bytes unread. This slows the peer down instead of
+    /// filling memory with replies.
+    fn process_requests(&mut self, id: ConnectionId, requests: Vec<(i32, Request)>) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.asked.extend(requests);
+            connection.pending.extend(requests);
         }
         while let Some(connection) = self.connections.get_mut(&id)
-            && !connection.asked.is_empty()
-            && !connection.outbox.is_behind(connection.buffer.len())
-            && let Some((xid, request)) = connection.asked.pop_front()
+            && !connection.pending.is_empty()
+            && !connection.outbox.is_backlogged(connection.buffer.len())
+            && let Some((xid, request)) = connection.pending.pop_front()
         {
-            self.answer(id, xid, &request);
+            self.process_request(id, xid, &request);
         }
     }
 
-    fn answer(&mut self, id: ConnectionId, xid: i32, request: &Request) {
-        // A connection that was cut or let go may still have requests on the way: nobody waits for them.
+    fn process_request(&mut self, id: ConnectionId, xid: i32, request: &Request) {
+        // Requests of a connection that was aborted or closed may still arrive; they are dropped.
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
@@ -307,69 +327,68 @@ impl Core {
             return;
         };
         let caller = Caller { session, ids: &connection.ids };
-        let (zxid, answer) = match request {
+        let (zxid, response) = match request {
             Request::Auth { scheme, auth } => {
-                let proved = auth::prove(scheme, auth, connection.peer.ip());
-                let answer = match proved {
-                    Some(proved) => {
-                        if !connection.ids.contains(&proved) {
-                            connection.ids.push(proved);
+                let response = match auth::authenticate(scheme, auth, connection.peer.ip()) {
+                    Some(auth_id) => {
+                        if !connection.ids.contains(&auth_id) {
+                            connection.ids.push(auth_id);
                         }
-                        Ok(Response::Done)
+                        Ok(Response::Empty)
                     }
                     None => Err(Code::AUTH_FAILED),
                 };
-                (self.tree.zxid(), answer)
+                (self.tree.zxid(), response)
             }
             Request::WhoAmI => {
                 let ids = connection.ids.iter();
-                let users = ids.map(|id| (id.scheme.clone(), auth::user(id).to_owned())).collect();
+                let users =
+                    ids.map(|id| (id.scheme.clone(), auth::user_name(id).to_owned())).collect();
                 (self.tree.zxid(), Ok(Response::WhoAmI(users)))
             }
             Request::CloseSession => {
-                let written = self.tree.close_session(session, clock::wall_ms());
+                let written = self.tree.close_session(session, clock::unix_ms());
                 let zxid = written.zxid;
                 self.expiry.forget(session);
                 self.record(written);
-                (zxid, Ok(Response::Done))
+                (zxid, Ok(Response::Empty))
             }
             request => {
-                let now_ms = clock::wall_ms();
-                let outcome = respond(&mut self.tree, caller, WatcherId(id), request, now_ms);
-                let zxid =
-                    outcome.written.as_ref().map_or(self.tree.zxid(), |written| written.zxid);
-                self.tell(zxid, &outcome.missed);
-                if let Some(written) = outcome.written {
+                let now_ms = clock::unix_ms();
+                let result = respond(&mut self.tree, caller, WatcherId(id), request, now_ms);
+                let zxid = result.written.as_ref().map_or(self.tree.zxid(), |written| written.zxid);
+                self.notify(zxid, &result.missed);
+                if let Some(written) = result.written {
                     self.record(written);
                 }
-                (zxid, outcome.answer)
+                (zxid, result.response)
             }
         };
-        self.reply(id, xid, zxid, answer.as_ref());
-        if matches!(request, Request::CloseSession) || answer == Err(Code::AUTH_FAILED) {
-            self.let_go(id);
+        self.reply(id, xid, zxid, response.as_ref());
+        if matches!(request, Request::CloseSession) || response == Err(Code::AUTH_FAILED) {
+            self.close_after_flush(id);
         }
     }
 
-    fn reply(&mut self, id: ConnectionId, xid: i32, zxid: i64, answer: Result<&Response, &Code>) {
+    fn reply(&mut self, id: ConnectionId, xid: i32, zxid: i64, response: Result<&Response, &Code>) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
-        let code = answer.err().copied().unwrap_or(Code::OK);
+        let code = response.err().copied().unwrap_or(Code::OK);
         frame::write(&mut connection.buffer, |out| {
             ReplyHeader { xid, zxid, code }.encode(out);
-            if let Ok(response) = answer {
+            if let Ok(response) = response {
                 response.encode(out);
             }
         });
         connection.sent += 1;
         self.counters.sent += 1;
-        self.dirty.insert(id);
+        self.with_output.insert(id);
     }
 
-    /// A transaction happened: watchers hear of it, the log keeps it.
-    fn record(&mut self, written: Written) {
-        self.tell(written.zxid, &written.notifications);
+    /// Notifies the watchers of a transaction and adds it to the log.
+    fn record(&mut self, written: WriteResult) {
+        self.notify(written.zxid, &written.notifications);
         if let Some(transaction) = written.transaction.filter(|_| self.journal.is_some()) {
             let mut bytes = BytesMut::with_capacity(128);
             transaction.encode(&mut bytes);
@@ -378,7 +397,7 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, zxid: i64, notifications: &[Notification]) {
+    fn notify(&mut self, zxid: i64, notifications: &[Notification]) {
         for notification in notifications {
             let id = notification.watcher.0;
             let Some(connection) = self.connections.get_mut(&id) else {
@@ -402,44 +421,44 @@ impl Core {
             });
             connection.sent += 1;
             self.counters.sent += 1;
-            self.dirty.insert(id);
+            self.with_output.insert(id);
         }
     }
 
     fn expire(&mut self) {
         for session in self.expiry.expired(clock::now()) {
             tracing::info!(session = format_args!("{session:#x}"), "session expired");
-            let written = self.tree.close_session(session, clock::wall_ms());
+            let written = self.tree.close_session(session, clock::unix_ms());
             self.record(written);
             if let Some(id) = self.by_session.get(&session).copied() {
-                self.cut(id);
+                self.abort(id);
             }
         }
     }
 
     fn sweep(&mut self) {
-        for written in self.tree.sweep(clock::wall_ms()) {
+        for written in self.tree.sweep(clock::unix_ms()) {
             self.record(written);
         }
     }
 
-    /// The connection ends once everything it was to hear is sent.
-    fn let_go(&mut self, id: ConnectionId) {
+    /// Closes the connection once its output is sent.
+    fn close_after_flush(&mut self, id: ConnectionId) {
         self.flush(id);
-        self.gone(id);
+        self.remove_connection(id);
     }
 
-    /// The connection ends now.
-    fn cut(&mut self, id: ConnectionId) {
+    /// Closes the connection at once and discards its output.
+    fn abort(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get(&id) {
-            connection.outbox.cut();
+            connection.outbox.abort();
         }
-        self.gone(id);
+        self.remove_connection(id);
     }
 
-    fn gone(&mut self, id: ConnectionId) {
-        self.tree.forget_watcher(WatcherId(id));
-        self.dirty.remove(&id);
+    fn remove_connection(&mut self, id: ConnectionId) {
+        self.tree.remove_watcher(WatcherId(id));
+        self.with_output.remove(&id);
         let session = self.connections.remove(&id).and_then(|connection| connection.session);
         if let Some(session) = session
             && self.by_session.get(&session) == Some(&id)
@@ -456,15 +475,15 @@ impl Core {
             if connection.outbox.reserve(bytes.len()) {
                 self.batch.deliveries.push((connection.outbox.clone(), bytes));
             } else {
-                tracing::warn!(peer = %connection.peer, "cut: it leaves too much unread");
-                self.cut(id);
+                tracing::warn!(peer = %connection.peer, "connection aborted: too many unread bytes");
+                self.abort(id);
             }
         }
     }
 
-    /// Ends a turn; `false` when the journal has failed.
-    async fn hand_over(&mut self) -> bool {
-        for id in std::mem::take(&mut self.dirty) {
+    /// Passes the records and output of this turn to the journal; `false` if the journal has failed.
+    async fn finish_turn(&mut self) -> bool {
+        for id in std::mem::take(&mut self.with_output) {
             self.flush(id);
         }
         let mut batch = std::mem::take(&mut self.batch);
@@ -479,27 +498,27 @@ impl Core {
         batch.is_empty() || journal.write(batch).await
     }
 
-    fn facts(&self) -> Facts<'_> {
-        let peers = self.connections.values().map(|connection| Peer {
+    fn status(&self) -> ServerStatus<'_> {
+        let connections = self.connections.values().map(|connection| ConnectionStatus {
             address: connection.peer,
             session: connection.session,
-            queued: connection.outbox.waiting() + connection.buffer.len(),
+            queued: connection.outbox.queued_bytes() + connection.buffer.len(),
             received: connection.received,
             sent: connection.sent,
         });
-        Facts {
+        ServerStatus {
             tree: &self.tree,
             config: &self.config,
             listen: self.listen,
             counters: self.counters,
-            peers: peers.collect(),
+            connections: connections.collect(),
             outstanding: self.outstanding,
         }
     }
 }
 
-/// Waits until the journal has stopped by itself.
-async fn disk_failed(journal: Option<&Journal>) {
+/// Waits until the journal stops because of an error.
+async fn journal_failed(journal: Option<&Journal>) {
     match journal {
         Some(journal) => journal.stopped().await,
         None => std::future::pending().await,
@@ -515,13 +534,13 @@ mod tests {
     use tokio::task::{JoinSet, yield_now};
 
     use super::*;
-    use crate::server::outbox::outbox;
+    use crate::server::outbox;
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_heard_of_while_the_server_was_busy_does_not_expire() {
+    async fn session_with_requests_waiting_does_not_expire() {
         let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
         let mut core = Core::new(Arc::new(Config::ephemeral()), peer, Tree::new(), None, 0);
-        let (outbox, _inbox) = outbox(1 << 20);
+        let (outbox, _receiver) = outbox::channel(1 << 20);
         let request = ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: 0,
@@ -530,7 +549,7 @@ mod tests {
             password: Bytes::new(),
             read_only: None,
         };
-        core.take(Inbound::Connect { connection: 1, peer, request, outbox });
+        core.handle(Inbound::Connect { connection: 1, peer, request, outbox });
         let (sender, inbox) = mpsc::channel(8);
         let (_stop, stopped) = watch::channel(false);
 
@@ -542,9 +561,9 @@ mod tests {
         tasks.spawn(core.run(inbox, stopped));
         yield_now().await;
 
-        let (reply, answer) = oneshot::channel();
-        sender.send(Inbound::Word { word: Word::Dump, reply }).await.unwrap();
-        let dump = answer.await.unwrap();
+        let (reply, response) = oneshot::channel();
+        sender.send(Inbound::Command { command: Command::Dump, reply }).await.unwrap();
+        let dump = response.await.unwrap();
         assert!(dump.contains("Sessions (1)"), "{dump}");
     }
 }

@@ -1,7 +1,7 @@
-//! When sessions end: nobody heard of them for their timeout.
+//! Session expiry: a session ends when the server has not heard from it for its timeout.
 //!
-//! Hearing of a session is frequent, its end is rare, so hearing only notes the time; the ordered list holds when each session
-//! is looked at next, which may turn out to be too early.
+//! Contacts are frequent and expiries rare, so a contact only updates a time. The ordered set holds the time of the next check
+//! for each session; a check may turn out to be too early and is then scheduled again.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,63 +12,63 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    sessions: HashMap<i64, Lease>,
-    looks: BTreeSet<(Instant, i64)>,
+    sessions: HashMap<i64, SessionTimer>,
+    checks: BTreeSet<(Instant, i64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Lease {
+struct SessionTimer {
     timeout: Duration,
-    heard: Instant,
-    look_at: Instant,
+    last_contact: Instant,
+    check_at: Instant,
 }
 
 impl Expiry {
-    /// The session lives from now on with this timeout.
+    /// Starts or restarts the timer of a session with this timeout.
     pub(super) fn track(&mut self, session: i64, timeout: Duration, now: Instant) {
         self.forget(session);
-        let look_at = now + timeout;
-        self.sessions.insert(session, Lease { timeout, heard: now, look_at });
-        self.looks.insert((look_at, session));
+        let check_at = now + timeout;
+        self.sessions.insert(session, SessionTimer { timeout, last_contact: now, check_at });
+        self.checks.insert((check_at, session));
     }
 
-    /// The session was heard of.
+    /// Records a contact of the session.
     pub(super) fn touch(&mut self, session: i64, now: Instant) {
-        if let Some(lease) = self.sessions.get_mut(&session) {
-            lease.heard = now;
+        if let Some(timer) = self.sessions.get_mut(&session) {
+            timer.last_contact = now;
         }
     }
 
-    /// The session is over.
+    /// Removes the timer of a session that has ended.
     pub(super) fn forget(&mut self, session: i64) {
-        if let Some(lease) = self.sessions.remove(&session) {
-            self.looks.remove(&(lease.look_at, session));
+        if let Some(timer) = self.sessions.remove(&session) {
+            self.checks.remove(&(timer.check_at, session));
         }
     }
 
     /// When to call [`Expiry::expired`] next.
-    pub(super) fn next_look(&self) -> Option<Instant> {
-        self.looks.first().map(|(at, _)| *at)
+    pub(super) fn next_check(&self) -> Option<Instant> {
+        self.checks.first().map(|(at, _)| *at)
     }
 
-    /// Sessions nobody heard of for their timeout; they are forgotten here.
+    /// Removes and returns the sessions whose timeout has passed.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<i64> {
-        let mut over = Vec::new();
-        while let Some((at, session)) = self.looks.first().copied().filter(|(at, _)| *at <= now) {
-            self.looks.remove(&(at, session));
-            let Some(lease) = self.sessions.get_mut(&session) else {
+        let mut expired = Vec::new();
+        while let Some((at, session)) = self.checks.first().copied().filter(|(at, _)| *at <= now) {
+            self.checks.remove(&(at, session));
+            let Some(timer) = self.sessions.get_mut(&session) else {
                 continue;
             };
-            let end = lease.heard + lease.timeout;
+            let end = timer.last_contact + timer.timeout;
             if end <= now {
                 self.sessions.remove(&session);
-                over.push(session);
+                expired.push(session);
             } else {
-                lease.look_at = end;
-                self.looks.insert((end, session));
+                timer.check_at = end;
+                self.checks.insert((end, session));
             }
         }
-        over
+        expired
     }
 
     pub(super) fn len(&self) -> usize {
@@ -83,7 +83,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_session_ends_its_timeout_after_it_was_last_heard_of() {
+    fn session_expires_its_timeout_after_the_last_contact() {
         let start = super::super::clock::now();
         let mut expiry = Expiry::default();
         expiry.track(1, 3 * SECOND, start);
@@ -91,16 +91,16 @@ mod tests {
 
         expiry.touch(1, start + SECOND);
 
-        assert_eq!(expiry.next_look(), Some(start + 3 * SECOND));
+        assert_eq!(expiry.next_check(), Some(start + 3 * SECOND));
         assert!(expiry.expired(start + 3 * SECOND).is_empty());
-        assert_eq!(expiry.next_look(), Some(start + 4 * SECOND));
+        assert_eq!(expiry.next_check(), Some(start + 4 * SECOND));
         assert_eq!(expiry.expired(start + 4 * SECOND), [1]);
         assert_eq!(expiry.expired(start + 10 * SECOND), [2]);
-        assert_eq!(expiry.next_look(), None);
+        assert_eq!(expiry.next_check(), None);
     }
 
     #[test]
-    fn a_session_tracked_again_has_its_new_timeout_only() {
+    fn session_tracked_again_has_only_its_new_timeout() {
         let start = super::super::clock::now();
         let mut expiry = Expiry::default();
         expiry.track(1, 9 * SECOND, start);
@@ -108,6 +108,6 @@ mod tests {
         expiry.track(1, SECOND, start);
 
         assert_eq!(expiry.expired(start + SECOND), [1]);
-        assert_eq!((expiry.len(), expiry.next_look()), (0, None));
+        assert_eq!((expiry.len(), expiry.next_check()), (0, None));
     }
 }

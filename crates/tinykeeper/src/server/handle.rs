@@ -1,4 +1,4 @@
-//! The server as its owner holds it.
+//! The public handle of a running server.
 
 use std::{io, net::SocketAddr};
 
@@ -10,7 +10,7 @@ use tokio::{
 use super::{config::Config, start::start};
 use crate::{store, tree::SnapshotError};
 
-/// A running server. Dropping it stops it at once; [`Server::shutdown`] lets it finish what it has begun.
+/// A running server. Dropping it stops the server at once; [`Server::shutdown`] finishes pending work first.
 #[derive(Debug)]
 pub struct Server {
     pub(super) address: SocketAddr,
@@ -18,50 +18,34 @@ pub struct Server {
     pub(super) tasks: JoinSet<Result<(), store::Error>>,
 }
 
-/// Why a server did not start, or ended.
+/// Why a server did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The address cannot be had.
     #[error(
         "cannot listen on {address}: {source}; hint: stop what listens there or choose another address"
     )]
-    Listen {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The data folder cannot be used, or the disk failed.
+    Listen { address: SocketAddr, source: io::Error },
+    /// The data directory cannot be used, or the disk failed.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The data folder holds something that is not what this version wrote.
+    /// A snapshot in the data directory cannot be decoded by this version.
     #[error(
-        "cannot read the tree of snapshot {zxid:#x}; hint: was the folder written by another version?"
+        "cannot read the tree of snapshot {zxid:#x}; hint: was the directory written by another version?"
     )]
-    Snapshot {
-        /// Which snapshot.
-        zxid: i64,
-        /// What is wrong with it.
-        source: SnapshotError,
-    },
+    Snapshot { zxid: i64, source: SnapshotError },
     /// A record of the log does not fit the tree.
     #[error(
-        "cannot replay transaction {zxid:#x}: {reason}; hint: was a file of the folder removed or replaced?"
+        "cannot replay transaction {zxid:#x}: {reason}; hint: was a file of the directory removed or replaced?"
     )]
-    Replay {
-        /// Which transaction.
-        zxid: i64,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A thread could not be started, or one of the server's tasks broke.
-    #[error("the server broke")]
-    Broken(#[source] io::Error),
+    Replay { zxid: i64, reason: String },
+    /// A thread could not be started, or a task of the server panicked.
+    #[error("internal error of the server")]
+    Internal(#[source] io::Error),
 }
 
 impl Server {
-    /// Starts a server; it answers when this returns.
+    /// Starts a server; it accepts connections when this returns.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tinykeeper::server::ServerError> {
@@ -76,32 +60,32 @@ impl Server {
         start(config).await
     }
 
-    /// Where it listens.
+    /// The address the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until the server ends by itself, which it does only when the disk fails.
-    pub async fn ended(&mut self) -> Result<(), ServerError> {
+    /// Waits until the server stops by itself, which happens only if the disk fails.
+    pub async fn wait(&mut self) -> Result<(), ServerError> {
         match self.tasks.join_next().await {
-            Some(result) => settle(result),
+            Some(result) => flatten(result),
             None => Ok(()),
         }
     }
 
-    /// Stops: no new connections, everything taken is on disk, then the sockets close.
+    /// Stops the server: it accepts no more connections, writes everything received to disk, then closes the sockets.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
         self.stop.send_replace(true);
         while let Some(result) = self.tasks.join_next().await {
-            settle(result)?;
+            flatten(result)?;
         }
         Ok(())
     }
 }
 
-fn settle(result: Result<Result<(), store::Error>, JoinError>) -> Result<(), ServerError> {
+fn flatten(result: Result<Result<(), store::Error>, JoinError>) -> Result<(), ServerError> {
     match result {
-        Ok(ended) => Ok(ended?),
-        Err(broken) => Err(ServerError::Broken(io::Error::other(broken))),
+        Ok(result) => Ok(result?),
+        Err(panic) => Err(ServerError::Internal(io::Error::other(panic))),
     }
 }

@@ -1,8 +1,8 @@
-//! Between the core and the world when there is a data folder: nothing is told before it is on disk.
+//! Writes transactions to disk before their replies and notifications are sent. Used if the server has a data directory.
 //!
-//! One thread, because a disk blocks. It takes every batch that has gathered while it was busy, writes them with one fsync, and
-//! only then sends what they hold. When the disk fails it stops, without having told anything it could not keep: the server
-//! ends with the disk's error.
+//! The journal is a thread, because disk I/O blocks. It takes all batches that arrived while it was busy, writes them with one
+//! fsync, and only then sends their output. If the disk fails, the thread stops without sending output of transactions that
+//! may not be durable, and the server stops with the disk's error.
 
 use std::thread::JoinHandle;
 
@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 use super::outbox::Outbox;
 use crate::store::{self, Store};
 
-/// What the core did in one turn.
+/// The records and output of one turn of the core.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Transactions, by number.
+    /// Zxid and encoded transaction, in order.
     pub(super) records: Vec<(i64, Bytes)>,
-    /// What may be sent once they are on disk, in order.
+    /// Output to send once the records are on disk, in order.
     pub(super) deliveries: Vec<(Outbox, Bytes)>,
-    /// The whole tree as of the last of these records, when it is time.
+    /// Zxid and snapshot of the tree after the last of these records, if a snapshot is due.
     pub(super) snapshot: Option<(i64, Bytes)>,
 }
 
@@ -28,7 +28,7 @@ impl Batch {
         self.records.is_empty() && self.deliveries.is_empty() && self.snapshot.is_none()
     }
 
-    /// Sends what may be sent.
+    /// Sends the output.
     pub(super) fn deliver(self) {
         for (outbox, bytes) in self.deliveries {
             outbox.send(bytes);
@@ -45,25 +45,25 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn start(store: Store) -> std::io::Result<Self> {
-        // Few, so that a slow disk is felt by those who write and not by the memory.
+        // A short queue, so that a slow disk slows clients down instead of filling memory.
         let (sender, receiver) = mpsc::channel(16);
         let thread = std::thread::Builder::new()
             .name("tinykeeper-journal".into())
-            .spawn(move || keep(store, receiver))?;
+            .spawn(move || run(store, receiver))?;
         Ok(Self { batches: sender, thread })
     }
 
-    /// Hands a batch over; `false` when the journal has stopped because the disk failed.
+    /// Queues a batch; `false` if the journal has stopped because the disk failed.
     pub(super) async fn write(&self, batch: Batch) -> bool {
         self.batches.send(batch).await.is_ok()
     }
 
-    /// Waits until the journal has stopped because the disk failed.
+    /// Waits until the journal stops because the disk failed.
     pub(super) async fn stopped(&self) {
         self.batches.closed().await;
     }
 
-    /// Waits until everything handed over is on disk, and says how it went.
+    /// Waits until all queued batches are on disk, and returns the journal's result.
     pub(super) async fn finish(self) -> Result<(), store::Error> {
         drop(self.batches);
         let thread = self.thread;
@@ -75,45 +75,45 @@ impl Journal {
     }
 }
 
-fn keep(mut store: Store, mut batches: mpsc::Receiver<Batch>) -> Result<(), store::Error> {
+fn run(mut store: Store, mut batches: mpsc::Receiver<Batch>) -> Result<(), store::Error> {
     let mut snapshots = Snapshots::default();
-    let mut gathered = Vec::new();
-    let mut waiting = Vec::new();
-    while batches.blocking_recv_many(&mut gathered, 64) > 0 {
-        for mut batch in gathered.drain(..) {
+    let mut received = Vec::new();
+    let mut uncommitted = Vec::new();
+    while batches.blocking_recv_many(&mut received, 64) > 0 {
+        for mut batch in received.drain(..) {
             for (zxid, record) in &batch.records {
                 store.append(*zxid, record);
             }
             let snapshot = batch.snapshot.take();
-            waiting.push(batch);
+            uncommitted.push(batch);
             if let Some((zxid, tree)) = snapshot {
-                // Nothing after the snapshot may be in a log before it, so the line is drawn here.
-                commit(&mut store, &mut waiting)?;
-                snapshots.take(&mut store, zxid, tree)?;
+                // Records after the snapshot must not be in a log before it, so the records so far are committed here.
+                commit(&mut store, &mut uncommitted)?;
+                snapshots.start(&mut store, zxid, tree)?;
             }
         }
-        commit(&mut store, &mut waiting)?;
+        commit(&mut store, &mut uncommitted)?;
     }
     snapshots.finish();
     Ok(())
 }
 
-fn commit(store: &mut Store, waiting: &mut Vec<Batch>) -> Result<(), store::Error> {
+fn commit(store: &mut Store, uncommitted: &mut Vec<Batch>) -> Result<(), store::Error> {
     store
         .commit()
-        .inspect_err(|error| tracing::error!(error = told(error), "the journal stops"))?;
-    waiting.drain(..).for_each(Batch::deliver);
+        .inspect_err(|error| tracing::error!(error = with_source(error), "journal stopped"))?;
+    uncommitted.drain(..).for_each(Batch::deliver);
     Ok(())
 }
 
-/// Snapshots are written beside the journal, one at a time.
+/// Writes snapshots in a thread beside the journal, one at a time.
 #[derive(Default)]
 struct Snapshots {
     thread: Option<JoinHandle<()>>,
 }
 
 impl Snapshots {
-    fn take(&mut self, store: &mut Store, zxid: i64, tree: Bytes) -> Result<(), store::Error> {
+    fn start(&mut self, store: &mut Store, zxid: i64, tree: Bytes) -> Result<(), store::Error> {
         if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return Ok(());
         }
@@ -121,13 +121,10 @@ impl Snapshots {
         let thread = std::thread::Builder::new().name("tinykeeper-snapshot".into());
         let write = move || {
             if let Err(error) = writer.write([tree]) {
-                tracing::error!(
-                    error = told(&error),
-                    "a snapshot could not be written; the log goes on"
-                );
+                tracing::error!(error = with_source(&error), "snapshot not written, log continues");
             }
         };
-        // Without a thread to spare the log simply grows until the next occasion.
+        // If no thread can be started, the log grows until the next snapshot is due.
         self.thread = thread.spawn(write).ok();
         Ok(())
     }
@@ -139,8 +136,8 @@ impl Snapshots {
     }
 }
 
-/// The error with what the system said about it.
-fn told(error: &store::Error) -> String {
+/// The error text, followed by that of its source.
+fn with_source(error: &store::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -1,24 +1,25 @@
 //! A ZooKeeper server in one process.
 //!
 //! ```text
-//! socket ─ connection ──requests──▶ core ──batch──▶ journal ──answers──▶ outbox ─ connection ─ socket
+//! socket ─ connection ──requests──▶ core ──batch──▶ journal ──replies──▶ outbox ─ connection ─ socket
 //!          (one task each)          (one task,      (one thread: append,  (bounded)
 //!                                    owns the tree)  one fsync per batch)
 //! ```
 //!
-//! *Order.* The [`core`] is the only one who touches the tree. It takes requests in the order they arrive, and puts every
-//! notification and every answer into its connection's buffer at once. So on one connection the notifications of earlier
-//! transactions stand before the answer to a later write: the rule everything above this crate relies on.
+//! *Order.* Only the [`core`] accesses the tree. It processes requests in the order of arrival and immediately appends every
+//! notification and every reply to the buffer of its connection. On one connection, the notifications of earlier transactions
+//! therefore precede the reply to a later write. Everything above this crate relies on this rule.
 //!
-//! *Durability.* With a data folder nothing leaves the server before the transactions it may tell about are on disk: answers,
-//! notifications and reads alike travel through the [`journal`], which writes whatever has gathered with one fsync. Without a
-//! folder there is no journal and the core delivers itself.
+//! *Durability.* With a data directory, the server sends nothing before the transactions it may reveal are on disk: replies to
+//! writes and reads as well as notifications pass through the [`journal`], which writes all waiting batches with one fsync.
+//! Without a data directory there is no journal, and the core sends directly.
 //!
-//! *Sessions* live in the tree; when they end is decided here ([`expiry`]). After a restart every session has its full timeout
-//! to come back.
+//! *Sessions* are part of the tree; [`expiry`] decides when they end. After a restart every session has its full timeout to
+//! reconnect.
 //!
-//! *Self-defence.* Frames over the limit, garbage, connections that never say who they are, readers that do not read, too
-//! many connections or sessions: the connection is closed with a log line that says why, and the server lives on.
+//! *Protection.* The server closes a connection, and logs why, if it sends a frame over the limit or invalid data, does not
+//! complete the handshake, does not read its replies, or exceeds the number of connections or sessions. The server itself
+//! continues.
 
 mod auth;
 mod clock;
@@ -26,12 +27,12 @@ mod config;
 mod connection;
 mod core;
 mod expiry;
+mod four_letter;
 mod handle;
 mod journal;
 mod outbox;
 mod respond;
 mod start;
-mod words;
 
 pub use self::{
     config::Config,

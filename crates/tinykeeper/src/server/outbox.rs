@@ -1,7 +1,8 @@
-//! What waits to be sent on one connection.
+//! The queue of bytes to send on one connection.
 //!
-//! The core and the journal put bytes in, the connection's task takes them out. The box is bounded: while a peer leaves too
-//! much unread its further requests wait, and when notifications still pile up it is cut rather than allowed to fill the memory.
+//! The core and the journal put bytes in, the connection's task takes them out. The queue is bounded: while a peer leaves too
+//! many bytes unread, its further requests wait. If notifications still accumulate, the connection is aborted, so that it
+//! cannot exhaust memory.
 
 use std::sync::{
     Arc,
@@ -11,7 +12,7 @@ use std::sync::{
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-/// The core's end.
+/// The sending end, held by the core.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     queue: mpsc::UnboundedSender<Bytes>,
@@ -19,107 +20,106 @@ pub(super) struct Outbox {
     limit: usize,
 }
 
-/// The connection's end.
+/// The receiving end, held by the connection's task.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct OutboxReceiver {
     queue: mpsc::UnboundedReceiver<Bytes>,
     shared: Arc<Shared>,
 }
 
-/// What [`Inbox::take`] found.
+/// Result of [`OutboxReceiver::next`].
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// Something to send.
-    Some,
-    /// Nothing, and there will be no more.
-    Last,
-    /// The connection is to end at once.
-    Cut,
+pub(super) enum NextOutput {
+    /// There are bytes to send.
+    Bytes,
+    /// The queue is empty and the core has dropped its end.
+    Closed,
+    /// The connection must end at once.
+    Aborted,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    waiting: AtomicUsize,
-    /// The core waits to hear that something was sent.
-    asked: AtomicBool,
-    cut: AtomicBool,
-    told: Notify,
+    queued_bytes: AtomicUsize,
+    /// The core waits for a message that bytes were sent.
+    wants_drain_notice: AtomicBool,
+    is_aborted: AtomicBool,
+    aborted: Notify,
 }
 
-pub(super) fn outbox(limit: usize) -> (Outbox, Inbox) {
+pub(super) fn channel(limit: usize) -> (Outbox, OutboxReceiver) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::default());
     (
         Outbox { queue: sender, shared: Arc::clone(&shared), limit },
-        Inbox { queue: receiver, shared },
+        OutboxReceiver { queue: receiver, shared },
     )
 }
 
 impl Outbox {
-    /// Makes room for this many bytes, which count from now on; `false` when the box would overflow.
+    /// Reserves room for this many bytes, which count as queued from now on; `false` if the queue would exceed its limit.
     pub(super) fn reserve(&self, length: usize) -> bool {
-        let waiting = self.shared.waiting.fetch_add(length, Ordering::SeqCst);
-        // A single answer may be larger than the limit; what counts is that the peer leaves things lying.
-        waiting == 0 || waiting + length <= self.limit
+        let queued = self.shared.queued_bytes.fetch_add(length, Ordering::SeqCst);
+        // A single reply may exceed the limit; only bytes that the peer leaves unread count against it.
+        queued == 0 || queued + length <= self.limit
     }
 
-    /// Puts bytes in for which there is room.
+    /// Queues bytes for which room was reserved.
     pub(super) fn send(&self, bytes: Bytes) {
-        // A connection that has gone does not want it any more; its end is told to the core by its task.
+        // If the connection has ended, its task tells the core; the bytes are dropped.
         let _ = self.queue.send(bytes);
     }
 
-    /// How many bytes wait to be sent.
-    pub(super) fn waiting(&self) -> usize {
-        self.shared.waiting.load(Ordering::SeqCst)
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.shared.queued_bytes.load(Ordering::SeqCst)
     }
 
-    /// Whether so much waits, with `more` about to be put in, that the peer should read before it asks further. If so, its
-    /// task will say when something was sent.
-    pub(super) fn is_behind(&self, more: usize) -> bool {
-        let enough = (self.limit / 4).max(1);
-        if self.waiting() + more < enough {
+    /// Whether so much is queued, with `more` about to be added, that the peer must read before its next request is processed.
+    /// If so, the connection's task sends the core a message once bytes were sent.
+    pub(super) fn is_backlogged(&self, more: usize) -> bool {
+        let threshold = (self.limit / 4).max(1);
+        if self.queued_bytes() + more < threshold {
             return false;
         }
-        // Asked before looking again: either we see that it was sent, or its task sees that we want to know.
-        self.shared.asked.store(true, Ordering::SeqCst);
-        self.waiting() + more >= enough
+        // The flag is set before the second check: either this check sees the sent bytes, or the task sees the flag.
+        self.shared.wants_drain_notice.store(true, Ordering::SeqCst);
+        self.queued_bytes() + more >= threshold
     }
 
-    /// Ends the connection at once, whatever waits.
-    pub(super) fn cut(&self) {
-        self.shared.cut.store(true, Ordering::Relaxed);
-        self.shared.told.notify_one();
+    /// Ends the connection at once and discards what is queued.
+    pub(super) fn abort(&self) {
+        self.shared.is_aborted.store(true, Ordering::Relaxed);
+        self.shared.aborted.notify_one();
     }
 }
 
-impl Inbox {
-    /// The next bytes to send, as much as has gathered.
-    pub(super) async fn take(&mut self, into: &mut Vec<Bytes>) -> Taken {
+impl OutboxReceiver {
+    /// Waits for bytes to send and takes all that are queued, up to a limit.
+    pub(super) async fn next(&mut self, into: &mut Vec<Bytes>) -> NextOutput {
         let Self { queue, shared } = self;
         tokio::select! {
             biased;
-            () = shared.until_cut() => Taken::Cut,
-            count = queue.recv_many(into, 64) => if count > 0 { Taken::Some } else { Taken::Last },
+            () = shared.wait_aborted() => NextOutput::Aborted,
+            count = queue.recv_many(into, 64) => if count > 0 { NextOutput::Bytes } else { NextOutput::Closed },
         }
     }
 
-    /// These bytes are on their way; says whether the core wants to know.
-    pub(super) fn sent(&self, length: usize) -> bool {
-        self.shared.waiting.fetch_sub(length, Ordering::SeqCst);
-        self.shared.asked.swap(false, Ordering::SeqCst)
+    /// Records that bytes were sent; returns whether the core wants a message about it.
+    pub(super) fn mark_sent(&self, length: usize) -> bool {
+        self.shared.queued_bytes.fetch_sub(length, Ordering::SeqCst);
+        self.shared.wants_drain_notice.swap(false, Ordering::SeqCst)
     }
 
-    /// Waits until the connection is to end at once.
-    pub(super) async fn until_cut(&self) {
-        self.shared.until_cut().await;
+    /// Waits until the connection is aborted.
+    pub(super) async fn wait_aborted(&self) {
+        self.shared.wait_aborted().await;
     }
 }
 
 impl Shared {
-    async fn until_cut(&self) {
-        while !self.cut.load(Ordering::Relaxed) {
-            self.told.notified().await;
+    async fn wait_aborted(&self) {
+        while !self.is_aborted.load(Ordering::Relaxed) {
+            self.aborted.notified().await;
         }
     }
 }
@@ -129,37 +129,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_box_that_nobody_empties_has_no_room_for_more_than_its_limit() {
-        let (outbox, inbox) = outbox(10);
+    fn unread_outbox_has_no_room_beyond_its_limit() {
+        let (outbox, receiver) = channel(10);
 
         assert!(outbox.reserve(8));
         assert!(!outbox.reserve(3));
-        inbox.sent(11);
+        receiver.mark_sent(11);
         assert!(outbox.reserve(10));
     }
 
     #[test]
-    fn who_waits_for_a_peer_that_is_behind_hears_when_something_was_sent() {
-        let (outbox, inbox) = outbox(40);
+    fn backlogged_outbox_requests_one_drain_notice() {
+        let (outbox, receiver) = channel(40);
 
-        assert!(!outbox.is_behind(9));
+        assert!(!outbox.is_backlogged(9));
         outbox.reserve(9);
-        assert!(!inbox.sent(4), "nobody asked");
-        assert!(outbox.is_behind(5));
-        assert!(inbox.sent(5));
-        assert!(!inbox.sent(0), "told once");
-        assert!(!outbox.is_behind(9));
+        assert!(!receiver.mark_sent(4), "no notice was requested");
+        assert!(outbox.is_backlogged(5));
+        assert!(receiver.mark_sent(5));
+        assert!(!receiver.mark_sent(0), "the notice is requested once");
+        assert!(!outbox.is_backlogged(9));
     }
 
     #[tokio::test]
-    async fn one_answer_larger_than_the_limit_still_goes_out() {
-        let (outbox, mut inbox) = outbox(2);
+    async fn single_reply_over_the_limit_is_sent() {
+        let (outbox, mut receiver) = channel(2);
 
         assert!(outbox.reserve(5));
         outbox.send(Bytes::from_static(b"large"));
 
-        let mut taken = Vec::new();
-        assert_eq!(inbox.take(&mut taken).await, Taken::Some);
-        assert_eq!(taken, [&b"large"[..]]);
+        let mut bytes = Vec::new();
+        assert_eq!(receiver.next(&mut bytes).await, NextOutput::Bytes);
+        assert_eq!(bytes, [&b"large"[..]]);
     }
 }

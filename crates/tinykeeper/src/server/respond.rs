@@ -1,34 +1,32 @@
-//! One request, one answer: what the tree says to it.
+//! Executes one request on the tree.
 
 use crate::{
-    tree::{Caller, Done, Notification, Tree, WatcherId, Written},
+    tree::{Caller, Notification, OpResult, Tree, WatcherId, WriteResult},
     wire::{Code, MultiResult, Op, ReadOp, Request, Response, op},
 };
 
-/// What came of a request.
-pub(super) struct Outcome {
-    /// Done, or refused.
-    pub(super) answer: Result<Response, Code>,
-    /// The transaction, when it was a write.
-    pub(super) written: Option<Written>,
-    /// What the asking connection hears first: watches set again may have missed something.
+pub(super) struct RequestResult {
+    pub(super) response: Result<Response, Code>,
+    /// The transaction, if the request was a write.
+    pub(super) written: Option<WriteResult>,
+    /// Notifications to send to this connection before the response: events that restored watches have missed.
     pub(super) missed: Vec<Notification>,
 }
 
-impl From<Result<Response, Code>> for Outcome {
-    fn from(answer: Result<Response, Code>) -> Self {
-        Self { answer, written: None, missed: Vec::new() }
+impl From<Result<Response, Code>> for RequestResult {
+    fn from(response: Result<Response, Code>) -> Self {
+        Self { response, written: None, missed: Vec::new() }
     }
 }
 
-/// Asks the tree. Requests about the session itself (auth, who am I, close) are the core's.
+/// Executes a request on the tree. The core itself handles requests about the session (auth, who am I, close).
 pub(super) fn respond(
     tree: &mut Tree,
     caller: Caller<'_>,
     watcher: WatcherId,
     request: &Request,
     now_ms: i64,
-) -> Outcome {
+) -> RequestResult {
     let watch_if = |watch: &bool| watch.then_some(watcher);
     match request {
         Request::Write(op) => write(tree, caller, op, now_ms),
@@ -56,7 +54,7 @@ pub(super) fn respond(
             .map(|(children, stat)| Response::ChildrenStat { children, stat })
             .into(),
         Request::GetAllChildrenNumber { path } => {
-            tree.descendants(caller, path).map(|count| Response::Number(count as i32)).into()
+            tree.descendant_count(caller, path).map(|count| Response::Number(count as i32)).into()
         }
         Request::GetEphemerals { prefix } => {
             Ok(Response::Paths(tree.ephemerals(caller.session, prefix))).into()
@@ -64,17 +62,17 @@ pub(super) fn respond(
         Request::Sync { path } => Ok(Response::Sync { path: path.clone() }).into(),
         Request::SetWatches(wanted) => {
             let missed = tree.set_watches(watcher, wanted);
-            Outcome { missed, ..Ok(Response::Done).into() }
+            RequestResult { missed, ..Ok(Response::Empty).into() }
         }
         Request::AddWatch { path, mode } => {
             tree.add_watch(path, watcher, *mode);
-            Ok(Response::Watching(0)).into()
+            Ok(Response::AddWatch(0)).into()
         }
         Request::CheckWatches { path, kind } => found(tree.has_watch(path, watcher, *kind)).into(),
         Request::RemoveWatches { path, kind } => {
             found(tree.remove_watch(path, watcher, *kind)).into()
         }
-        Request::Ping => Ok(Response::Done).into(),
+        Request::Ping => Ok(Response::Empty).into(),
         Request::Auth { .. }
         | Request::WhoAmI
         | Request::CloseSession
@@ -82,39 +80,41 @@ pub(super) fn respond(
     }
 }
 
-fn write(tree: &mut Tree, caller: Caller<'_>, op: &Op, now_ms: i64) -> Outcome {
+fn write(tree: &mut Tree, caller: Caller<'_>, op: &Op, now_ms: i64) -> RequestResult {
     let written = tree.write(caller, std::slice::from_ref(op), now_ms);
-    let answer = match &written.outcome {
+    let response = match &written.outcome {
         Err(refused) => Err(refused.code),
         Ok(done) => Ok(match (op, done.first()) {
-            (Op::Create(create), Some(Done::Created { path, stat })) if create.with_stat => {
+            (Op::Create(create), Some(OpResult::Created { path, stat })) if create.with_stat => {
                 Response::Create2 { path: path.clone(), stat: *stat }
             }
-            (_, Some(Done::Created { path, .. })) => Response::Create { path: path.clone() },
-            (_, Some(Done::Set { stat } | Done::AclSet { stat })) => Response::Stat(*stat),
-            _ => Response::Done,
+            (_, Some(OpResult::Created { path, .. })) => Response::Create { path: path.clone() },
+            (_, Some(OpResult::Set { stat } | OpResult::AclSet { stat })) => Response::Stat(*stat),
+            _ => Response::Empty,
         }),
     };
-    Outcome { answer, written: Some(written), missed: Vec::new() }
+    RequestResult { response, written: Some(written), missed: Vec::new() }
 }
 
-fn multi(tree: &mut Tree, caller: Caller<'_>, ops: &[Op], now_ms: i64) -> Outcome {
+fn multi(tree: &mut Tree, caller: Caller<'_>, ops: &[Op], now_ms: i64) -> RequestResult {
     let written = tree.write(caller, ops, now_ms);
     let results = match &written.outcome {
         Ok(done) => ops
             .iter()
             .zip(done)
             .map(|(op, done)| match done {
-                // In a multi ZooKeeper leaves the stat out even for create2, but not for these two.
-                Done::Created { path, stat }
+                // In a multi, ZooKeeper omits the stat even for create2, but not for these two.
+                OpResult::Created { path, stat }
                     if matches!(op.number(), op::CREATE_CONTAINER | op::CREATE_TTL) =>
                 {
                     MultiResult::Create2 { path: path.clone(), stat: *stat }
                 }
-                Done::Created { path, .. } => MultiResult::Create { path: path.clone() },
-                Done::Deleted => MultiResult::Delete,
-                Done::Set { stat } | Done::AclSet { stat } => MultiResult::SetData { stat: *stat },
-                Done::Checked => MultiResult::Check,
+                OpResult::Created { path, .. } => MultiResult::Create { path: path.clone() },
+                OpResult::Deleted => MultiResult::Delete,
+                OpResult::Set { stat } | OpResult::AclSet { stat } => {
+                    MultiResult::SetData { stat: *stat }
+                }
+                OpResult::Checked => MultiResult::Check,
             })
             .collect(),
         Err(refused) => (0..ops.len())
@@ -127,7 +127,11 @@ fn multi(tree: &mut Tree, caller: Caller<'_>, ops: &[Op], now_ms: i64) -> Outcom
             })
             .collect(),
     };
-    Outcome { answer: Ok(Response::Multi(results)), written: Some(written), missed: Vec::new() }
+    RequestResult {
+        response: Ok(Response::Multi(results)),
+        written: Some(written),
+        missed: Vec::new(),
+    }
 }
 
 fn read(tree: &mut Tree, caller: Caller<'_>, op: &ReadOp) -> MultiResult {
@@ -142,6 +146,6 @@ fn read(tree: &mut Tree, caller: Caller<'_>, op: &ReadOp) -> MultiResult {
     result.unwrap_or_else(MultiResult::Error)
 }
 
-fn found(there: bool) -> Result<Response, Code> {
-    if there { Ok(Response::Done) } else { Err(Code::NO_WATCHER) }
+fn found(exists: bool) -> Result<Response, Code> {
+    if exists { Ok(Response::Empty) } else { Err(Code::NO_WATCHER) }
 }

@@ -1,4 +1,4 @@
-//! From a configuration to a running server: what was on disk, then the core, then the door.
+//! Starts a server: recovers the tree from disk, then starts the core, then accepts connections.
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -21,40 +21,40 @@ use crate::{
     tree::{Transaction, Tree},
 };
 
-/// How many connections may wait to be accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// How many logs may gather before a snapshot replaces them.
+/// Number of logs after which a start takes a snapshot.
 const MAX_LOGS: u64 = 16;
-/// How many messages may wait for the core before connections stop reading.
-const INBOX: usize = 1024;
+/// Number of messages that may wait for the core before connections stop reading.
+const CORE_QUEUE: usize = 1024;
 
 pub(super) async fn start(config: Config) -> Result<Server, ServerError> {
     let listener = listen(config.listen)?;
-    let address = listener.local_addr().map_err(ServerError::Broken)?;
+    let address = listener.local_addr().map_err(ServerError::Internal)?;
     let (tree, journal, since_snapshot) = match config.data.clone() {
         None => (Tree::new(), None, 0),
         Some(dir) => {
             let options = store::Options { fsync: config.fsync, ..store::Options::default() };
             let opened = tokio::task::spawn_blocking(move || recover(&dir, options)).await;
-            let (tree, store) = opened.map_err(|broken| ServerError::Broken(broken.into()))??;
-            let progress = store.since_snapshot();
-            // Every start makes a log: a server that often starts and writes little must not collect them for ever.
-            let due = progress.logs >= MAX_LOGS;
-            let since = if due { config.snapshot_every } else { progress.records };
-            (tree, Some(Journal::start(store).map_err(ServerError::Broken)?), since)
+            let (tree, store) = opened.map_err(|panic| ServerError::Internal(panic.into()))??;
+            let backlog = store.since_snapshot();
+            // Every start creates a log. A server that starts often and writes little must not collect logs without end.
+            let is_snapshot_due = backlog.logs >= MAX_LOGS;
+            let records = if is_snapshot_due { config.snapshot_every } else { backlog.records };
+            (tree, Some(Journal::start(store).map_err(ServerError::Internal)?), records)
         }
     };
     let config = Arc::new(config);
     let (stop, stopped) = watch::channel(false);
-    let (core, inbox) = mpsc::channel(INBOX);
+    let (core, inbox) = mpsc::channel(CORE_QUEUE);
     let mut tasks = JoinSet::new();
     tasks.spawn(
         Core::new(Arc::clone(&config), address, tree, journal, since_snapshot)
             .run(inbox, stopped.clone()),
     );
     tasks.spawn(accept(listener, core, config, stopped));
-    // Numbers count from the clock: whoever starts after us must not start in the same millisecond.
-    clock::tick().await;
+    // Ids derive from the clock, so another server must not start in the same millisecond.
+    clock::next_millisecond().await;
     tracing::info!(%address, "listening");
     Ok(Server { address, stop, tasks })
 }
@@ -103,7 +103,7 @@ async fn accept(
         };
         match accepted {
             Ok((_, peer)) if connections.len() >= config.max_connections => {
-                tracing::warn!(%peer, max_connections = config.max_connections, "refused: too many connections");
+                tracing::warn!(%peer, max_connections = config.max_connections, "connection refused: too many connections");
             }
             Ok((socket, peer)) => {
                 next += 1;
@@ -116,17 +116,17 @@ async fn accept(
                 ));
             }
             Err(error) => {
-                // Out of file descriptors, most likely: others have to end before anything can get better.
+                // Most likely there are no free file descriptors; other connections have to end first.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
     drop(core);
-    // Each has its last answers to send; the core has let go of them all, so none has reason to stay.
+    // The core has dropped all outboxes, so each connection ends once its last replies are sent.
     let finish = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(config.patience, finish).await.is_err() {
-        tracing::warn!("connections that do not end are dropped");
+    if tokio::time::timeout(config.io_timeout, finish).await.is_err() {
+        tracing::warn!("connections still open at shutdown were dropped");
     }
     Ok(())
 }

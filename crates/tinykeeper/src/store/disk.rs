@@ -1,5 +1,5 @@
-//! Every step that changes the disk, in one place: each says what was tried on which file, and a
-//! test can record the steps, fail one of them, or cut the power after any (`tape`).
+//! All operations that change the disk. Their errors name the action and the file. Tests can record the steps, fail one of them,
+//! or simulate a crash after any of them (`step_recorder`).
 
 use std::{
     fs::{self, File},
@@ -9,42 +9,42 @@ use std::{
 
 use super::Error;
 #[cfg(test)]
-use super::tape::{self, Step};
+use super::step_recorder::{self, Step};
 
-/// A file being written from its start to its end.
+/// A file that is written sequentially.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct OutputFile {
     file: File,
     path: PathBuf,
     position: u64,
 }
 
-impl Output {
-    /// Makes an empty file, or empties the one that is there.
-    pub(super) fn create(path: PathBuf) -> Result<Output, Error> {
-        let file = attempt("create", &path, || {
+impl OutputFile {
+    /// Creates an empty file, or truncates an existing one.
+    pub(super) fn create(path: PathBuf) -> Result<OutputFile, Error> {
+        let file = with_context("create", &path, || {
             #[cfg(test)]
-            tape::record(|| Step::Create(path.clone()))?;
+            step_recorder::record(|| Step::Create(path.clone()))?;
             File::create(&path)
         })?;
-        Ok(Output { file, path, position: 0 })
+        Ok(OutputFile { file, path, position: 0 })
     }
 
-    /// Opens a file to shorten or sync it, positioned at `end`.
-    pub(super) fn reopen(path: PathBuf, end: u64) -> Result<Output, Error> {
-        let file = attempt("open", &path, || File::options().write(true).open(&path))?;
-        Ok(Output { file, path, position: end })
+    /// Opens a file to truncate or sync it, positioned at `end`.
+    pub(super) fn reopen(path: PathBuf, end: u64) -> Result<OutputFile, Error> {
+        let file = with_context("open", &path, || File::options().write(true).open(&path))?;
+        Ok(OutputFile { file, path, position: end })
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        attempt("write to", &self.path, || {
+        with_context("write to", &self.path, || {
             #[cfg(test)]
-            tape::record(|| Step::Write {
+            step_recorder::record(|| Step::Write {
                 path: self.path.clone(),
                 offset: self.position,
                 bytes: bytes.to_vec(),
@@ -55,38 +55,38 @@ impl Output {
         Ok(())
     }
 
-    /// Makes the file `len` bytes long: zeros, as a hole, when it grows.
+    /// Sets the length of the file; if it grows, the new part is a hole that reads as zeros.
     pub(super) fn set_len(&mut self, len: u64) -> Result<(), Error> {
-        attempt("change the length of", &self.path, || {
+        with_context("change the length of", &self.path, || {
             #[cfg(test)]
-            tape::record(|| Step::SetLen { path: self.path.clone(), len })?;
+            step_recorder::record(|| Step::SetLen { path: self.path.clone(), len })?;
             self.file.set_len(len)
         })
     }
 
-    /// Waits until the contents, and a length that is needed to read them, are on the disk.
+    /// Waits until the contents, and the length needed to read them, are on disk.
     pub(super) fn sync_data(&mut self) -> Result<(), Error> {
-        attempt("sync", &self.path, || {
+        with_context("sync", &self.path, || {
             #[cfg(test)]
-            if tape::is_recording() {
-                return tape::record(|| Step::Sync(self.path.clone()));
+            if step_recorder::is_recording() {
+                return step_recorder::record(|| Step::Sync(self.path.clone()));
             }
             self.file.sync_data()
         })
     }
 
-    /// Waits until the contents and everything about the file are on the disk.
+    /// Waits until the contents and all metadata of the file are on disk.
     pub(super) fn sync_all(&mut self) -> Result<(), Error> {
-        attempt("sync", &self.path, || {
+        with_context("sync", &self.path, || {
             #[cfg(test)]
-            if tape::is_recording() {
-                return tape::record(|| Step::Sync(self.path.clone()));
+            if step_recorder::is_recording() {
+                return step_recorder::record(|| Step::Sync(self.path.clone()));
             }
             self.file.sync_all()
         })
     }
 
-    /// Gives the file its final name, replacing what has it.
+    /// Gives the file its final name, replacing an existing file.
     pub(super) fn rename(&mut self, to: PathBuf) -> Result<(), Error> {
         rename(&self.path, &to)?;
         self.path = to;
@@ -95,42 +95,42 @@ impl Output {
 }
 
 pub(super) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    attempt("rename", from, || {
+    with_context("rename", from, || {
         #[cfg(test)]
-        tape::record(|| Step::Rename { from: from.to_owned(), to: to.to_owned() })?;
+        step_recorder::record(|| Step::Rename { from: from.to_owned(), to: to.to_owned() })?;
         fs::rename(from, to)
     })
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    attempt("remove", path, || {
+    with_context("remove", path, || {
         #[cfg(test)]
-        tape::record(|| Step::Remove(path.to_owned()))?;
+        step_recorder::record(|| Step::Remove(path.to_owned()))?;
         fs::remove_file(path)
     })
 }
 
-/// Waits until the names in `dir` are on the disk.
+/// Waits until the file names in `dir` are on disk.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    attempt("sync", dir, || {
+    with_context("sync", dir, || {
         #[cfg(test)]
-        if tape::is_recording() {
-            return tape::record(|| Step::SyncDir);
+        if step_recorder::is_recording() {
+            return step_recorder::record(|| Step::SyncDir);
         }
-        // Elsewhere a folder cannot be opened as a file, and names need no sync of their own.
+        // On other systems a directory cannot be opened as a file, and names need no separate sync.
         if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
     })
 }
 
-/// Makes `dir` and its missing parents, durably.
+/// Creates `dir` and its missing parents durably.
 pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
     let missing: Vec<&Path> = dir
         .ancestors()
-        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.is_dir())
         .collect();
-    attempt("create", dir, || fs::create_dir_all(dir))?;
-    for folder in missing {
-        match folder.parent() {
+    with_context("create", dir, || fs::create_dir_all(dir))?;
+    for ancestor in missing {
+        match ancestor.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => sync_dir(parent)?,
             Some(_) => sync_dir(Path::new("."))?,
             None => {}
@@ -139,8 +139,8 @@ pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs one step on `path`; its error says what was tried.
-pub(super) fn attempt<T>(
+/// Runs one step; adds the action and the path to its error.
+pub(super) fn with_context<T>(
     action: &'static str,
     path: &Path,
     step: impl FnOnce() -> io::Result<T>,

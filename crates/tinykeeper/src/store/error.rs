@@ -1,4 +1,4 @@
-//! What can go wrong with the folder, by what its reader does about it.
+//! Errors of the store, by what the operator or caller does about them.
 
 use std::{io, path::PathBuf};
 
@@ -6,130 +6,91 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody else uses the folder: stop one of the two.
+    /// Another process uses the directory.
     #[error(
-        "{} is in use by {}; hint: stop that server, or give this one a folder of its own",
+        "{} is in use by {}; hint: stop that server, or give this one another directory",
         dir.display(), holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]
     Locked {
-        /// The folder.
         dir: PathBuf,
-        /// The process that holds it, as far as its lock file tells.
+        /// The process that holds the lock, if the lock file contains its id.
         holder: Option<u32>,
     },
 
-    /// The operating system refused: disk full, no permission, a broken disk.
+    /// The operating system returned an error: disk full, no permission, hardware failure.
     #[error("cannot {action} {}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
 
-    /// A log has bytes that no crash of ours leaves there: acknowledged records are damaged.
+    /// A log has bytes that no crash can leave: acknowledged records are damaged.
     #[error(
-        "{path} is damaged at byte {offset}: {what}; hint: restore the folder from a backup, or give \
-         up this and all later records: copy the folder, move later log files out of it, and run \
+        "{path} is damaged at byte {offset}: {problem}; hint: restore the directory from a backup, or give \
+         up this and all later records: copy the directory, move later log files out of it, and run \
          `truncate -s {offset} {path}`",
         path = path.display()
     )]
     Corrupt {
-        /// The log.
         path: PathBuf,
-        /// Where the first damaged batch begins.
+        /// Offset of the first damaged batch.
         offset: u64,
-        /// What is wrong there.
-        what: &'static str,
+        problem: &'static str,
     },
 
-    /// A file has our name but not our header.
+    /// A file has the name of a log or snapshot, but not its header.
     #[error(
-        "{} does not begin like a file of this store: {what}; hint: restore it from a backup, or go \
-         on without it and all later log files by moving them out of the folder", path.display()
+        "{} has no valid header: {problem}; hint: restore it from a backup, or continue without it and \
+         all later log files by moving them out of the directory", path.display()
     )]
-    BadHeader {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with its first bytes.
-        what: &'static str,
-    },
+    BadHeader { path: PathBuf, problem: &'static str },
 
-    /// Written by a later program: use that one.
+    /// A later version of the program wrote the file.
     #[error(
         "{} has format version {found}, and this program reads up to {known}; hint: start the program \
          that wrote it, or a newer one", path.display()
     )]
-    NewerVersion {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// Ours.
-        known: u32,
-    },
+    NewerVersion { path: PathBuf, found: u32, known: u32 },
 
     /// Records between two files, or between the snapshot and the logs, are missing.
     #[error(
-        "{} continues after zxid {follows:#x}, but what is there before it ends at {reached:#x}; hint: \
-         a log or snapshot is missing or unreadable: bring it back, or go on without the later records \
-         by moving this and all later log files out of the folder", path.display()
+        "{} continues after zxid {follows:#x}, but the data before it ends at {reached:#x}; hint: \
+         a log or snapshot is missing or unreadable: restore it, or continue without the later records \
+         by moving this and all later log files out of the directory", path.display()
     )]
     Gap {
         /// The log after the gap.
         path: PathBuf,
-        /// The zxid it follows.
+        /// The last zxid before the log, according to its header.
         follows: i64,
-        /// The last zxid there is before it; 0 when there is no readable snapshot and no log.
+        /// The last zxid found before it; 0 if there is no readable snapshot and no log.
         reached: i64,
     },
 
-    /// There are snapshots, none can be read, and no log to make up for them.
+    /// There are snapshots, but none is readable, and there is no log to replay instead.
     #[error(
-        "{} cannot be used: {what}, and there is no log to replay instead; hint: restore the folder \
+        "{} cannot be used: {problem}, and there is no log to replay instead; hint: restore the directory \
          from a backup, or move the file out of it to start empty", path.display()
     )]
-    NoSnapshot {
+    UnreadableSnapshots {
         /// The newest snapshot.
         path: PathBuf,
-        /// What is wrong with it.
-        what: &'static str,
+        problem: &'static str,
     },
 
-    /// The caller gave a zxid that does not come after what is already there.
+    /// The caller passed a zxid that is not greater than the newest one.
     #[error("zxid {zxid:#x} does not come after {newest:#x}")]
-    OutOfOrder {
-        /// The one given.
-        zxid: i64,
-        /// The newest before it.
-        newest: i64,
-    },
+    OutOfOrder { zxid: i64, newest: i64 },
 
-    /// The caller put more into one batch than a frame holds.
+    /// The caller added more records to one batch than a frame can hold.
     #[error("a batch of records exceeds {limit} bytes; hint: commit more often")]
-    BatchTooLarge {
-        /// The most that fits.
-        limit: usize,
-    },
+    BatchTooLarge { limit: usize },
 
-    /// The caller began a snapshot before the last one was written or dropped. Nothing happened.
+    /// The caller began a snapshot before the previous one was written or dropped. Nothing has changed.
     #[error("a snapshot of {} is still being written", dir.display())]
-    SnapshotUnderWay {
-        /// The folder.
-        dir: PathBuf,
-    },
+    SnapshotInProgress { dir: PathBuf },
 
-    /// An earlier commit failed; what is on disk since is unknown until the folder is opened again.
+    /// An earlier commit failed; the state on disk is unknown until the directory is opened again.
     #[error(
         "the store in {} has stopped after an error: {cause}; hint: make room or repair the disk, \
          then restart the server", dir.display()
     )]
-    Stopped {
-        /// The folder.
-        dir: PathBuf,
-        /// The error that stopped it.
-        cause: String,
-    },
+    Stopped { dir: PathBuf, cause: String },
 }

@@ -1,11 +1,11 @@
-//! The names in the folder.
+//! Names of the files in the data directory.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use super::{Error, disk::attempt};
+use super::{Error, disk::with_context};
 
 pub(super) fn log_path(dir: &Path, first: i64) -> PathBuf {
     dir.join(format!("log.{first:016x}"))
@@ -15,43 +15,42 @@ pub(super) fn snapshot_path(dir: &Path, zxid: i64) -> PathBuf {
     dir.join(format!("snapshot.{zxid:016x}"))
 }
 
-/// `path` with `.suffix` after its name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// `path` with `.suffix` appended.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// A name like [`beside`] that nothing has yet: what is kept for people must not replace what was
-/// kept before.
-pub(super) fn free_beside(path: &Path, suffix: &str) -> PathBuf {
-    let plain = beside(path, suffix);
+/// Like [`with_suffix`], with a number appended if the name exists: a file saved for operators must not replace an earlier one.
+pub(super) fn unused_name(path: &Path, suffix: &str) -> PathBuf {
+    let plain = with_suffix(path, suffix);
     let mut free = plain.clone();
     let mut number = 2;
     while free.exists() {
-        free = beside(&plain, &number.to_string());
+        free = with_suffix(&plain, &number.to_string());
         number += 1;
     }
     free
 }
 
-/// The store's files in a folder; what has another name is not ours and left alone.
+/// The store's files in a directory. Files with other names do not belong to the store and are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// First zxid and path of each log, ascending.
     pub(super) logs: Vec<(i64, PathBuf)>,
     /// Zxid and path of each snapshot, ascending.
     pub(super) snapshots: Vec<(i64, PathBuf)>,
-    /// Files whose writer died before they got their final name.
+    /// Files whose writer died before it renamed them to their final name.
     pub(super) unfinished: Vec<PathBuf>,
 }
 
 impl Listing {
     pub(super) fn of(dir: &Path) -> Result<Listing, Error> {
         let mut listing = Listing::default();
-        for entry in attempt("list", dir, || fs::read_dir(dir))? {
-            let path = attempt("list", dir, || entry)?.path();
+        for entry in with_context("list", dir, || fs::read_dir(dir))? {
+            let path = with_context("list", dir, || entry)?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
@@ -81,10 +80,10 @@ enum Name {
 impl Name {
     fn parse(name: &str) -> Option<Name> {
         let (kind, digits) = name.split_once('.')?;
-        // Only as we write them, so that two names never mean the same zxid.
-        let ours = digits.len() == 16
+        // Exactly the format that the store writes, so that two names never have the same zxid.
+        let is_exact = digits.len() == 16
             && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-        let zxid = i64::from_str_radix(digits, 16).ok().filter(|_| ours)?;
+        let zxid = i64::from_str_radix(digits, 16).ok().filter(|_| is_exact)?;
         match kind {
             "log" => Some(Name::Log(zxid)),
             "snapshot" => Some(Name::Snapshot(zxid)),
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn file_name_round_trips() {
         let dir = Path::new("dir");
         for zxid in [0, 1, 0x66_0000_0001, i64::MAX] {
             let log = log_path(dir, zxid);
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_not_read_as_ours() {
+    fn foreign_file_names_are_ignored() {
         for name in [
             "log",
             "log.",
@@ -128,15 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_not_replaced() {
+    fn unused_name_never_returns_an_existing_name() {
         let dir = tempfile::tempdir().unwrap();
         let log = log_path(dir.path(), 7);
 
         for expected in ["torn", "torn.2", "torn.3"] {
-            let kept = free_beside(&log, "torn");
+            let kept = unused_name(&log, "torn");
             fs::write(&kept, "").unwrap();
 
-            assert_eq!(kept, beside(&log, expected));
+            assert_eq!(kept, with_suffix(&log, expected));
         }
     }
 

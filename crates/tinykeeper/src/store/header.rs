@@ -1,4 +1,4 @@
-//! The first bytes of every log and snapshot.
+//! The header of every log and snapshot.
 //!
 //! ```text
 //! magic 8 · version u32 · flags u32 · salt u64 · zxid i64 · crc32 of all that u32        big-endian
@@ -24,17 +24,17 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,
-    /// Batches were acknowledged without waiting for the disk, so a power cut explains any damage.
+    /// Batches were acknowledged without a sync, so a power loss can cause any damage.
     pub(super) unsynced: bool,
-    /// Random for each file, so that no payload can contain what looks like a batch of it.
+    /// Random for each file, so that no payload can contain a valid frame of this file.
     pub(super) salt: u64,
-    /// Of a snapshot: the last it contains. Of a log: the last before it, 0 at the very beginning.
+    /// In a snapshot, the last zxid it contains. In a log, the last zxid before it, 0 in the first log.
     pub(super) zxid: i64,
 }
 
 impl Header {
     pub(super) fn new(kind: Kind, zxid: i64) -> Header {
-        // Seeded by the system; no need of a crate to be merely unpredictable.
+        // Seeded by the system; a salt only has to be unpredictable, so no crate is needed.
         let salt = RandomState::new().build_hasher().finish();
         Header { kind, unsynced: false, salt, zxid }
     }
@@ -52,14 +52,14 @@ impl Header {
         bytes
     }
 
-    /// Reads the first bytes of `path`; there may be fewer than a header has.
+    /// Decodes the first bytes of `path`, which may be fewer than a header has.
     pub(super) fn decode(kind: Kind, path: &Path, bytes: &[u8]) -> Result<Header, Error> {
-        let bad = |what| Error::BadHeader { path: path.to_owned(), what };
+        let bad = |problem| Error::BadHeader { path: path.to_owned(), problem };
         let bytes: &[u8; HEADER_LEN] = bytes.try_into().map_err(|_| bad("it is too short"))?;
         if bytes[..8] != *kind.magic() {
-            return Err(bad("the magic bytes are not ours"));
+            return Err(bad("the magic bytes do not match"));
         }
-        // Before the checksum: a later version may lay out the rest differently.
+        // Checked before the checksum: a later version may have a different layout.
         let found = u32_at(bytes, 8);
         if found > VERSION {
             return Err(Error::NewerVersion { path: path.to_owned(), found, known: VERSION });
@@ -85,12 +85,12 @@ impl Kind {
     }
 }
 
-/// The integer at `at`, which the caller knows to be inside.
+/// The integer at `at`. Panics if it is outside the slice.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The integer at `at`, which the caller knows to be inside.
+/// The integer at `at`. Panics if it is outside the slice.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_as_it_is_written() {
+    fn header_round_trips() {
         for kind in [Kind::Log, Kind::Snapshot] {
             let header = Header { unsynced: true, ..Header::new(kind, 0x66_0000_0001) };
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_of_a_header_is_noticed() {
+    fn any_changed_byte_of_a_header_is_detected() {
         let header = Header::new(Kind::Log, 5).encode();
         for at in 0..HEADER_LEN {
             let mut changed = header;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_told_from_damage() {
+    fn newer_version_is_distinguished_from_damage() {
         let mut bytes = Header::new(Kind::Log, 5).encode();
         bytes[11] = 2;
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_not_taken_for_a_log() {
+    fn snapshot_header_is_refused_for_a_log() {
         let bytes = Header::new(Kind::Snapshot, 5).encode();
 
         let error = Header::decode(Kind::Log, Path::new("file"), &bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! One process, one folder.
+//! The lock that ensures that only one process uses a data directory.
 
 use std::{
     fs::{File, TryLockError},
@@ -6,20 +6,20 @@ use std::{
     path::Path,
 };
 
-use super::{Error, disk::attempt};
+use super::{Error, disk::with_context};
 
-/// The right to write in a folder, until dropped; the system takes it back when the process dies.
+/// An exclusive lock on a data directory, held until dropped; the system releases it when the process dies.
 ///
-/// The file itself stays: deleting it would let two processes lock two files of the same name.
+/// The lock file itself stays: if it were deleted, two processes could lock two files of the same name.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct DirLock {
     _file: File,
 }
 
-impl Lock {
-    pub(super) fn take(dir: &Path) -> Result<Lock, Error> {
+impl DirLock {
+    pub(super) fn acquire(dir: &Path) -> Result<DirLock, Error> {
         let path = dir.join("lock");
-        let mut file = attempt("open", &path, || {
+        let mut file = with_context("open", &path, || {
             File::options().read(true).write(true).create(true).truncate(false).open(&path)
         })?;
         match file.try_lock() {
@@ -31,12 +31,12 @@ impl Lock {
                 return Err(Error::Io { action: "lock", path, source });
             }
         }
-        // Only for people to read; whether it reaches the disk does not matter.
-        attempt("write to", &path, || {
+        // For operators only; it does not matter whether it reaches the disk.
+        with_context("write to", &path, || {
             file.set_len(0)?;
             writeln!(file, "{}", std::process::id())
         })?;
-        Ok(Lock { _file: file })
+        Ok(DirLock { _file: file })
     }
 }
 

@@ -1,27 +1,27 @@
-//! Writing a log: made whole, appended batch by batch, trimmed when it is done.
+//! Writes a log: creates it with its header, appends batches, and trims it at the end.
 
 use std::path::Path;
 
 use super::{
     Error, Options,
     batch::Batch,
-    disk::{self, Output},
+    disk::{self, OutputFile},
     files,
     header::{Header, Kind},
 };
 
-/// The log being written. Everything before `file.position()` was acknowledged or is about to be.
+/// The log being written. Everything before `file.position()` is acknowledged or about to be.
 #[derive(Debug)]
 pub(super) struct Log {
-    file: Output,
+    file: OutputFile,
     salt: u64,
     options: Options,
-    /// The length of the file: zeros from the last batch up to here.
+    /// Length of the file; it is zero from the last batch up to here.
     allocated: u64,
 }
 
 impl Log {
-    /// Makes the log whose first record is `first`; the last record before that is `previous`.
+    /// Creates the log whose first record is `first`; `previous` is the last record before it.
     pub(super) fn create(
         dir: &Path,
         first: i64,
@@ -30,24 +30,24 @@ impl Log {
     ) -> Result<Log, Error> {
         let header = Header { unsynced: !options.fsync, ..Header::new(Kind::Log, previous) };
         let path = files::log_path(dir, first);
-        let mut file = Output::create(files::beside(&path, "tmp"))?;
+        let mut file = OutputFile::create(files::with_suffix(&path, "tmp"))?;
         file.write(&header.encode())?;
         let allocated = file.position().max(options.preallocate);
         file.set_len(allocated)?;
-        // Also without fsync: the header must be whole whenever the name is there.
+        // Also without fsync: a log under its final name must have a complete header.
         file.sync_all()?;
         file.rename(path)?;
         disk::sync_dir(dir)?;
         Ok(Log { file, salt: header.salt, options, allocated })
     }
 
-    /// Writes a batch and answers how many bytes it took.
+    /// Writes a batch; returns the number of bytes written.
     pub(super) fn write(&mut self, batch: &mut Batch) -> Result<u64, Error> {
         let start = self.file.position();
-        let frame = batch.seal(self.salt, start);
+        let frame = batch.encode(self.salt, start);
         let end = start + frame.len() as u64;
         if end > self.allocated {
-            // The fdatasync below makes the new length durable too, once per block.
+            // The fdatasync below also makes the new length durable, once per preallocated block.
             self.allocated = end.max(self.allocated.saturating_add(self.options.preallocate));
             if self.allocated > end {
                 self.file.set_len(self.allocated)?;
@@ -60,14 +60,14 @@ impl Log {
         Ok(end - start)
     }
 
-    /// Ends the log for good: exactly its records, and durable also without `Options::fsync`,
-    /// because damage is forgiven in the last log only.
+    /// Finishes the log: trims it to its records and syncs it, also without `Options::fsync`, because only the last log may be
+    /// torn.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         self.trim()?;
         self.file.sync_all()
     }
 
-    /// Gives back what is allocated ahead.
+    /// Truncates the preallocated space.
     pub(super) fn trim(&mut self) -> Result<(), Error> {
         if self.allocated > self.file.position() {
             self.allocated = self.file.position();

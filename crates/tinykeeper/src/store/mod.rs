@@ -1,41 +1,40 @@
-//! What survives a restart: an append-only log of transactions and, now and then, a snapshot.
+//! Durable storage: an append-only log of transactions, and occasional snapshots.
 //!
-//! The store knows nothing of trees. It keeps records `(zxid, payload)` and opaque snapshots, and it
-//! promises one thing: **what was acknowledged is there again.** Acknowledged means that
-//! [`Store::commit`] returned `Ok`; the promise holds whenever the process is killed, and with
-//! [`Options::fsync`] also when the machine loses power.
+//! The store knows nothing about trees. It stores records `(zxid, payload)` and opaque snapshots, and guarantees one thing:
+//! **acknowledged records survive.** A record is acknowledged when [`Store::commit`] returns `Ok`. The guarantee holds whenever
+//! the process is killed, and with [`Options::fsync`] also when the machine loses power.
 //!
 //! ```text
-//! dir/lock                      held (flock) by the one store that may write here; names its process
+//! dir/lock                      held (flock) by the one store that may write here; contains its process id
 //! dir/log.{first zxid}          header, then one frame per committed batch, then zeros        log.rs, batch.rs
 //! dir/snapshot.{zxid}           header, body, length and checksum: all records up to zxid     snapshot.rs
-//! dir/*.tmp                     being written, worth nothing: the next open removes it
-//! dir/log.….torn                bytes of a batch that was never acknowledged, cut from the log's end
+//! dir/*.tmp                     unfinished file, worthless: the next open deletes it
+//! dir/log.….torn                bytes of an unacknowledged batch, cut off the end of the log
 //! dir/snapshot.….bad            a snapshot that failed its checksum
 //! ```
 //!
-//! Zxids are 16 hex digits in names, so that a listing is in order. `.torn` and `.bad` are kept for
-//! people; the store never reads or deletes them.
+//! Zxids in file names have 16 hex digits, so that names sort by zxid. `.torn` and `.bad` files are for operators; the store
+//! never reads or deletes them.
 //!
-//! # Who writes what, and what holds at each point a crash can hit
+//! # Writing, and the guarantees at each point where a crash can happen
 //!
-//! A log file is written by one life of one process. The first commit of a life, and the first
-//! after a snapshot was begun, makes a new one. Its header names the last zxid before it, so the
-//! files form a chain, and a missing or shortened file is noticed instead of skipped.
+//! Each log file is written by one opened store. The first commit after opening, and the first commit after a snapshot was begun,
+//! creates a new log. Its header contains the last zxid before it, so the logs form a chain, and a missing or shortened log is
+//! detected instead of skipped.
 //!
-//! * **Making a log**: header into `.tmp`, fsync, rename, fsync of the folder; then the first batch.
-//!   A log under its final name has a whole header. The log before it was trimmed and synced first.
-//! * **Commit**: one write of a frame, one fdatasync. A crash leaves the frame whole, absent, or in
-//!   pieces that its checksum does not match; nothing is written after it until it is durable. So
-//!   only the last frame of the last log can be torn. Open cuts it off, and keeps the bytes.
-//! * **Snapshot**: `.tmp`, fsync, rename, fsync of the folder. Until then nothing of the old state is
-//!   touched. Then files are deleted that neither of the newest two snapshots needs, so that one bad
-//!   snapshot costs nothing: open falls back to the older one and its logs.
-//! * **Open** reads and decides first, and changes files after. It syncs what it read before it
-//!   returns it: a batch found in the page cache will be shown to clients, so it must last.
+//! * **Creating a log**: the header is written to `.tmp` and synced, the file renamed, the directory synced; then follows the
+//!   first batch. A log under its final name has a complete header. The previous log was trimmed and synced before.
+//! * **Commit**: one write of a frame, one fdatasync. A crash leaves the frame complete, absent, or in pieces that do not match
+//!   its checksum. Nothing is written after a frame until it is durable, so only the last frame of the last log can be torn.
+//!   Open cuts it off and saves the bytes.
+//! * **Snapshot**: the file is written to `.tmp` and synced, renamed, and the directory synced. Until then no other file is
+//!   touched. Afterwards the files that neither of the newest two snapshots needs are deleted. One damaged snapshot therefore
+//!   loses nothing: open uses the older snapshot and its logs.
+//! * **Open** reads and decides first, and changes files only then. It syncs what it has read before it returns: a batch that was
+//!   found in the page cache becomes visible to clients, so it must be durable.
 //!
-//! Damage that no crash explains — in a log that is not the last, or before a batch that was
-//! committed later — is an [`Error`], never a shorter history.
+//! Damage that no crash can cause, in a log that is not the last or before a later committed batch, is an [`Error`]; the store
+//! never silently drops acknowledged records.
 
 mod batch;
 mod disk;
@@ -49,15 +48,15 @@ mod replay;
 mod snapshot;
 
 #[cfg(test)]
-mod crash;
+mod corruption_tests;
 #[cfg(test)]
-mod damage;
+mod crash_tests;
 #[cfg(test)]
-mod fuzz;
+mod damage_tests;
 #[cfg(test)]
-mod platter;
+mod simulated_disk;
 #[cfg(test)]
-mod tape;
+mod step_recorder;
 #[cfg(test)]
 mod tests;
 
@@ -68,19 +67,18 @@ use std::{
 
 use bytes::Bytes;
 
-use self::{batch::Batch, lock::Lock, log::Log, snapshot::Ticket};
+use self::{batch::Batch, lock::DirLock, log::Log, snapshot::WriterGuard};
 pub use self::{error::Error, snapshot::SnapshotWriter};
 
-/// How a [`Store`] writes.
+/// Write options of a [`Store`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Wait for the disk in every commit. Without it a killed process loses nothing, but a machine
-    /// that loses power loses what the system had not written yet, up to about half a minute.
+    /// Sync to disk in every commit. Without it a killed process loses nothing, but a power loss loses what the system had not
+    /// written yet, up to about half a minute.
     pub fsync: bool,
-    /// By how many bytes a log grows at a time; 0 to grow with every commit. Ahead of the records the
-    /// file is sparse, so this costs no space. It saves the journal write that a changed file size
-    /// makes of every fdatasync, which small commits feel. Filling the space with real zeros was no
-    /// faster, and stalled at every block.
+    /// Number of bytes by which a log grows at a time; 0 to grow with every commit. The file is sparse after the last record, so
+    /// this costs no space. It avoids the write to the file system's journal that every fdatasync after a size change causes and
+    /// that slows small commits. Writing real zeros ahead was no faster, and stalled at every block.
     pub preallocate: u64,
 }
 
@@ -90,82 +88,81 @@ impl Default for Options {
     }
 }
 
-/// What [`Store::open`] found.
+/// The data that [`Store::open`] recovered.
 #[derive(Debug, Default)]
-pub struct Recovered {
-    /// The newest readable snapshot and the zxid up to which it holds everything.
+pub struct Recovery {
+    /// The newest readable snapshot, with the last zxid it contains.
     pub snapshot: Option<(i64, Bytes)>,
     /// Every record after the snapshot, by ascending zxid.
     pub records: Vec<(i64, Bytes)>,
-    /// A batch that was being written when the last process died, and is no longer in the log.
+    /// A partly written batch of a crashed process, which was removed from the log.
     pub torn: Option<TornTail>,
 }
 
-/// The end of a log that a crash left half written. Nobody was told that it is durable.
+/// The partly written end of a log after a crash. It was never acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
-    /// The log it was cut from.
     pub log: PathBuf,
-    /// Where in that log the cut is.
+    /// Offset in the log at which it was cut off.
     pub offset: u64,
-    /// How many bytes were cut; zeros after them were never written and do not count.
+    /// Number of bytes cut off, without trailing zeros, which were never written.
     pub bytes: u64,
-    /// The file that now holds these bytes.
-    pub kept: PathBuf,
+    /// The file to which the bytes were saved.
+    pub saved_to: PathBuf,
 }
 
-/// What would be replayed if the store were opened now; the server takes a snapshot when it is much.
+/// The part of the log that an open would replay now. The server takes a snapshot when it is large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct Backlog {
     /// Records since the last snapshot was begun.
     pub records: u64,
     /// Bytes of log since then.
     pub bytes: u64,
-    /// Log files since then. Every life of the server that writes anything makes one.
+    /// Log files since then. Every opened store that writes anything creates one.
     pub logs: u64,
 }
 
-/// A folder of logs and snapshots, locked for this process.
+/// A directory of logs and snapshots, locked for this process.
 ///
 /// Invariant: `position <= newest`. Both only grow, and the chain of logs on disk ends at `position`.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
     options: Options,
-    lock: Arc<Lock>,
-    /// The log being written; none before the first commit of this life or after `begin_snapshot`.
+    lock: Arc<DirLock>,
+    /// The log being written; `None` before the first commit and after `begin_snapshot`.
     log: Option<Log>,
     batch: Batch,
-    /// Zxid of the last record in any log: what the next log says it follows.
+    /// Zxid of the last record in any log; the header of the next log contains it.
     position: i64,
-    /// What the next record's zxid must exceed: the last record appended, or the last snapshot.
+    /// Zxid of the last appended record or the last snapshot; the next record's zxid must be greater.
     newest: i64,
     snapshot: i64,
-    snapshot_under_way: Weak<Ticket>,
-    progress: Progress,
-    /// Why the batch being built cannot be committed; the next commit answers with it.
-    refused: Option<Error>,
-    /// Why nothing further is written.
-    failed: Option<String>,
+    snapshot_in_progress: Weak<WriterGuard>,
+    backlog: Backlog,
+    /// Why the current batch cannot be committed; the next commit returns it.
+    batch_error: Option<Error>,
+    /// Why the store has stopped writing.
+    failure: Option<String>,
 }
 
 impl Store {
-    /// Opens (creating when absent) `dir`, takes its lock, and returns everything that was acknowledged.
+    /// Opens `dir`, or creates it, locks it, and returns everything that was acknowledged.
     ///
-    /// A torn tail is cut off, see [`Recovered::torn`]. The caller may find records here whose commit
-    /// never returned: they had reached the disk when the process died.
-    pub fn open(dir: &Path, options: Options) -> Result<(Store, Recovered), Error> {
+    /// A torn tail is cut off, see [`Recovery::torn`]. The result may contain records whose commit never returned: they had
+    /// reached the disk when the process died.
+    pub fn open(dir: &Path, options: Options) -> Result<(Store, Recovery), Error> {
         disk::create_dir(dir)?;
-        let lock = Arc::new(Lock::take(dir)?);
+        let lock = Arc::new(DirLock::acquire(dir)?);
         let plan = recovery::plan(dir)?;
-        let (position, progress) = (plan.position, plan.progress);
-        let recovered = plan.carry_out(dir)?;
-        let snapshot = recovered.snapshot.as_ref().map_or(0, |(zxid, _)| *zxid);
+        let (position, backlog) = (plan.position, plan.backlog);
+        let recovery = plan.execute(dir)?;
+        let snapshot = recovery.snapshot.as_ref().map_or(0, |(zxid, _)| *zxid);
         tracing::info!(
             dir = %dir.display(),
             snapshot = format_args!("{snapshot:#x}"),
-            records = recovered.records.len(),
-            logs = progress.logs,
+            records = recovery.records.len(),
+            logs = backlog.logs,
             "store opened"
         );
         let store = Store {
@@ -177,40 +174,40 @@ impl Store {
             position,
             newest: position.max(snapshot),
             snapshot,
-            snapshot_under_way: Weak::new(),
-            progress,
-            refused: None,
-            failed: None,
+            snapshot_in_progress: Weak::new(),
+            backlog,
+            batch_error: None,
+            failure: None,
         };
-        Ok((store, recovered))
+        Ok((store, recovery))
     }
 
-    /// Adds a record to the batch being built; nothing is durable until [`commit`](Store::commit).
+    /// Adds a record to the current batch; it is not durable until [`commit`](Store::commit) returns.
     ///
-    /// The zxid must be greater than that of every record and snapshot before. If it is not, or the
-    /// batch grows beyond 1 GiB, the commit fails.
+    /// The zxid must be greater than that of every earlier record and snapshot. If it is not, or the batch exceeds 1 GiB, the
+    /// commit fails.
     pub fn append(&mut self, zxid: i64, payload: &[u8]) {
-        if self.failed.is_some() || self.refused.is_some() {
+        if self.failure.is_some() || self.batch_error.is_some() {
             return;
         }
         if zxid <= self.newest {
-            self.refused = Some(Error::OutOfOrder { zxid, newest: self.newest });
+            self.batch_error = Some(Error::OutOfOrder { zxid, newest: self.newest });
         } else if !self.batch.push(zxid, payload) {
-            self.refused = Some(Error::BatchTooLarge { limit: batch::MAX_BODY });
+            self.batch_error = Some(Error::BatchTooLarge { limit: batch::MAX_BODY });
         } else {
             self.newest = zxid;
         }
     }
 
-    /// Writes the batch with one write and ([`Options::fsync`]) one fdatasync: it is there again
-    /// whole, or, if this fails, perhaps not at all.
+    /// Writes the current batch with one write and, with [`Options::fsync`], one fdatasync. On success the whole batch survives; on
+    /// an error it survives completely or not at all.
     ///
-    /// After an error the store refuses everything further. An fdatasync that failed cannot be
-    /// repeated: the system may have dropped the pages and answers `Ok` the second time.
+    /// After an error the store refuses all further writes. A failed fdatasync cannot be repeated: the system may have dropped the
+    /// pages and return `Ok` the second time.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.check_usable()?;
-        if let Some(refused) = self.refused.take() {
-            return self.fail(refused);
+        if let Some(error) = self.batch_error.take() {
+            return self.fail(error);
         }
         if self.batch.is_empty() {
             return Ok(());
@@ -221,20 +218,20 @@ impl Store {
         }
     }
 
-    /// What a restart would have to replay.
-    pub fn since_snapshot(&self) -> Progress {
-        self.progress
+    /// The part of the log that a restart would replay.
+    pub fn since_snapshot(&self) -> Backlog {
+        self.backlog
     }
 
-    /// Commits what was appended and starts a new log: records appended from now on go there.
+    /// Commits the current batch and starts a new log for the records appended from now on.
     ///
-    /// `zxid` is the last one the snapshot contains. The snapshot may hold nothing that the records up
-    /// to `zxid` do not make, because a later open may have to do without it. This call is fast; the
-    /// writer may be given to another thread, and only one exists at a time.
+    /// `zxid` is the last one that the snapshot contains. The snapshot must contain nothing that does not follow from the records
+    /// up to `zxid`, because a later open may have to do without it. This call is fast. The writer may be sent to another thread;
+    /// only one exists at a time.
     pub fn begin_snapshot(&mut self, zxid: i64) -> Result<SnapshotWriter, Error> {
         self.commit()?;
-        if self.snapshot_under_way.strong_count() > 0 {
-            return Err(Error::SnapshotUnderWay { dir: self.dir.clone() });
+        if self.snapshot_in_progress.strong_count() > 0 {
+            return Err(Error::SnapshotInProgress { dir: self.dir.clone() });
         }
         if zxid < self.snapshot {
             return Err(Error::OutOfOrder { zxid, newest: self.snapshot });
@@ -246,9 +243,9 @@ impl Store {
         }
         self.snapshot = zxid;
         self.newest = self.newest.max(zxid);
-        self.progress = Progress::default();
+        self.backlog = Backlog::default();
         let writer = SnapshotWriter::new(self.dir.clone(), zxid, Arc::clone(&self.lock));
-        self.snapshot_under_way = writer.ticket();
+        self.snapshot_in_progress = writer.guard();
         Ok(writer)
     }
 
@@ -257,19 +254,19 @@ impl Store {
             Some(log) => log,
             none => {
                 let log = Log::create(&self.dir, self.batch.first(), self.position, self.options)?;
-                self.progress.logs += 1;
+                self.backlog.logs += 1;
                 none.insert(log)
             }
         };
-        self.progress.bytes += log.write(&mut self.batch)?;
-        self.progress.records += self.batch.records();
+        self.backlog.bytes += log.write(&mut self.batch)?;
+        self.backlog.records += self.batch.records();
         self.position = self.batch.last();
         self.batch.clear();
         Ok(())
     }
 
     fn check_usable(&self) -> Result<(), Error> {
-        match &self.failed {
+        match &self.failure {
             None => Ok(()),
             Some(cause) => Err(Error::Stopped { dir: self.dir.clone(), cause: cause.clone() }),
         }
@@ -278,19 +275,19 @@ impl Store {
     fn fail<T>(&mut self, error: Error) -> Result<T, Error> {
         let source = std::error::Error::source(&error);
         let source = source.map_or_else(String::new, |source| format!(": {source}"));
-        self.failed = Some(format!("{error}{source}"));
+        self.failure = Some(format!("{error}{source}"));
         self.batch.clear();
         Err(error)
     }
 }
 
 impl Drop for Store {
-    /// Gives back the space reserved ahead. Records appended but not committed are lost.
+    /// Trims the log to its records. Records that were appended but not committed are lost.
     fn drop(&mut self) {
-        if self.failed.is_none()
+        if self.failure.is_none()
             && let Some(log) = &mut self.log
         {
-            // The next open trims it too; this only spares people a file that looks like 16 MiB.
+            // The next open trims it too; this only avoids a file that looks like 16 MiB.
             let _ = log.trim();
         }
     }

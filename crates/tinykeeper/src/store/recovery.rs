@@ -1,9 +1,8 @@
-//! Opening a folder: first read and decide, then change what has to change.
+//! Recovers a data directory: first reads and decides, then makes the necessary changes.
 //!
-//! The newest readable snapshot counts, or the empty beginning if there is none. From there the logs
-//! must follow without a gap: the first of them reaches back to the snapshot, each other one follows
-//! where the one before it ends, and only the last may be torn. Nothing is changed unless all of
-//! that holds, so a folder that cannot be opened stays as it was.
+//! Recovery starts from the newest readable snapshot, or from the empty state if there is none. From there the logs must follow
+//! without a gap: the first one reaches back to the snapshot, each other one continues where the previous one ends, and only the
+//! last may be torn. Nothing is changed unless all of that holds, so a directory that cannot be opened stays as it was.
 
 use std::{
     fs::File,
@@ -14,50 +13,50 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Error, Progress, Recovered, TornTail,
-    disk::{self, Output, attempt},
+    Backlog, Error, Recovery, TornTail,
+    disk::{self, OutputFile, with_context},
     files::{self, Listing},
-    replay::{self, Contents, Tail},
-    snapshot::{self, Reading},
+    replay::{self, LogContents, Tail},
+    snapshot::{self, SnapshotFile},
 };
 
-/// What a folder holds and what has to be done before it is written again.
+/// The contents of a directory, and the changes to make before it is written again.
 #[derive(Debug)]
 pub(super) struct Plan {
     snapshot: Option<Snapshot>,
     records: Vec<(i64, Bytes)>,
     /// Zxid of the last record in any log.
     pub(super) position: i64,
-    pub(super) progress: Progress,
+    pub(super) backlog: Backlog,
     unfinished: Vec<PathBuf>,
     unreadable: Vec<Unreadable>,
     last_log: Option<LastLog>,
 }
 
-/// The log that the last life of a store wrote to.
+/// The newest log.
 #[derive(Debug)]
 struct LastLog {
     path: PathBuf,
     end: u64,
-    empty: bool,
+    is_empty: bool,
     torn: Option<(u64, &'static str)>,
 }
 
-/// Reads the folder; changes nothing.
+/// Reads the directory; changes nothing.
 pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
     let Listing { mut logs, snapshots, unfinished } = Listing::of(dir)?;
     let (snapshot, unreadable) = newest_readable(snapshots)?;
     let after = snapshot.as_ref().map_or(0, |(zxid, _)| *zxid);
     if snapshot.is_none()
         && logs.is_empty()
-        && let Some((path, what)) = unreadable.first()
+        && let Some((path, problem)) = unreadable.first()
     {
-        return Err(Error::NoSnapshot { path: path.clone(), what });
+        return Err(Error::UnreadableSnapshots { path: path.clone(), problem });
     }
     let needed = logs.split_off(first_needed(&logs, after)?);
     let mut plan = Plan {
         position: after,
-        progress: Progress::default(),
+        backlog: Backlog::default(),
         records: Vec::new(),
         snapshot,
         unfinished,
@@ -66,7 +65,7 @@ pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
     };
     for (index, (first, path)) in needed.iter().enumerate() {
         let contents = replay::contents(path, after)?;
-        // The first log needed may begin before the snapshot; behind it the chain must be whole.
+        // The first log needed may begin before the snapshot; after it the chain must have no gap.
         if index > 0 && contents.follows != plan.position {
             return Err(Error::Gap {
                 path: path.clone(),
@@ -75,15 +74,15 @@ pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
             });
         }
         let is_last = index + 1 == needed.len();
-        let torn = judge(&contents, path, *first, is_last)?;
+        let torn = check_log(&contents, path, *first, is_last)?;
         plan.position = contents.last;
-        plan.progress.logs += 1;
-        plan.progress.bytes += contents.bytes;
-        plan.progress.records += contents.records.len() as u64;
+        plan.backlog.logs += 1;
+        plan.backlog.bytes += contents.bytes;
+        plan.backlog.records += contents.records.len() as u64;
         plan.last_log = Some(LastLog {
             path: path.clone(),
             end: contents.end,
-            empty: contents.first.is_none(),
+            is_empty: contents.first.is_none(),
             torn,
         });
         plan.records.extend(contents.records);
@@ -100,14 +99,14 @@ fn newest_readable(
     let mut unreadable = Vec::new();
     for (zxid, path) in snapshots.into_iter().rev() {
         match snapshot::read(&path, zxid)? {
-            Reading::Whole(body) => return Ok((Some((zxid, body)), unreadable)),
-            Reading::Damaged(what) => unreadable.push((path, what)),
+            SnapshotFile::Intact(body) => return Ok((Some((zxid, body)), unreadable)),
+            SnapshotFile::Damaged(problem) => unreadable.push((path, problem)),
         }
     }
     Ok((None, unreadable))
 }
 
-/// Index of the newest log that reaches back to `after`: earlier ones have no later records.
+/// Index of the newest log that reaches back to `after`; earlier logs contain no records after it.
 fn first_needed(logs: &[(i64, PathBuf)], after: i64) -> Result<usize, Error> {
     let mut gap = None;
     for (index, (_, path)) in logs.iter().enumerate().rev() {
@@ -120,9 +119,9 @@ fn first_needed(logs: &[(i64, PathBuf)], after: i64) -> Result<usize, Error> {
     gap.map_or(Ok(0), Err)
 }
 
-/// Decides whether a log may be as it is; answers what is torn off its end, if anything.
-fn judge(
-    contents: &Contents,
+/// Checks that a log is valid; returns its torn tail, if it has one that is allowed.
+fn check_log(
+    contents: &LogContents,
     path: &Path,
     named: i64,
     is_last: bool,
@@ -132,89 +131,90 @@ fn judge(
     {
         return Err(Error::BadHeader {
             path: path.to_owned(),
-            what: "its first record is not the one its name says",
+            problem: "its first record differs from the one in its name",
         });
     }
     match contents.tail {
         Tail::Clean => Ok(None),
-        Tail::Torn { bytes, what } if is_last => Ok(Some((bytes, what))),
-        Tail::Torn { what, .. } | Tail::Damaged { what } => {
-            Err(Error::Corrupt { path: path.to_owned(), offset: contents.end, what })
+        Tail::Torn { bytes, problem } if is_last => Ok(Some((bytes, problem))),
+        Tail::Torn { problem, .. } | Tail::Damaged { problem } => {
+            Err(Error::Corrupt { path: path.to_owned(), offset: contents.end, problem })
         }
     }
 }
 
 impl Plan {
-    /// Makes the folder fit to be written again, so that a crash in the middle leaves it as readable
-    /// as it was: what is cut or set aside is durable elsewhere before it goes.
-    pub(super) fn carry_out(self, dir: &Path) -> Result<Recovered, Error> {
+    /// Prepares the directory for writing. A crash in the middle leaves it as readable as before: bytes that are cut off or moved
+    /// aside are durable elsewhere before they are removed.
+    pub(super) fn execute(self, dir: &Path) -> Result<Recovery, Error> {
         for path in &self.unfinished {
             disk::remove(path)?;
         }
-        for (path, what) in &self.unreadable {
-            let kept = files::free_beside(path, "bad");
-            disk::rename(path, &kept)?;
+        for (path, problem) in &self.unreadable {
+            let saved_to = files::unused_name(path, "bad");
+            disk::rename(path, &saved_to)?;
             tracing::warn!(
                 file = %path.display(),
-                what,
-                kept = %kept.display(),
+                problem,
+                saved_to = %saved_to.display(),
                 "snapshot unreadable, using an older one and its logs"
             );
         }
-        let torn = self.last_log.map(LastLog::settle).transpose()?.flatten();
+        let torn = self.last_log.map(LastLog::finalize).transpose()?.flatten();
         disk::sync_dir(dir)?;
-        Ok(Recovered { snapshot: self.snapshot, records: self.records, torn })
+        Ok(Recovery { snapshot: self.snapshot, records: self.records, torn })
     }
 }
 
 impl LastLog {
-    /// Leaves exactly the whole batches in the file, durably: they are about to be shown to clients,
-    /// and from now on this log is not the last one.
-    fn settle(self) -> Result<Option<TornTail>, Error> {
+    /// Truncates the log to its complete batches and syncs it: the batches become visible to clients, and from now on this log is
+    /// not the last one.
+    fn finalize(self) -> Result<Option<TornTail>, Error> {
         let torn = match self.torn {
-            Some((bytes, what)) => Some(self.keep_torn(bytes, what)?),
+            Some((bytes, problem)) => Some(self.save_torn_tail(bytes, problem)?),
             None => None,
         };
-        if self.empty {
-            // Its name may be later than that of the next log, which would break the chain.
+        if self.is_empty {
+            // The zxid in its name may be greater than that of the next log, which would break the chain.
             disk::remove(&self.path)?;
             return Ok(torn);
         }
-        let mut file = Output::reopen(self.path, self.end)?;
+        let mut file = OutputFile::reopen(self.path, self.end)?;
         file.set_len(self.end)?;
         file.sync_all()?;
         Ok(torn)
     }
 
-    fn keep_torn(&self, bytes: u64, what: &'static str) -> Result<TornTail, Error> {
-        let kept = files::free_beside(&self.path, "torn");
-        if let Err(error) = self.copy_torn(bytes, &kept) {
-            // The log still has the bytes; what matters is not to fill the disk with half copies.
-            let _ = disk::remove(&kept);
+    fn save_torn_tail(&self, bytes: u64, problem: &'static str) -> Result<TornTail, Error> {
+        let saved_to = files::unused_name(&self.path, "torn");
+        if let Err(error) = self.copy_torn_tail(bytes, &saved_to) {
+            // The log still has the bytes; partial copies must not fill the disk.
+            let _ = disk::remove(&saved_to);
             return Err(error);
         }
         tracing::warn!(
             file = %self.path.display(),
             offset = self.end,
             bytes,
-            what,
-            kept = %kept.display(),
+            problem,
+            saved_to = %saved_to.display(),
             "torn end of the log cut off: it was never acknowledged"
         );
-        Ok(TornTail { log: self.path.clone(), offset: self.end, bytes, kept })
+        Ok(TornTail { log: self.path.clone(), offset: self.end, bytes, saved_to })
     }
 
-    fn copy_torn(&self, bytes: u64, kept: &Path) -> Result<(), Error> {
-        let mut source = attempt("open", &self.path, || File::open(&self.path))?;
-        attempt("read", &self.path, || source.seek(SeekFrom::Start(self.end)))?;
-        let mut copy = Output::create(kept.to_owned())?;
+    fn copy_torn_tail(&self, bytes: u64, saved_to: &Path) -> Result<(), Error> {
+        let mut source = with_context("open", &self.path, || File::open(&self.path))?;
+        with_context("read", &self.path, || source.seek(SeekFrom::Start(self.end)))?;
+        let mut copy = OutputFile::create(saved_to.to_owned())?;
         let mut buffer = Vec::new();
         let mut left = bytes;
         while left > 0 {
             buffer.clear();
             let chunk = left.min(1 << 16);
-            let read =
-                attempt("read", &self.path, || (&mut source).take(chunk).read_to_end(&mut buffer))?;
+            let read = with_context("read", &self.path, || {
+                (&mut source).take(chunk).read_to_end(&mut buffer)
+            })?;
             if read == 0 {
                 break;
             }

@@ -1,25 +1,25 @@
-//! What the store promises to the server, one test each. Crashes are in `crash`, damage in `damage`
-//! and `fuzz`.
+//! The store's guarantees to the server, one test each. Crashes are in `crash_tests`, damage in `damage_tests` and
+//! `corruption_tests`.
 
 use std::{fs, path::Path};
 
-use super::{platter::folder, *};
+use super::{simulated_disk::temp_dir, *};
 
 #[test]
-fn a_new_folder_is_empty_and_made_with_its_parents() {
-    let dir = folder();
+fn new_directory_is_created_with_its_parents_and_empty() {
+    let dir = temp_dir();
     let nested = dir.path().join("a/b");
 
     let (store, recovered) = Store::open(&nested, Options::default()).unwrap();
 
     assert!(recovered.snapshot.is_none() && recovered.records.is_empty());
     assert_eq!(recovered.torn, None);
-    assert_eq!(store.since_snapshot(), Progress::default());
+    assert_eq!(store.since_snapshot(), Backlog::default());
 }
 
 #[test]
-fn what_was_committed_is_there_again_and_what_was_not_is_not() {
-    for options in every_option() {
+fn committed_records_survive_and_uncommitted_ones_do_not() {
+    for options in all_options() {
         // On a real disk, with real syncs.
         let dir = tempfile::tempdir().unwrap();
         let (mut store, _) = Store::open(dir.path(), options).unwrap();
@@ -36,14 +36,14 @@ fn what_was_committed_is_there_again_and_what_was_not_is_not() {
 }
 
 #[test]
-fn records_of_several_lives_follow_each_other() {
-    let dir = folder();
-    for life in 0..5 {
+fn records_continue_across_reopened_stores() {
+    let dir = temp_dir();
+    for generation in 0..5 {
         let (mut store, recovered) = open(dir.path());
-        assert_eq!(recovered.records, expected(1..=life * 3));
+        assert_eq!(recovered.records, expected(1..=generation * 3));
 
-        commit(&mut store, life * 3 + 1..=life * 3 + 2);
-        commit(&mut store, life * 3 + 3..=life * 3 + 3);
+        commit(&mut store, generation * 3 + 1..=generation * 3 + 2);
+        commit(&mut store, generation * 3 + 3..=generation * 3 + 3);
     }
 
     assert_eq!(open(dir.path()).0.since_snapshot().logs, 5);
@@ -51,8 +51,8 @@ fn records_of_several_lives_follow_each_other() {
 }
 
 #[test]
-fn a_life_without_commits_leaves_no_file() {
-    let dir = folder();
+fn store_without_commits_leaves_no_log() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
 
     store.commit().unwrap();
@@ -62,8 +62,8 @@ fn a_life_without_commits_leaves_no_file() {
 }
 
 #[test]
-fn payloads_may_be_empty_large_or_like_anything() {
-    let dir = folder();
+fn payloads_may_be_empty_large_or_zero() {
+    let dir = temp_dir();
     let large = vec![0xa5; 40 << 20];
     let (mut store, _) = open(dir.path());
     store.append(1, b"");
@@ -82,8 +82,8 @@ fn payloads_may_be_empty_large_or_like_anything() {
 }
 
 #[test]
-fn a_log_is_allocated_ahead_and_trimmed_when_closed() {
-    let dir = folder();
+fn log_is_preallocated_and_trimmed_when_closed() {
+    let dir = temp_dir();
     let options = Options { fsync: true, preallocate: 4096 };
     let (mut store, _) = Store::open(dir.path(), options).unwrap();
     let log = files::log_path(dir.path(), 1);
@@ -100,12 +100,12 @@ fn a_log_is_allocated_ahead_and_trimmed_when_closed() {
 }
 
 #[test]
-fn a_log_that_was_not_closed_is_trimmed_when_opened() {
-    let dir = folder();
+fn unclosed_log_is_trimmed_when_opened() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let used = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
-    let copy = folder();
+    let copy = temp_dir();
     let log = files::log_path(copy.path(), 1);
     fs::copy(files::log_path(dir.path(), 1), &log).unwrap();
 
@@ -117,8 +117,8 @@ fn a_log_that_was_not_closed_is_trimmed_when_opened() {
 }
 
 #[test]
-fn a_log_is_trimmed_when_a_snapshot_begins() {
-    let dir = folder();
+fn log_is_trimmed_when_a_snapshot_begins() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let used = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
@@ -129,8 +129,8 @@ fn a_log_is_trimmed_when_a_snapshot_begins() {
 }
 
 #[test]
-fn a_second_opener_is_told_who_has_the_folder() {
-    let dir = folder();
+fn second_open_fails_and_names_the_process_that_holds_the_lock() {
+    let dir = temp_dir();
     let (store, _) = open(dir.path());
 
     let error = Store::open(dir.path(), Options::default()).unwrap_err();
@@ -144,29 +144,29 @@ fn a_second_opener_is_told_who_has_the_folder() {
 }
 
 #[test]
-fn a_snapshot_replaces_the_records_up_to_it() {
-    let dir = folder();
+fn snapshot_replaces_the_records_up_to_it() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=10);
     let writer = store.begin_snapshot(10).unwrap();
-    assert_eq!(store.since_snapshot(), Progress::default());
+    assert_eq!(store.since_snapshot(), Backlog::default());
     commit(&mut store, 11..=12);
     writer.write([b"ten ".as_slice(), b"", b"records"]).unwrap();
     commit(&mut store, 13..=13);
-    let progress = store.since_snapshot();
+    let backlog = store.since_snapshot();
     drop(store);
 
     let (store, recovered) = open(dir.path());
 
     assert_eq!(recovered.snapshot, Some((10, Bytes::from_static(b"ten records"))));
     assert_eq!(recovered.records, expected(11..=13));
-    assert_eq!(store.since_snapshot(), progress);
-    assert_eq!((progress.records, progress.logs), (3, 1));
+    assert_eq!(store.since_snapshot(), backlog);
+    assert_eq!((backlog.records, backlog.logs), (3, 1));
 }
 
 #[test]
-fn a_snapshot_may_be_written_by_another_thread_in_any_chunks() {
-    let dir = folder();
+fn snapshot_may_be_written_by_another_thread_in_any_chunks() {
+    let dir = temp_dir();
     let chunks: Vec<Bytes> =
         [0, 1, 1000, 1 << 18, 3, (1 << 18) + 1, 5].map(|n| Bytes::from(vec![n as u8; n])).into();
     let (mut store, _) = open(dir.path());
@@ -182,8 +182,8 @@ fn a_snapshot_may_be_written_by_another_thread_in_any_chunks() {
 }
 
 #[test]
-fn what_was_appended_before_a_snapshot_began_is_committed_with_it() {
-    let dir = folder();
+fn records_appended_before_a_snapshot_are_committed_with_it() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     append(&mut store, 1..=5);
 
@@ -199,15 +199,15 @@ fn what_was_appended_before_a_snapshot_began_is_committed_with_it() {
 }
 
 #[test]
-fn a_dropped_or_failed_snapshot_changes_nothing() {
-    let dir = folder();
+fn dropped_or_failed_snapshot_changes_nothing() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     drop(store.begin_snapshot(2).unwrap());
     commit(&mut store, 3..=3);
     let writer = store.begin_snapshot(3).unwrap();
-    // A folder is in the way of the file.
-    let obstacle = files::beside(&files::snapshot_path(dir.path(), 3), "tmp");
+    // A directory has the name of the file.
+    let obstacle = files::with_suffix(&files::snapshot_path(dir.path(), 3), "tmp");
     fs::create_dir(&obstacle).unwrap();
 
     let error = writer.write([b"three"]).unwrap_err();
@@ -222,23 +222,23 @@ fn a_dropped_or_failed_snapshot_changes_nothing() {
 }
 
 #[test]
-fn one_snapshot_at_a_time() {
-    let dir = folder();
+fn second_snapshot_is_refused_while_one_is_in_progress() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let writer = store.begin_snapshot(1).unwrap();
 
     let error = store.begin_snapshot(1).unwrap_err();
 
-    assert!(matches!(error, Error::SnapshotUnderWay { .. }), "{error}");
+    assert!(matches!(error, Error::SnapshotInProgress { .. }), "{error}");
     commit(&mut store, 2..=2);
     writer.write([b"one"]).unwrap();
     store.begin_snapshot(2).unwrap().write([b"two"]).unwrap();
 }
 
 #[test]
-fn a_writer_keeps_the_folder_locked_when_the_store_is_gone() {
-    let dir = folder();
+fn snapshot_writer_keeps_the_directory_locked_after_the_store_is_dropped() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let writer = store.begin_snapshot(1).unwrap();
@@ -268,9 +268,9 @@ fn two_snapshots_and_the_logs_since_the_older_are_kept() {
 }
 
 #[test]
-fn a_log_that_got_no_record_does_not_break_the_chain() {
+fn log_without_records_does_not_break_the_chain() {
     let dir = three_logs();
-    // Made for a batch that began with zxid 99, which was lost.
+    // Created for a batch that began with zxid 99, which was lost.
     drop(log::Log::create(dir.path(), 99, 7, Options::default()).unwrap());
 
     let (mut store, recovered) = open(dir.path());
@@ -282,8 +282,8 @@ fn a_log_that_got_no_record_does_not_break_the_chain() {
 }
 
 #[test]
-fn a_zxid_out_of_order_never_reaches_the_disk() {
-    let dir = folder();
+fn zxid_out_of_order_never_reaches_the_disk() {
+    let dir = temp_dir();
     for wrong in [2, 1, 0, -1, i64::MIN] {
         let (mut store, _) = open(dir.path());
         if store.newest < 2 {
@@ -300,15 +300,15 @@ fn a_zxid_out_of_order_never_reaches_the_disk() {
 }
 
 #[test]
-fn a_store_that_has_stopped_says_why_and_takes_nothing_more() {
-    let dir = folder();
+fn stopped_store_reports_the_cause_and_refuses_writes() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     append(&mut store, 2..=2);
 
-    tape::start(Some(1));
+    step_recorder::start(Some(1));
     let first = store.commit().unwrap_err();
-    tape::stop();
+    step_recorder::stop();
     append(&mut store, 3..=3);
     let second = store.commit().unwrap_err();
     let third = store.begin_snapshot(1).unwrap_err();
@@ -324,8 +324,8 @@ fn a_store_that_has_stopped_says_why_and_takes_nothing_more() {
 }
 
 #[test]
-fn a_record_cannot_hide_behind_a_snapshot() {
-    let dir = folder();
+fn record_older_than_the_snapshot_is_refused() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     store.begin_snapshot(100).unwrap().write([b"up to 100"]).unwrap();
@@ -349,8 +349,8 @@ fn a_record_cannot_hide_behind_a_snapshot() {
 }
 
 #[test]
-fn a_snapshot_ahead_of_the_records_can_be_done_without() {
-    let dir = folder();
+fn records_survive_the_loss_of_a_snapshot_ahead_of_them() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=2);
     store.begin_snapshot(100).unwrap().write([b"up to 100"]).unwrap();
@@ -365,7 +365,7 @@ fn a_snapshot_ahead_of_the_records_can_be_done_without() {
 }
 
 #[test]
-fn files_that_are_not_ours_are_left_alone() {
+fn foreign_files_are_left_alone() {
     let dir = three_logs();
     let notes = ["notes.txt", "log", "log.bak", "snapshot.1", "log.0000000000000004.orig"];
     for name in notes {
@@ -384,14 +384,14 @@ fn files_that_are_not_ours_are_left_alone() {
     assert!(!dir.path().join("log.0000000000000063.tmp").exists());
 }
 
-fn every_option() -> [Options; 4] {
+fn all_options() -> [Options; 4] {
     [(true, 0), (true, 1 << 20), (false, 0), (false, 1 << 20)]
         .map(|(fsync, preallocate)| Options { fsync, preallocate })
 }
 
-/// Logs of three lives: 1..=3, 4..=6 in two batches, 7.
+/// Three logs: 1..=3 in two batches, 4..=6 in two batches, 7.
 pub(super) fn three_logs() -> tempfile::TempDir {
-    let dir = folder();
+    let dir = temp_dir();
     for batches in [&[1..=2, 3..=3][..], &[4..=5, 6..=6], &[7..=7]] {
         let (mut store, _) = open(dir.path());
         for zxids in batches {
@@ -403,7 +403,7 @@ pub(super) fn three_logs() -> tempfile::TempDir {
 
 /// Snapshots at these zxids, each begun before and written after the next record's commit.
 pub(super) fn with_snapshots(zxids: [i64; 5]) -> tempfile::TempDir {
-    let dir = folder();
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     let mut next = 1;
     for zxid in zxids {
@@ -417,7 +417,7 @@ pub(super) fn with_snapshots(zxids: [i64; 5]) -> tempfile::TempDir {
     dir
 }
 
-pub(super) fn open(dir: &Path) -> (Store, Recovered) {
+pub(super) fn open(dir: &Path) -> (Store, Recovery) {
     Store::open(dir, Options::default()).unwrap()
 }
 

@@ -1,10 +1,10 @@
-//! Access lists: who may do what, and what a list given by a client really means.
+//! Access lists: permission checks, and resolution of the list a client sends into the list a node stores.
 
 use std::net::IpAddr;
 
 use crate::wire::{Acl, AuthId, Code, Perms};
 
-/// Whether somebody who proved `ids` has one of `wanted` by this list. An empty list closes nothing, as in ZooKeeper.
+/// Whether a caller with `ids` has any permission of `wanted` by this list. An empty list allows everything, as in ZooKeeper.
 pub fn is_allowed(list: &[Acl], wanted: Perms, ids: &[AuthId]) -> bool {
     list.is_empty()
         || list.iter().filter(|acl| acl.perms.intersects(wanted)).any(|acl| match &*acl.id.scheme {
@@ -14,22 +14,23 @@ pub fn is_allowed(list: &[Acl], wanted: Perms, ids: &[AuthId]) -> bool {
         })
 }
 
-/// The list a node gets when a client that proved `ids` asks for `asked`: `auth` stands for everything proved, repetitions go.
-pub(super) fn resolve(asked: &[Acl], ids: &[AuthId]) -> Result<Vec<Acl>, Code> {
-    let mut list: Vec<Acl> = Vec::with_capacity(asked.len());
+/// Returns the list to store for a `requested` list: `auth` is replaced by every authenticated id of `ids`, duplicates are
+/// dropped.
+pub(super) fn resolve(requested: &[Acl], ids: &[AuthId]) -> Result<Vec<Acl>, Code> {
+    let mut list: Vec<Acl> = Vec::with_capacity(requested.len());
     let mut add = |acl: Acl| {
         if !list.contains(&acl) {
             list.push(acl);
         }
     };
-    for acl in asked {
+    for acl in requested {
         match &*acl.id.scheme {
             "world" if acl.id.id == "anyone" => add(acl.clone()),
             "auth" => {
-                // An address is not proof of anything, so it does not count here.
-                let mut proved = ids.iter().filter(|id| id.scheme != "ip").peekable();
-                proved.peek().ok_or(Code::INVALID_ACL)?;
-                proved.for_each(|id| add(Acl { perms: acl.perms, id: id.clone() }));
+                // An address is not authenticated, so it does not count here.
+                let mut authenticated = ids.iter().filter(|id| id.scheme != "ip").peekable();
+                authenticated.peek().ok_or(Code::INVALID_ACL)?;
+                authenticated.for_each(|id| add(Acl { perms: acl.perms, id: id.clone() }));
             }
             "digest" if acl.id.id.split(':').count() == 2 => add(acl.clone()),
             "ip" if parse_range(&acl.id.id).is_some() => add(acl.clone()),
@@ -39,8 +40,8 @@ pub(super) fn resolve(asked: &[Acl], ids: &[AuthId]) -> Result<Vec<Acl>, Code> {
     if list.is_empty() { Err(Code::INVALID_ACL) } else { Ok(list) }
 }
 
-/// The list as somebody without ADMIN may see it: digests are hidden.
-pub(super) fn masked(list: &[Acl]) -> Vec<Acl> {
+/// The list with its digests hidden, as shown to a caller without ADMIN.
+pub(super) fn mask_digests(list: &[Acl]) -> Vec<Acl> {
     list.iter()
         .map(|acl| match acl.id.id.split_once(':') {
             Some((user, _)) if acl.id.scheme == "digest" => Acl {
@@ -89,35 +90,35 @@ mod tests {
         AuthId { scheme: scheme.into(), id: id.into() }
     }
 
-    fn list(scheme: &str, who: &str) -> Vec<Acl> {
-        vec![Acl { perms: Perms::READ, id: id(scheme, who) }]
+    fn list(scheme: &str, user: &str) -> Vec<Acl> {
+        vec![Acl { perms: Perms::READ, id: id(scheme, user) }]
     }
 
     #[test]
-    fn an_address_opens_only_its_range() {
-        let here = [id("ip", "10.1.2.3")];
+    fn ip_entry_allows_only_its_range() {
+        let caller = [id("ip", "10.1.2.3")];
 
-        assert!(is_allowed(&list("ip", "10.1.0.0/16"), Perms::READ, &here));
-        assert!(is_allowed(&list("ip", "10.1.2.3"), Perms::READ, &here));
-        assert!(!is_allowed(&list("ip", "10.2.0.0/16"), Perms::READ, &here));
-        assert!(!is_allowed(&list("ip", "10.1.0.0/16"), Perms::WRITE, &here));
-        assert!(!is_allowed(&list("ip", "::1"), Perms::READ, &here));
+        assert!(is_allowed(&list("ip", "10.1.0.0/16"), Perms::READ, &caller));
+        assert!(is_allowed(&list("ip", "10.1.2.3"), Perms::READ, &caller));
+        assert!(!is_allowed(&list("ip", "10.2.0.0/16"), Perms::READ, &caller));
+        assert!(!is_allowed(&list("ip", "10.1.0.0/16"), Perms::WRITE, &caller));
+        assert!(!is_allowed(&list("ip", "::1"), Perms::READ, &caller));
     }
 
     #[test]
-    fn auth_means_everything_proved_and_an_address_proves_nothing() {
+    fn auth_entry_resolves_to_authenticated_ids_without_the_address() {
         let jane = AuthId::digest("jane:secret");
-        let proved = [id("ip", "10.1.2.3"), jane.clone()];
+        let ids = [id("ip", "10.1.2.3"), jane.clone()];
 
         assert_eq!(
-            resolve(&Acl::creator_all(), &proved).unwrap(),
+            resolve(&Acl::creator_all(), &ids).unwrap(),
             [Acl { perms: Perms::ALL, id: jane }]
         );
-        assert_eq!(resolve(&Acl::creator_all(), &proved[..1]), Err(Code::INVALID_ACL));
+        assert_eq!(resolve(&Acl::creator_all(), &ids[..1]), Err(Code::INVALID_ACL));
     }
 
     #[test]
-    fn a_list_that_means_nothing_is_refused() {
+    fn invalid_list_is_refused() {
         for bad in [
             vec![],
             list("world", "me"),

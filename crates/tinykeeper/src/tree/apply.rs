@@ -1,4 +1,4 @@
-//! Doing what was prepared, and taking it back when a later member of the same multi is refused.
+//! Applies prepared changes, and undoes them when a later operation of the same multi is refused.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::wire::{Acl, EventKind};
 
-/// A change that was made: how to take it back, and what watchers may hear of it.
+/// A change that was applied: how to undo it, and the events it causes.
 #[derive(Debug)]
-pub(super) struct Applied {
+pub(super) struct AppliedChange {
     pub(super) undo: Undo,
-    pub(super) touched: Vec<Touched>,
+    pub(super) events: Vec<NodeEvent>,
 }
 
-/// What happened to one node, with the access lists that decide who may hear of it.
+/// A change of one node, with the access lists that decide which watchers may be notified.
 #[derive(Debug)]
-pub(super) struct Touched {
+pub(super) struct NodeEvent {
     pub(super) path: Box<str>,
     pub(super) kind: EventKind,
     pub(super) acl: Arc<[Acl]>,
-    /// The parent, when its list of children changed.
+    /// Path and access list of the parent, if its list of children changed.
     pub(super) parent: Option<(Box<str>, Arc<[Acl]>)>,
 }
 
-/// How to take one change back.
+/// The state to restore when a change is undone.
 #[derive(Debug)]
 pub(super) enum Undo {
     Nothing,
@@ -40,44 +40,44 @@ pub(super) enum Undo {
 }
 
 impl Tree {
-    /// Makes the change; `None` if it does not fit the tree, in which case nothing changed.
-    pub(super) fn apply(&mut self, change: &Change, zxid: i64, now: i64) -> Option<Applied> {
+    /// Applies the change. Returns `None`, with nothing changed, if it does not fit the tree.
+    pub(super) fn apply(&mut self, change: &Change, zxid: i64, now: i64) -> Option<AppliedChange> {
         match change {
             Change::Create { path, data, acl, lifetime } => {
-                self.plant(path, data.as_ref(), acl, *lifetime, zxid, now)
+                self.create_node(path, data.as_ref(), acl, *lifetime, zxid, now)
             }
             Change::Delete { path } => {
-                let (node, parent, touched) = self.uproot(path, zxid)?;
+                let (node, parent, events) = self.delete_node(path, zxid)?;
                 let undo = Undo::Delete { path: path.as_str().into(), node, parent };
-                Some(Applied { undo, touched: vec![touched] })
+                Some(AppliedChange { undo, events: vec![events] })
             }
             Change::SetData { path, data, version } => {
                 let node = self.nodes.get_mut(path.as_str())?;
                 let meta = node.meta;
-                let old = std::mem::replace(&mut node.data, own(data.as_ref()));
+                let old = std::mem::replace(&mut node.data, copy(data.as_ref()));
                 node.meta.version = *version;
                 node.meta.mzxid = zxid;
                 node.meta.mtime = now;
                 self.data_bytes = self.data_bytes + len(node.data.as_ref()) - len(old.as_ref());
-                let touched = Touched {
+                let events = NodeEvent {
                     path: path.as_str().into(),
                     kind: EventKind::NodeDataChanged,
                     acl: Arc::clone(&node.acl),
                     parent: None,
                 };
                 let undo = Undo::SetData { path: path.as_str().into(), data: old, meta };
-                Some(Applied { undo, touched: vec![touched] })
+                Some(AppliedChange { undo, events: vec![events] })
             }
             Change::SetAcl { path, acl, version } => {
-                let acl = self.acls.share(acl);
+                let acl = self.acls.intern(acl);
                 let node = self.nodes.get_mut(path.as_str())?;
                 let meta = node.meta;
                 let old = std::mem::replace(&mut node.acl, acl);
                 node.meta.aversion = *version;
                 let undo = Undo::SetAcl { path: path.as_str().into(), acl: old, meta };
-                Some(Applied { undo, touched: vec![] })
+                Some(AppliedChange { undo, events: vec![] })
             }
-            Change::Check => Some(Applied { undo: Undo::Nothing, touched: vec![] }),
+            Change::Check => Some(AppliedChange { undo: Undo::Nothing, events: vec![] }),
             Change::OpenSession { id, timeout_ms, password } => {
                 let session = Session {
                     timeout_ms: *timeout_ms,
@@ -85,16 +85,16 @@ impl Tree {
                     ephemerals: BTreeSet::new(),
                 };
                 self.sessions.insert(*id, session);
-                Some(Applied { undo: Undo::Nothing, touched: vec![] })
+                Some(AppliedChange { undo: Undo::Nothing, events: vec![] })
             }
             Change::CloseSession { id } => {
                 let ephemerals = self.sessions.get(id)?.ephemerals.clone();
-                let touched = ephemerals
+                let events = ephemerals
                     .iter()
-                    .filter_map(|path| self.uproot(path, zxid).map(|(_, _, touched)| touched))
+                    .filter_map(|path| self.delete_node(path, zxid).map(|(_, _, events)| events))
                     .collect();
                 self.sessions.remove(id);
-                Some(Applied { undo: Undo::Nothing, touched })
+                Some(AppliedChange { undo: Undo::Nothing, events })
             }
         }
     }
@@ -127,7 +127,7 @@ impl Tree {
         }
     }
 
-    fn plant(
+    fn create_node(
         &mut self,
         path: &str,
         data: Option<&Bytes>,
@@ -135,7 +135,7 @@ impl Tree {
         lifetime: Lifetime,
         zxid: i64,
         now: i64,
-    ) -> Option<Applied> {
+    ) -> Option<AppliedChange> {
         let parent_path = path::parent(path)?;
         let is_orphan =
             lifetime.session().is_some_and(|session| !self.sessions.contains_key(&session));
@@ -147,7 +147,7 @@ impl Tree {
         parent.meta.creates = parent.meta.creates.wrapping_add(1);
         parent.meta.pzxid = zxid;
         let parent_acl = Arc::clone(&parent.acl);
-        let acl = self.acls.share(acl);
+        let acl = self.acls.intern(acl);
         let meta = Meta {
             czxid: zxid,
             mzxid: zxid,
@@ -157,19 +157,20 @@ impl Tree {
             owner: lifetime.to_owner(),
             ..Meta::default()
         };
-        let node = Node { data: own(data), acl: Arc::clone(&acl), meta, children: BTreeSet::new() };
+        let node =
+            Node { data: copy(data), acl: Arc::clone(&acl), meta, children: BTreeSet::new() };
         self.attach(path, node);
-        let touched = Touched {
+        let events = NodeEvent {
             path: path.into(),
             kind: EventKind::NodeCreated,
             acl,
             parent: Some((parent_path.into(), parent_acl)),
         };
         let undo = Undo::Create { path: path.into(), parent: parent_meta };
-        Some(Applied { undo, touched: vec![touched] })
+        Some(AppliedChange { undo, events: vec![events] })
     }
 
-    fn uproot(&mut self, path: &str, zxid: i64) -> Option<(Node, Meta, Touched)> {
+    fn delete_node(&mut self, path: &str, zxid: i64) -> Option<(Node, Meta, NodeEvent)> {
         let parent_path = path::parent(path)?;
         if !self.nodes.get(path)?.children.is_empty() {
             return None;
@@ -178,16 +179,16 @@ impl Tree {
         let parent = self.nodes.get_mut(parent_path)?;
         let parent_meta = parent.meta;
         parent.meta.pzxid = zxid;
-        let touched = Touched {
+        let events = NodeEvent {
             path: path.into(),
             kind: EventKind::NodeDeleted,
             acl: Arc::clone(&node.acl),
             parent: Some((parent_path.into(), Arc::clone(&parent.acl))),
         };
-        Some((node, parent_meta, touched))
+        Some((node, parent_meta, events))
     }
 
-    /// Puts a node where it belongs in every index.
+    /// Adds a node to every index.
     pub(super) fn attach(&mut self, path: &str, node: Node) {
         match Lifetime::from_owner(node.meta.owner) {
             Lifetime::Persistent => {}
@@ -207,7 +208,7 @@ impl Tree {
         self.nodes.insert(path.into(), node);
     }
 
-    /// Takes a node out of every index.
+    /// Removes a node from every index.
     fn detach(&mut self, path: &str) -> Option<Node> {
         let node = self.nodes.remove(path)?;
         self.data_bytes -= path.len() + len(node.data.as_ref());
@@ -235,8 +236,8 @@ impl Tree {
     }
 }
 
-// Bytes off the wire share a whole network buffer; what stays must not keep that alive.
-fn own(data: Option<&Bytes>) -> Option<Bytes> {
+// Bytes from the wire are slices of a whole network buffer; a stored slice would keep that buffer alive.
+fn copy(data: Option<&Bytes>) -> Option<Bytes> {
     data.map(|bytes| Bytes::copy_from_slice(bytes))
 }
 

@@ -1,4 +1,4 @@
-//! How long a node lives, and how ZooKeeper packs that into one number.
+//! Node lifetimes, and ZooKeeper's encoding of them in the owner field.
 
 use crate::wire::CreateMode;
 
@@ -8,25 +8,19 @@ const TTL_MAX: i64 = 0x0000_00ff_ffff_ffff;
 /// How long a node lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until somebody deletes it.
+    /// Until it is deleted.
     Persistent,
-    /// As long as this session.
-    Ephemeral {
-        /// The session.
-        session: i64,
-    },
-    /// Until it has had children and has none any more.
+    /// Until this session ends.
+    Ephemeral { session: i64 },
+    /// Until its last child is deleted; a container that never had a child stays.
     Container,
-    /// Until it has no children and was not changed for this long.
-    Ttl {
-        /// In milliseconds.
-        millis: i64,
-    },
+    /// Until it has no children and has not changed for this long.
+    Ttl { millis: i64 },
 }
 
 impl Lifetime {
-    /// What `mode` asks for in `session`; `None` if the mode is not one, or its time to live is out of range.
-    pub fn of(mode: CreateMode, session: i64) -> Option<Self> {
+    /// The lifetime that `mode` requests in `session`; `None` if the mode is unknown or its time to live is out of range.
+    pub fn from_mode(mode: CreateMode, session: i64) -> Option<Self> {
         match mode {
             CreateMode::Persistent | CreateMode::PersistentSequential => Some(Lifetime::Persistent),
             CreateMode::Ephemeral | CreateMode::EphemeralSequential => {
@@ -40,7 +34,7 @@ impl Lifetime {
         }
     }
 
-    /// As one number, the way ZooKeeper keeps it.
+    /// Encodes the lifetime as ZooKeeper does in the owner field.
     pub fn to_owner(self) -> i64 {
         match self {
             Lifetime::Persistent => 0,
@@ -50,7 +44,7 @@ impl Lifetime {
         }
     }
 
-    /// From that number.
+    /// Decodes an owner field.
     pub fn from_owner(owner: i64) -> Self {
         match owner {
             0 => Lifetime::Persistent,
@@ -60,7 +54,7 @@ impl Lifetime {
         }
     }
 
-    /// The session it lives with, if it lives with one.
+    /// The owning session of an ephemeral node.
     pub fn session(self) -> Option<i64> {
         if let Lifetime::Ephemeral { session } = self { Some(session) } else { None }
     }
@@ -71,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lifetime_survives_the_protocols_packing() {
+    fn lifetime_round_trips_through_the_owner_field() {
         for lifetime in [
             Lifetime::Persistent,
             Lifetime::Ephemeral { session: 0x0012_3456_789a_bcde },
@@ -84,9 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_live_out_of_range_is_no_lifetime() {
+    fn ttl_out_of_range_is_rejected() {
         for millis in [-1, 0, TTL_MAX + 1] {
-            assert_eq!(Lifetime::of(CreateMode::PersistentTtl(millis), 1), None);
+            assert_eq!(Lifetime::from_mode(CreateMode::PersistentTtl(millis), 1), None);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! What ZooKeeper's tree *is*: nodes, versions, ephemerals, sequences, containers, access lists, multi and watches.
+//! In-memory model of ZooKeeper's tree: nodes, versions, ephemerals, sequences, containers, access lists, multi and watches.
 //!
-//! No I/O, no clock, no randomness: time, session ids and passwords come in as arguments, so the same operations give the same
-//! transaction ids, the same answers and the same notifications, every time. The server puts sockets around it, the registry
-//! tests use it in process, the simulation turns it by hand.
+//! The model does no I/O and reads neither clock nor random numbers: time, session ids and passwords are arguments. The same
+//! operations therefore always produce the same transaction ids, results and notifications. The server puts sockets around
+//! the model, the memory registry uses it in process, and the simulation drives it step by step.
 //!
-//! A write goes through three steps. [`prepare`] looks at the tree and either refuses in the protocol's own words or says
-//! exactly what will change (a [`Change`]: sequence numbers drawn, access lists resolved). [`apply`] does it, and cannot fail.
-//! [`watches`] tells whom. A multi prepares each member against the tree as the members before left it; when one is refused the
-//! others are undone. Whatever was written is handed out as a [`Transaction`], which is what a log keeps and [`Tree::replay`]
-//! takes.
+//! A write takes three steps. [`prepare`] reads the tree and either refuses with a protocol [`Code`](crate::wire::Code) or
+//! returns a [`Change`], in which everything is decided: sequence numbers are drawn, access lists resolved. [`apply`] makes
+//! the change and cannot fail. [`watches`] determines which watchers to notify. A multi prepares each operation against the
+//! tree as the previous operations left it; if one is refused, the previous ones are undone. A successful write returns a
+//! [`Transaction`], which a log stores and [`Tree::replay`] applies again.
 //!
-//! Every write takes one transaction id, refused or not, as in ZooKeeper.
+//! Every write consumes one transaction id, even a refused one, as in ZooKeeper.
 
 mod access;
 mod apply;
@@ -26,7 +26,7 @@ mod watches;
 pub use self::{
     access::is_allowed,
     lifetime::Lifetime,
-    model::{Caller, Done, Notification, Refused, SessionInfo, Tree, Written},
+    model::{Caller, Notification, OpResult, Refusal, SessionInfo, Tree, WriteResult},
     snapshot::SnapshotError,
     transaction::{Change, Transaction},
     watches::WatcherId,

@@ -1,4 +1,4 @@
-//! The tree itself and its one door for writes.
+//! The tree and its only write path.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -8,10 +8,10 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    apply::{Applied, Touched},
+    apply::{AppliedChange, NodeEvent},
     lifetime::Lifetime,
     transaction::{Change, Transaction},
-    watches::{Book, WatcherId, Watches},
+    watches::{Table, WatcherId, Watches},
 };
 use crate::wire::{Acl, AuthId, Code, EventKind, Op, Perms, Stat};
 
@@ -20,10 +20,10 @@ use crate::wire::{Acl, AuthId, Code, EventKind, Op, Perms, Stat};
 pub struct Tree {
     pub(super) nodes: HashMap<Box<str>, Node>,
     pub(super) sessions: BTreeMap<i64, Session>,
-    /// Nodes the sweep has to look at: containers and those with a time to live.
+    /// Containers and nodes with a time to live: the candidates of [`Tree::sweep`].
     pub(super) collectable: BTreeSet<Box<str>>,
     pub(super) watches: Watches,
-    pub(super) acls: Acls,
+    pub(super) acls: AclInterner,
     pub(super) zxid: i64,
     pub(super) data_bytes: usize,
 }
@@ -36,7 +36,7 @@ pub(super) struct Node {
     pub(super) children: BTreeSet<Box<str>>,
 }
 
-/// The part of a node that a multi has to put back when it is undone.
+/// The part of a node that undoing a multi restores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meta {
     pub(super) czxid: i64,
@@ -46,7 +46,7 @@ pub(super) struct Meta {
     pub(super) mtime: i64,
     pub(super) version: i32,
     pub(super) aversion: i32,
-    /// How many children were ever created here; draws the sequence numbers.
+    /// Number of children ever created under this node; the next sequence number.
     pub(super) creates: i32,
     pub(super) owner: i64,
 }
@@ -60,10 +60,10 @@ impl Node {
             ctime: self.meta.ctime,
             mtime: self.meta.mtime,
             version: self.meta.version,
-            // Creations and deletions: every child that was created and is not there any more counts twice.
+            // Counts creations and deletions, so a child that was created and deleted counts twice.
             cversion: self.meta.creates.wrapping_mul(2).wrapping_sub(num_children),
             aversion: self.meta.aversion,
-            // The marks of containers and times to live are the server's own affair.
+            // Clients see an owner for ephemerals only, not the markers of containers and times to live.
             ephemeral_owner: Lifetime::from_owner(self.meta.owner).session().unwrap_or(0),
             data_length: self.data.as_ref().map_or(0, Bytes::len) as i32,
             num_children,
@@ -79,52 +79,49 @@ pub(super) struct Session {
     pub(super) ephemerals: BTreeSet<Box<str>>,
 }
 
-/// What the tree knows of a session.
+/// Summary of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its number.
     pub id: i64,
-    /// Its timeout, in milliseconds.
     pub timeout_ms: i32,
-    /// How many ephemerals live with it.
+    /// Number of ephemeral nodes the session owns.
     pub ephemerals: usize,
 }
 
-/// Access lists, each held once: most nodes share one of a few.
+/// Stores each distinct access list once, because most nodes use one of a few lists.
 #[derive(Debug, Default)]
-pub(super) struct Acls {
-    known: HashSet<Arc<[Acl]>>,
-    tidy_at: usize,
+pub(super) struct AclInterner {
+    lists: HashSet<Arc<[Acl]>>,
+    /// Number of lists at which unused ones are dropped next.
+    prune_at: usize,
 }
 
-impl Acls {
-    pub(super) fn share(&mut self, list: &[Acl]) -> Arc<[Acl]> {
-        if let Some(known) = self.known.get(list) {
-            return Arc::clone(known);
+impl AclInterner {
+    pub(super) fn intern(&mut self, list: &[Acl]) -> Arc<[Acl]> {
+        if let Some(interned) = self.lists.get(list) {
+            return Arc::clone(interned);
         }
-        if self.known.len() >= self.tidy_at {
-            self.known.retain(|list| Arc::strong_count(list) > 1);
-            self.tidy_at = (self.known.len() * 2).max(64);
+        if self.lists.len() >= self.prune_at {
+            self.lists.retain(|list| Arc::strong_count(list) > 1);
+            self.prune_at = (self.lists.len() * 2).max(64);
         }
         let list: Arc<[Acl]> = list.into();
-        self.known.insert(Arc::clone(&list));
+        self.lists.insert(Arc::clone(&list));
         list
     }
 }
 
-/// On whose behalf something is done.
+/// The session on whose behalf an operation runs, with its identities.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The session.
     pub session: i64,
-    /// Everything its connection proved, and its address.
+    /// The ids its connection authenticated, and its address.
     pub ids: &'a [AuthId],
 }
 
-/// What one operation came to.
+/// Result of one successful operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are what the protocol answers with")]
-pub enum Done {
+pub enum OpResult {
     Created { path: String, stat: Stat },
     Deleted,
     Set { stat: Stat },
@@ -132,48 +129,44 @@ pub enum Done {
     Checked,
 }
 
-/// The write was refused: nothing changed.
+/// A refused write. Nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
-    /// Which operation.
+pub struct Refusal {
+    /// Index of the refused operation.
     pub index: usize,
-    /// Why.
     pub code: Code,
 }
 
-/// Somebody is to be told of a change.
+/// A change that a watcher must be told about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// Who.
     pub watcher: WatcherId,
-    /// What happened.
     pub kind: EventKind,
-    /// Where.
     pub path: Arc<str>,
-    /// The node's access list unless the whole world may read it: who cannot read the node is not to be told.
+    /// The node's access list, `None` if everyone may read the node. The notification must not reach a watcher that may not
+    /// read the node.
     pub acl: Option<Arc<[Acl]>>,
 }
 
-/// What a write came to.
+/// Result of a write.
 #[derive(Debug)]
-pub struct Written {
-    /// The transaction's number; refused writes have one, too.
+pub struct WriteResult {
+    /// Transaction id; a refused write has one too.
     pub zxid: i64,
-    /// One result for each operation, or the operation that was refused.
-    pub outcome: Result<Vec<Done>, Refused>,
-    /// For the log, unless nothing changed.
+    /// One result per operation, or the operation that was refused.
+    pub outcome: Result<Vec<OpResult>, Refusal>,
+    /// The transaction to log; `None` if nothing changed.
     pub transaction: Option<Transaction>,
-    /// Whom to tell, in order.
+    /// Notifications to send, in order.
     pub notifications: Vec<Notification>,
 }
 
-/// A transaction that does not fit this tree: it belongs to another one, or some before it are missing.
+/// A transaction that cannot be applied to this tree: it belongs to another tree, or earlier transactions are missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("transaction {zxid:#x} does not fit the tree: {change}")]
-pub struct Misfit {
-    /// The transaction.
+pub struct ReplayError {
     pub zxid: i64,
-    /// The change that does not fit.
+    /// The change that cannot be applied.
     pub change: String,
 }
 
@@ -184,18 +177,18 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// A tree with nothing but what every ZooKeeper server starts with. The first write is transaction 1.
+    /// Creates a tree with the nodes that every ZooKeeper server starts with. The first write is transaction 1.
     pub fn new() -> Self {
         let mut tree = Self {
             nodes: HashMap::new(),
             sessions: BTreeMap::new(),
             collectable: BTreeSet::new(),
             watches: Watches::default(),
-            acls: Acls::default(),
+            acls: AclInterner::default(),
             zxid: 0,
             data_bytes: 0,
         };
-        let acl = tree.acls.share(&Acl::open());
+        let acl = tree.acls.intern(&Acl::open());
         for path in ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"] {
             let (acl, meta) = (Arc::clone(&acl), Meta::default());
             let node = Node { data: Some(Bytes::new()), acl, meta, children: BTreeSet::new() };
@@ -204,21 +197,21 @@ impl Tree {
         tree
     }
 
-    /// The number of the newest transaction.
+    /// Id of the newest transaction.
     pub fn zxid(&self) -> i64 {
         self.zxid
     }
 
-    /// Makes sure that later transactions have numbers above `zxid`.
+    /// Ensures that later transactions get ids above `zxid`.
     pub fn raise_zxid(&mut self, zxid: i64) {
         self.zxid = self.zxid.max(zxid);
     }
 
-    /// Does all of `ops` or none of them.
-    pub fn write(&mut self, caller: Caller<'_>, ops: &[Op], now: i64) -> Written {
+    /// Performs all of `ops`, or none of them if one is refused.
+    pub fn write(&mut self, caller: Caller<'_>, ops: &[Op], now: i64) -> WriteResult {
         let zxid = self.next_zxid();
-        let mut applied: Vec<Applied> = Vec::with_capacity(ops.len());
-        let mut done = Vec::with_capacity(ops.len());
+        let mut applied: Vec<AppliedChange> = Vec::with_capacity(ops.len());
+        let mut results = Vec::with_capacity(ops.len());
         let mut changes = Vec::with_capacity(ops.len());
         for (index, op) in ops.iter().enumerate() {
             let change = match self.prepare(caller, op) {
@@ -227,39 +220,45 @@ impl Tree {
                     for step in applied.into_iter().rev() {
                         self.undo(step.undo);
                     }
-                    return Written {
+                    return WriteResult {
                         zxid,
-                        outcome: Err(Refused { index, code }),
+                        outcome: Err(Refusal { index, code }),
                         transaction: None,
                         notifications: Vec::new(),
                     };
                 }
             };
             applied.push(self.apply(&change, zxid, now).expect("a prepared change fits"));
-            done.push(self.done(op, &change));
+            results.push(self.op_result(op, &change));
             changes.push(change);
         }
-        let notifications = self.notify(applied.into_iter().flat_map(|step| step.touched));
+        let notifications = self.notify(applied.into_iter().flat_map(|step| step.events));
         let transaction = Some(Transaction { zxid, time: now, changes });
-        Written { zxid, outcome: Ok(done), transaction, notifications }
+        WriteResult { zxid, outcome: Ok(results), transaction, notifications }
     }
 
-    /// A session begins. Ids and passwords are the caller's to choose.
-    pub fn open_session(&mut self, id: i64, timeout_ms: i32, password: Bytes, now: i64) -> Written {
+    /// Opens a session. The caller chooses the id and password.
+    pub fn open_session(
+        &mut self,
+        id: i64,
+        timeout_ms: i32,
+        password: Bytes,
+        now: i64,
+    ) -> WriteResult {
         self.write_change(Change::OpenSession { id, timeout_ms, password }, now)
     }
 
-    /// A session ends, by its own wish or by expiry, and its ephemerals with it.
-    pub fn close_session(&mut self, id: i64, now: i64) -> Written {
+    /// Closes a session, on its own request or because it expired, and deletes its ephemerals.
+    pub fn close_session(&mut self, id: i64, now: i64) -> WriteResult {
         self.write_change(Change::CloseSession { id }, now)
     }
 
-    /// Deletes containers that became empty and nodes whose time to live is over, each in a transaction of its own.
-    pub fn sweep(&mut self, now: i64) -> Vec<Written> {
+    /// Deletes containers that became empty and nodes whose time to live has passed, each in its own transaction.
+    pub fn sweep(&mut self, now: i64) -> Vec<WriteResult> {
         let due: Vec<Box<str>> = self
             .collectable
             .iter()
-            .filter(|path| self.nodes.get(*path).is_some_and(|node| is_due(node, now)))
+            .filter(|path| self.nodes.get(*path).is_some_and(|node| is_collectable(node, now)))
             .cloned()
             .collect();
         due.into_iter()
@@ -267,17 +266,19 @@ impl Tree {
             .collect()
     }
 
-    /// Does again what a log remembers.
-    pub fn replay(&mut self, transaction: &Transaction) -> Result<(), Misfit> {
+    /// Applies a logged transaction again.
+    pub fn replay(&mut self, transaction: &Transaction) -> Result<(), ReplayError> {
         for change in &transaction.changes {
-            self.apply(change, transaction.zxid, transaction.time)
-                .ok_or_else(|| Misfit { zxid: transaction.zxid, change: format!("{change:?}") })?;
+            self.apply(change, transaction.zxid, transaction.time).ok_or_else(|| ReplayError {
+                zxid: transaction.zxid,
+                change: format!("{change:?}"),
+            })?;
         }
         self.zxid = transaction.zxid;
         Ok(())
     }
 
-    /// All sessions, by number.
+    /// All sessions, ordered by id.
     pub fn sessions(&self) -> impl Iterator<Item = SessionInfo> {
         self.sessions.iter().map(|(id, session)| SessionInfo {
             id: *id,
@@ -286,9 +287,9 @@ impl Tree {
         })
     }
 
-    /// Whether the session lives and this is its password.
-    pub fn is_session(&self, id: i64, password: &[u8]) -> bool {
-        // No early exit on the first wrong byte: the time it takes must not tell how much of a guess was right.
+    /// Whether the session exists and has this password.
+    pub fn is_valid_session(&self, id: i64, password: &[u8]) -> bool {
+        // Constant time: no early exit on the first wrong byte, so that timing reveals nothing about a partial guess.
         self.sessions.get(&id).is_some_and(|session| {
             session.password.len() == password.len()
                 && session.password.iter().zip(password).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
@@ -300,43 +301,43 @@ impl Tree {
         self.zxid
     }
 
-    fn write_change(&mut self, change: Change, now: i64) -> Written {
+    fn write_change(&mut self, change: Change, now: i64) -> WriteResult {
         let zxid = self.next_zxid();
         let Some(applied) = self.apply(&change, zxid, now) else {
-            let outcome = Err(Refused { index: 0, code: Code::SESSION_EXPIRED });
-            return Written { zxid, outcome, transaction: None, notifications: Vec::new() };
+            let outcome = Err(Refusal { index: 0, code: Code::SESSION_EXPIRED });
+            return WriteResult { zxid, outcome, transaction: None, notifications: Vec::new() };
         };
-        let notifications = self.notify(applied.touched.into_iter());
+        let notifications = self.notify(applied.events.into_iter());
         let transaction = Some(Transaction { zxid, time: now, changes: vec![change] });
-        Written { zxid, outcome: Ok(vec![]), transaction, notifications }
+        WriteResult { zxid, outcome: Ok(vec![]), transaction, notifications }
     }
 
-    fn done(&self, op: &Op, change: &Change) -> Done {
+    fn op_result(&self, op: &Op, change: &Change) -> OpResult {
         let stat = |path: &str| self.nodes.get(path).map(Node::stat).unwrap_or_default();
         match (op, change) {
             (Op::Create(_), Change::Create { path, .. }) => {
-                Done::Created { path: path.clone(), stat: stat(path) }
+                OpResult::Created { path: path.clone(), stat: stat(path) }
             }
-            (Op::SetData { path, .. }, _) => Done::Set { stat: stat(path) },
-            (Op::SetAcl { path, .. }, _) => Done::AclSet { stat: stat(path) },
-            (Op::Check { .. }, _) => Done::Checked,
-            _ => Done::Deleted,
+            (Op::SetData { path, .. }, _) => OpResult::Set { stat: stat(path) },
+            (Op::SetAcl { path, .. }, _) => OpResult::AclSet { stat: stat(path) },
+            (Op::Check { .. }, _) => OpResult::Checked,
+            _ => OpResult::Deleted,
         }
     }
 
-    fn notify(&mut self, touched: impl Iterator<Item = Touched>) -> Vec<Notification> {
+    fn notify(&mut self, events: impl Iterator<Item = NodeEvent>) -> Vec<Notification> {
         if self.watches.is_empty() {
             return Vec::new();
         }
         let mut notifications = Vec::new();
-        for Touched { path, kind, acl, parent } in touched {
-            let told = self.watches.trigger(Book::Data, &path, kind);
-            let mut tell = |watchers: &mut dyn Iterator<Item = WatcherId>,
+        for NodeEvent { path, kind, acl, parent } in events {
+            let notified = self.watches.trigger(Table::Data, &path, kind);
+            let mut push = |watchers: &mut dyn Iterator<Item = WatcherId>,
                             path: &str,
                             kind,
                             acl: &Arc<[Acl]>| {
                 let path: Arc<str> = path.into();
-                // The whole world being allowed is the rule; then nobody has to look again.
+                // Most nodes are readable by everyone; then the receiver need not check the list.
                 let open = super::is_allowed(acl, Perms::READ, &[]);
                 notifications.extend(watchers.map(|watcher| Notification {
                     watcher,
@@ -345,23 +346,23 @@ impl Tree {
                     acl: (!open).then(|| Arc::clone(acl)),
                 }));
             };
-            tell(&mut told.iter().copied(), &path, kind, &acl);
+            push(&mut notified.iter().copied(), &path, kind, &acl);
             if kind == EventKind::NodeDeleted {
-                // Whoever heard it by a data watch does not hear it again by a child watch.
-                let also = self.watches.trigger(Book::Child, &path, kind);
-                tell(&mut also.difference(&told).copied(), &path, kind, &acl);
+                // A watcher notified through a data watch is not notified again through a child watch.
+                let also = self.watches.trigger(Table::Child, &path, kind);
+                push(&mut also.difference(&notified).copied(), &path, kind, &acl);
             }
             if let Some((parent, parent_acl)) = parent {
                 let kind = EventKind::NodeChildrenChanged;
-                let told = self.watches.trigger(Book::Child, &parent, kind);
-                tell(&mut told.into_iter(), &parent, kind, &parent_acl);
+                let notified = self.watches.trigger(Table::Child, &parent, kind);
+                push(&mut notified.into_iter(), &parent, kind, &parent_acl);
             }
         }
         notifications
     }
 }
 
-fn is_due(node: &Node, now: i64) -> bool {
+fn is_collectable(node: &Node, now: i64) -> bool {
     node.children.is_empty()
         && match Lifetime::from_owner(node.meta.owner) {
             Lifetime::Container => node.meta.creates > 0,

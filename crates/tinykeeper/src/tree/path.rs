@@ -1,7 +1,6 @@
-//! Paths: what is one, and how to take it apart.
+//! Validation and decomposition of node paths.
 
-/// Whether `path` is one ZooKeeper accepts: absolute, no empty, `.` or `..` segments, no trailing slash, no characters that
-/// cannot be shown.
+/// Whether ZooKeeper accepts `path`: absolute, without empty, `.` or `..` segments, trailing slash or unprintable characters.
 pub fn is_valid(path: &str) -> bool {
     if path == "/" {
         return true;
@@ -13,12 +12,13 @@ pub fn is_valid(path: &str) -> bool {
         && !rest.chars().any(is_forbidden)
 }
 
-// The ranges Java's PathUtils refuses; it looks at UTF-16 units, so everything outside the basic plane (surrogates) is out too.
+// The ranges that ZooKeeper's PathUtils refuses. It checks UTF-16 units, so characters outside the basic plane (surrogate
+// pairs) are refused too.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// The parent's path; the root has none.
+/// The parent's path; `None` for the root.
 pub fn parent(path: &str) -> Option<&str> {
     match path.rfind('/')? {
         0 if path.len() == 1 => None,
@@ -32,12 +32,12 @@ pub fn name(path: &str) -> &str {
     path.rfind('/').map_or(path, |at| &path[at + 1..])
 }
 
-/// A child's path.
+/// The path of the child `name`.
 pub fn child(parent: &str, name: &str) -> String {
     if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
 }
 
-/// The path itself, then its parent, and so on up to the root.
+/// The path itself, then each ancestor up to the root.
 pub fn ancestry(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| parent(path))
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_zookeeper_accepts_is_a_path() {
+    fn path_is_valid_only_if_zookeeper_accepts_it() {
         for good in ["/", "/a", "/a/b", "/a.b", "/...", "/名前", "/a b", "/-@-"] {
             assert!(is_valid(good), "{good:?}");
         }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_the_root() {
+    fn ancestry_ends_at_the_root() {
         assert_eq!(ancestry("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
         assert_eq!(parent("/"), None);
         assert_eq!(

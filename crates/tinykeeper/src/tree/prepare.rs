@@ -1,6 +1,6 @@
-//! From what a client asks to what will change, or the protocol's reason why not. Looks, changes nothing.
+//! Turns an operation into the change it makes, or into the protocol code that refuses it. Reads the tree, changes nothing.
 //!
-//! The order of the checks is ZooKeeper's: a request that is wrong in two ways gets the same answer there and here.
+//! The checks run in ZooKeeper's order, so that a request with two errors gets the same code from both servers.
 
 use super::{
     access,
@@ -17,7 +17,7 @@ impl Tree {
             Op::Create(create) => self.prepare_create(caller, create),
             Op::Delete { path, version } => self.prepare_delete(caller, path, *version),
             Op::SetData { path, data, version } => {
-                let node = self.node_for(caller, path, Perms::WRITE)?;
+                let node = self.authorized_node(caller, path, Perms::WRITE)?;
                 Ok(Change::SetData {
                     path: path.clone(),
                     data: data.clone(),
@@ -29,7 +29,7 @@ impl Tree {
                     return Err(Code::BAD_ARGUMENTS);
                 }
                 let acl = access::resolve(acl, caller.ids)?;
-                let node = self.node_for(caller, path, Perms::ADMIN)?;
+                let node = self.authorized_node(caller, path, Perms::ADMIN)?;
                 Ok(Change::SetAcl {
                     path: path.clone(),
                     acl,
@@ -37,7 +37,7 @@ impl Tree {
                 })
             }
             Op::Check { path, version } => {
-                let node = self.node_for(caller, path, Perms::READ)?;
+                let node = self.authorized_node(caller, path, Perms::READ)?;
                 next_version(node.meta.version, *version)?;
                 Ok(Change::Check)
             }
@@ -45,7 +45,8 @@ impl Tree {
     }
 
     fn prepare_create(&self, caller: Caller<'_>, create: &Create) -> Result<Change, Code> {
-        let lifetime = Lifetime::of(create.mode, caller.session).ok_or(Code::BAD_ARGUMENTS)?;
+        let lifetime =
+            Lifetime::from_mode(create.mode, caller.session).ok_or(Code::BAD_ARGUMENTS)?;
         if !self.sessions.contains_key(&caller.session) {
             return Err(Code::SESSION_EXPIRED);
         }
@@ -56,7 +57,7 @@ impl Tree {
         let acl = access::resolve(&create.acl, caller.ids)?;
         let parent_path = if slash == 0 { "/" } else { &create.path[..slash] };
         let parent = self.nodes.get(parent_path).ok_or(Code::NO_NODE)?;
-        allow(parent, Perms::CREATE, caller)?;
+        check_permission(parent, Perms::CREATE, caller)?;
         let path = if create.mode.is_sequential() {
             format!("{}{:010}", create.path, parent.meta.creates)
         } else {
@@ -76,12 +77,12 @@ impl Tree {
 
     fn prepare_delete(&self, caller: Caller<'_>, path: &str, version: i32) -> Result<Change, Code> {
         let slash = path.rfind('/').ok_or(Code::BAD_ARGUMENTS)?;
-        if path.contains('\0') || is_special(path) {
+        if path.contains('\0') || is_reserved(path) {
             return Err(Code::BAD_ARGUMENTS);
         }
         let parent =
             self.nodes.get(if slash == 0 { "/" } else { &path[..slash] }).ok_or(Code::NO_NODE)?;
-        allow(parent, Perms::DELETE, caller)?;
+        check_permission(parent, Perms::DELETE, caller)?;
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
         next_version(node.meta.version, version)?;
         if node.children.is_empty() {
@@ -91,21 +92,21 @@ impl Tree {
         }
     }
 
-    fn node_for(&self, caller: Caller<'_>, path: &str, perms: Perms) -> Result<&Node, Code> {
+    fn authorized_node(&self, caller: Caller<'_>, path: &str, perms: Perms) -> Result<&Node, Code> {
         if !path::is_valid(path) {
             return Err(Code::BAD_ARGUMENTS);
         }
         let node = self.nodes.get(path).ok_or(Code::NO_NODE)?;
-        allow(node, perms, caller)?;
+        check_permission(node, perms, caller)?;
         Ok(node)
     }
 }
 
-pub(super) fn allow(node: &Node, perms: Perms, caller: Caller<'_>) -> Result<(), Code> {
+pub(super) fn check_permission(node: &Node, perms: Perms, caller: Caller<'_>) -> Result<(), Code> {
     if access::is_allowed(&node.acl, perms, caller.ids) { Ok(()) } else { Err(Code::NO_AUTH) }
 }
 
-/// The version after this change, if the one expected is the one found; −1 expects nothing.
+/// Returns the version after this change if `found` is the expected one; −1 matches any version.
 fn next_version(found: i32, expected: i32) -> Result<i32, Code> {
     if expected == -1 || expected == found {
         Ok(found.wrapping_add(1))
@@ -114,6 +115,6 @@ fn next_version(found: i32, expected: i32) -> Result<i32, Code> {
     }
 }
 
-fn is_special(path: &str) -> bool {
+fn is_reserved(path: &str) -> bool {
     matches!(path, "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config")
 }

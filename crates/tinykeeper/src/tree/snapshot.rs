@@ -1,4 +1,4 @@
-//! The whole tree as bytes and back. Watches are not in it: they belong to connections.
+//! Encodes the whole tree as bytes and decodes it. Watches are not included: they belong to connections.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,22 +10,17 @@ use super::{
 };
 use crate::wire::{Acl, DecodeError, Reader, Writer};
 
-/// Why bytes are not a tree.
+/// Why a snapshot cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// They cannot be read.
     #[error("cannot read the snapshot")]
     Unreadable(#[from] DecodeError),
-    /// A node without a parent.
-    #[error("{path} has no parent in the snapshot")]
-    Orphan {
-        /// The node.
-        path: String,
-    },
+    #[error("{path:?} has no parent in the snapshot")]
+    MissingParent { path: String },
 }
 
 impl Tree {
-    /// Everything but the watches.
+    /// Encodes everything except the watches.
     pub fn to_snapshot(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(self.data_bytes + self.nodes.len() * 128);
         out.put_long(self.zxid);
@@ -36,19 +31,19 @@ impl Tree {
             out.put_buffer(Some(&session.password));
         }
         out.put_int(self.nodes.len() as i32);
-        // Parents before children, siblings by name: the same tree always gives the same bytes.
-        let mut waiting = vec![String::from("/")];
-        while let Some(path) = waiting.pop() {
+        // Parents before children, siblings by name, so that equal trees give equal bytes.
+        let mut remaining = vec![String::from("/")];
+        while let Some(path) = remaining.pop() {
             let Some(node) = self.nodes.get(&*path) else {
                 continue;
             };
             encode_node(&path, node, &mut out);
-            waiting.extend(node.children.iter().rev().map(|name| path::child(&path, name)));
+            remaining.extend(node.children.iter().rev().map(|name| path::child(&path, name)));
         }
         out.freeze()
     }
 
-    /// The tree these bytes were made from.
+    /// Decodes a snapshot made by [`Tree::to_snapshot`].
     pub fn from_snapshot(bytes: Bytes) -> Result<Self, SnapshotError> {
         let mut reader = Reader::new(bytes);
         let mut tree = Self::new();
@@ -65,7 +60,7 @@ impl Tree {
         for _ in 0..reader.i32("nodes")? {
             let (path, node) = tree.decode_node(&mut reader)?;
             if path::parent(&path).is_some_and(|parent| !tree.nodes.contains_key(parent)) {
-                return Err(SnapshotError::Orphan { path });
+                return Err(SnapshotError::MissingParent { path });
             }
             tree.attach(&path, node);
         }
@@ -75,7 +70,7 @@ impl Tree {
     fn decode_node(&mut self, reader: &mut Reader) -> Result<(String, Node), DecodeError> {
         let path = reader.string("path")?;
         let data = reader.buffer("data")?.map(|data| Bytes::copy_from_slice(&data));
-        let acl: Arc<[Acl]> = self.acls.share(&Acl::decode_list(reader)?);
+        let acl: Arc<[Acl]> = self.acls.intern(&Acl::decode_list(reader)?);
         let meta = Meta {
             czxid: reader.i64("czxid")?,
             mzxid: reader.i64("mzxid")?,

@@ -1,4 +1,4 @@
-//! The model's promises, on the model alone. That they are ZooKeeper's is checked against a real one in `tests/differential.rs`.
+//! Tests of the model alone. `tests/differential.rs` compares it with a real ZooKeeper.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -41,29 +41,31 @@ fn delete(path: &str) -> Op {
     Op::Delete { path: path.into(), version: -1 }
 }
 
-fn write(tree: &mut Tree, ops: &[Op]) -> Written {
+fn write(tree: &mut Tree, ops: &[Op]) -> WriteResult {
     tree.write(caller(ALICE), ops, 10)
 }
 
-fn plant(tree: &mut Tree, paths: &[&str]) {
+fn create_nodes(tree: &mut Tree, paths: &[&str]) {
     for path in paths {
         write(tree, &[create(path, CreateMode::Persistent)]).outcome.unwrap();
     }
 }
 
-fn told(written: &Written) -> Vec<(u64, EventKind, &str)> {
+fn events_of(written: &WriteResult) -> Vec<(u64, EventKind, &str)> {
     written.notifications.iter().map(|n| (n.watcher.0, n.kind, &*n.path)).collect()
 }
 
 #[test]
-fn a_sequence_counts_every_child_ever_created() {
+fn sequence_number_counts_every_child_ever_created() {
     let mut tree = tree();
-    plant(&mut tree, &["/q", "/q/plain"]);
+    create_nodes(&mut tree, &["/q", "/q/plain"]);
     write(&mut tree, &[delete("/q/plain")]).outcome.unwrap();
 
     let written = write(&mut tree, &[create("/q/n-", CreateMode::PersistentSequential)]);
 
-    let Done::Created { path, stat } = &written.outcome.unwrap()[0] else { panic!("not created") };
+    let OpResult::Created { path, stat } = &written.outcome.unwrap()[0] else {
+        panic!("not created")
+    };
     assert_eq!(path, "/q/n-0000000001");
     assert_eq!((stat.czxid, stat.version), (written.zxid, 0));
     let (children, stat) = tree.children(caller(ALICE), "/q", None).unwrap();
@@ -71,9 +73,9 @@ fn a_sequence_counts_every_child_ever_created() {
 }
 
 #[test]
-fn a_refused_member_undoes_the_whole_multi() {
+fn refused_operation_undoes_the_whole_multi() {
     let mut tree = tree();
-    plant(&mut tree, &["/a", "/a/b", "/c"]);
+    create_nodes(&mut tree, &["/a", "/a/b", "/c"]);
     let before = tree.to_snapshot();
 
     let written = write(
@@ -88,32 +90,32 @@ fn a_refused_member_undoes_the_whole_multi() {
         ],
     );
 
-    assert_eq!(written.outcome, Err(Refused { index: 5, code: Code::NO_NODE }));
+    assert_eq!(written.outcome, Err(Refusal { index: 5, code: Code::NO_NODE }));
     assert_eq!(tree.zxid(), written.zxid);
     assert_eq!(tree.to_snapshot()[8..], before[8..], "only the transaction number moved");
     assert!(tree.ephemerals(ALICE, "/").is_empty());
 }
 
 #[test]
-fn ephemerals_end_with_their_session_and_only_then() {
+fn closing_a_session_deletes_its_ephemerals_only() {
     let mut tree = tree();
-    plant(&mut tree, &["/e"]);
+    create_nodes(&mut tree, &["/e"]);
     write(&mut tree, &[create("/e/a", CreateMode::Ephemeral)]).outcome.unwrap();
     tree.write(caller(BOB), &[create("/e/b", CreateMode::Ephemeral)], 10).outcome.unwrap();
 
     let below = write(&mut tree, &[create("/e/a/x", CreateMode::Persistent)]);
     tree.close_session(ALICE, 20);
 
-    assert_eq!(below.outcome, Err(Refused { index: 0, code: Code::NO_CHILDREN_FOR_EPHEMERALS }));
+    assert_eq!(below.outcome, Err(Refusal { index: 0, code: Code::NO_CHILDREN_FOR_EPHEMERALS }));
     assert_eq!(tree.children(caller(BOB), "/e", None).unwrap().0, ["b"]);
     let late = write(&mut tree, &[create("/e/late", CreateMode::Ephemeral)]);
-    assert_eq!(late.outcome, Err(Refused { index: 0, code: Code::SESSION_EXPIRED }));
+    assert_eq!(late.outcome, Err(Refusal { index: 0, code: Code::SESSION_EXPIRED }));
 }
 
 #[test]
-fn a_one_shot_watch_is_told_once_and_a_persistent_one_always() {
+fn one_shot_watch_fires_once_and_persistent_watch_always() {
     let mut tree = tree();
-    plant(&mut tree, &["/w"]);
+    create_nodes(&mut tree, &["/w"]);
     tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
     tree.add_watch("/w", WatcherId(2), AddWatchMode::Persistent);
 
@@ -121,16 +123,16 @@ fn a_one_shot_watch_is_told_once_and_a_persistent_one_always() {
     let second = write(&mut tree, &[set("/w")]);
 
     assert_eq!(
-        told(&first),
+        events_of(&first),
         [(1, EventKind::NodeDataChanged, "/w"), (2, EventKind::NodeDataChanged, "/w")]
     );
-    assert_eq!(told(&second), [(2, EventKind::NodeDataChanged, "/w")]);
+    assert_eq!(events_of(&second), [(2, EventKind::NodeDataChanged, "/w")]);
 }
 
 #[test]
-fn a_recursive_watch_sees_everything_below_and_no_lists_of_children() {
+fn recursive_watch_sees_descendants_but_no_children_events() {
     let mut tree = tree();
-    plant(&mut tree, &["/w"]);
+    create_nodes(&mut tree, &["/w"]);
     tree.add_watch("/w", WatcherId(1), AddWatchMode::PersistentRecursive);
 
     let written = write(
@@ -144,7 +146,7 @@ fn a_recursive_watch_sees_everything_below_and_no_lists_of_children() {
     );
 
     assert_eq!(
-        told(&written),
+        events_of(&written),
         [
             (1, EventKind::NodeCreated, "/w/a"),
             (1, EventKind::NodeCreated, "/w/a/b"),
@@ -152,13 +154,13 @@ fn a_recursive_watch_sees_everything_below_and_no_lists_of_children() {
             (1, EventKind::NodeDeleted, "/w/a/b"),
         ]
     );
-    assert!(told(&write(&mut tree, &[create("/other", CreateMode::Persistent)])).is_empty());
+    assert!(events_of(&write(&mut tree, &[create("/other", CreateMode::Persistent)])).is_empty());
 }
 
 #[test]
-fn one_watcher_hears_of_one_deletion_once_however_many_watches_match() {
+fn watcher_is_notified_once_per_event_even_if_several_watches_match() {
     let mut tree = tree();
-    plant(&mut tree, &["/w", "/w/a"]);
+    create_nodes(&mut tree, &["/w", "/w/a"]);
     tree.data(caller(ALICE), "/w/a", Some(WatcherId(1))).unwrap();
     tree.children(caller(ALICE), "/w/a", Some(WatcherId(1))).unwrap();
     tree.add_watch("/w", WatcherId(1), AddWatchMode::PersistentRecursive);
@@ -167,29 +169,29 @@ fn one_watcher_hears_of_one_deletion_once_however_many_watches_match() {
     let written = write(&mut tree, &[delete("/w/a")]);
 
     assert_eq!(
-        told(&written),
+        events_of(&written),
         [(1, EventKind::NodeDeleted, "/w/a"), (1, EventKind::NodeChildrenChanged, "/w")]
     );
     assert_eq!(tree.watch_count(), (1, 1, 1), "only the recursive watch is left");
 }
 
 #[test]
-fn a_refused_multi_tells_nobody_and_uses_up_no_watch() {
+fn refused_multi_fires_no_watch() {
     let mut tree = tree();
-    plant(&mut tree, &["/w"]);
+    create_nodes(&mut tree, &["/w"]);
     tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
 
     let refused = write(&mut tree, &[set("/w"), delete("/missing")]);
-    let then = write(&mut tree, &[set("/w")]);
+    let done = write(&mut tree, &[set("/w")]);
 
-    assert!(told(&refused).is_empty());
-    assert_eq!(told(&then), [(1, EventKind::NodeDataChanged, "/w")]);
+    assert!(events_of(&refused).is_empty());
+    assert_eq!(events_of(&done), [(1, EventKind::NodeDataChanged, "/w")]);
 }
 
 #[test]
-fn watches_set_again_tell_what_was_missed() {
+fn set_watches_reports_events_missed_meanwhile() {
     let mut tree = tree();
-    plant(&mut tree, &["/same", "/changed", "/parent"]);
+    create_nodes(&mut tree, &["/same", "/changed", "/parent"]);
     let seen = tree.zxid();
     write(&mut tree, &[set("/changed"), create("/parent/new", CreateMode::Persistent)])
         .outcome
@@ -220,25 +222,25 @@ fn watches_set_again_tell_what_was_missed() {
 }
 
 #[test]
-fn a_removed_watch_is_gone_and_removing_it_again_says_so() {
+fn removing_a_watch_twice_fails_the_second_time() {
     let mut tree = tree();
-    plant(&mut tree, &["/w"]);
+    create_nodes(&mut tree, &["/w"]);
     tree.add_watch("/w", WatcherId(1), AddWatchMode::Persistent);
     tree.data(caller(ALICE), "/w", Some(WatcherId(1))).unwrap();
 
     assert!(tree.remove_watch("/w", WatcherId(1), WatcherType::Persistent));
     assert!(!tree.remove_watch("/w", WatcherId(1), WatcherType::Persistent));
     assert!(tree.has_watch("/w", WatcherId(1), WatcherType::Data));
-    tree.forget_watcher(WatcherId(1));
+    tree.remove_watcher(WatcherId(1));
     assert_eq!(tree.watch_count(), (0, 0, 0));
 }
 
 #[test]
-fn a_container_goes_after_its_last_child_and_not_before_its_first() {
+fn container_is_swept_after_its_last_child_but_not_before_its_first() {
     let mut tree = tree();
     write(&mut tree, &[create("/c", CreateMode::Container)]).outcome.unwrap();
     assert!(tree.sweep(100).is_empty(), "never had a child");
-    plant(&mut tree, &["/c/x"]);
+    create_nodes(&mut tree, &["/c/x"]);
     assert!(tree.sweep(100).is_empty(), "has a child");
     write(&mut tree, &[delete("/c/x")]).outcome.unwrap();
 
@@ -247,7 +249,7 @@ fn a_container_goes_after_its_last_child_and_not_before_its_first() {
 }
 
 #[test]
-fn a_node_with_a_time_to_live_goes_when_it_was_left_alone_that_long() {
+fn ttl_node_is_swept_when_unchanged_for_its_ttl() {
     let mut tree = tree();
     write(&mut tree, &[create("/t", CreateMode::PersistentTtl(50))]).outcome.unwrap();
 
@@ -256,7 +258,7 @@ fn a_node_with_a_time_to_live_goes_when_it_was_left_alone_that_long() {
 }
 
 #[test]
-fn a_closed_node_is_not_authorised_rather_than_absent() {
+fn unreadable_node_is_refused_as_not_authorised_not_as_absent() {
     let mut tree = tree();
     let jane = [AuthId::digest("jane:secret")];
     let owned = Op::Create(Create {
@@ -274,20 +276,20 @@ fn a_closed_node_is_not_authorised_rather_than_absent() {
     assert_eq!(tree.children(stranger, "/mine", None).unwrap_err(), Code::NO_AUTH);
     assert_eq!(tree.acl(stranger, "/mine").unwrap_err(), Code::NO_AUTH);
     let refused = tree.write(stranger, &[set("/mine")], 2).outcome;
-    assert_eq!(refused, Err(Refused { index: 0, code: Code::NO_AUTH }));
+    assert_eq!(refused, Err(Refusal { index: 0, code: Code::NO_AUTH }));
     let written = tree.write(Caller { session: ALICE, ids: &jane }, &[set("/mine")], 2);
-    let acl = written.notifications[0].acl.as_deref().expect("not for everybody's ears");
+    let acl = written.notifications[0].acl.as_deref().expect("an access list to check");
     assert!(!is_allowed(acl, Perms::READ, &[]) && is_allowed(acl, Perms::READ, &jane));
 }
 
 #[test]
-fn a_password_opens_only_its_session() {
+fn password_is_valid_only_for_its_session() {
     let tree = tree();
 
-    assert!(tree.is_session(ALICE, &[1; 16]));
-    assert!(!tree.is_session(ALICE, &[2; 16]));
-    assert!(!tree.is_session(ALICE, &[]));
-    assert!(!tree.is_session(0x33, &[1; 16]));
+    assert!(tree.is_valid_session(ALICE, &[1; 16]));
+    assert!(!tree.is_valid_session(ALICE, &[2; 16]));
+    assert!(!tree.is_valid_session(ALICE, &[]));
+    assert!(!tree.is_valid_session(0x33, &[1; 16]));
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -309,7 +311,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 proptest! {
     #[test]
-    fn replaying_the_transactions_gives_the_same_tree(
+    fn replay_of_all_transactions_gives_the_same_tree(
         writes in prop::collection::vec((any::<bool>(), prop::collection::vec(any_op(), 1..4)), 1..40)
     ) {
         let mut tree = tree();
@@ -334,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn decoding_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Tree::from_snapshot(Bytes::from(bytes.clone()));
         let _ = Transaction::decode(Bytes::from(bytes));
     }

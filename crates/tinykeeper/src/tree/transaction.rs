@@ -1,13 +1,12 @@
-//! What a write came to, in the form a log keeps: nothing left to decide.
+//! The logged form of a write: changes that replay can apply without any decision.
 
 use bytes::{Bytes, BytesMut};
 
 use super::lifetime::Lifetime;
 use crate::wire::{Acl, DecodeError, Reader, Writer};
 
-/// One change to the tree with everything decided.
+/// One fully decided change to the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are those of the node that changes")]
 pub enum Change {
     Create {
         path: String,
@@ -28,14 +27,14 @@ pub enum Change {
         acl: Vec<Acl>,
         version: i32,
     },
-    /// A condition that held: nothing changes.
+    /// A condition that held. Changes nothing.
     Check,
     OpenSession {
         id: i64,
         timeout_ms: i32,
         password: Bytes,
     },
-    /// The session ends and its ephemerals with it.
+    /// Ends the session and deletes its ephemerals.
     CloseSession {
         id: i64,
     },
@@ -44,16 +43,13 @@ pub enum Change {
 /// All changes of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number.
     pub zxid: i64,
-    /// When, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub time: i64,
-    /// What.
     pub changes: Vec<Change>,
 }
 
 impl Transaction {
-    /// Writes the transaction.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_long(self.zxid);
         out.put_long(self.time);
@@ -63,7 +59,6 @@ impl Transaction {
         }
     }
 
-    /// Reads a transaction.
     pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         Ok(Self {

@@ -1,63 +1,64 @@
-//! Who wants to know: one-shot, persistent and persistent recursive watches.
+//! One-shot, persistent and persistent recursive watches.
 //!
-//! Two books, as in ZooKeeper: *data* (node created, deleted, data changed) and *child* (list of children changed, node deleted).
-//! A persistent watch stands in both, a recursive one only in the data book. One watcher is told of one event once, however
-//! many of its watches match. Unlike servers before 3.9, a one-shot and a persistent watch on the same path live side by side.
+//! There are two tables, as in ZooKeeper: *data* (node created, deleted, data changed) and *child* (list of children changed,
+//! node deleted). A persistent watch is in both tables, a recursive one only in the data table. A watcher is notified of an
+//! event once, however many of its watches match. Unlike in servers before 3.9, a one-shot and a persistent watch on the same
+//! path do not replace each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::path;
 use crate::wire::{AddWatchMode, EventKind, WatcherType};
 
-/// Somebody who watches: a connection, as the server numbers them.
+/// Identifies a watcher: the server's number for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WatcherId(pub u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Book {
+pub(super) enum Table {
     Data,
     Child,
 }
 
-/// Which kinds of watch one watcher has on one path in one book.
+/// The modes in which one watcher watches one path in one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Kinds {
+struct Modes {
     one_shot: bool,
     persistent: bool,
     recursive: bool,
 }
 
-impl Kinds {
+impl Modes {
     fn is_empty(self) -> bool {
-        self == Kinds::default()
+        self == Modes::default()
     }
 
-    fn flag(&mut self, kind: Kind) -> &mut bool {
-        match kind {
-            Kind::OneShot => &mut self.one_shot,
-            Kind::Persistent => &mut self.persistent,
-            Kind::Recursive => &mut self.recursive,
+    fn flag(&mut self, mode: Mode) -> &mut bool {
+        match mode {
+            Mode::OneShot => &mut self.one_shot,
+            Mode::Persistent => &mut self.persistent,
+            Mode::Recursive => &mut self.recursive,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Mode {
     OneShot,
     Persistent,
     Recursive,
 }
 
-type Entries = HashMap<Box<str>, BTreeMap<WatcherId, Kinds>>;
+type WatchersByPath = HashMap<Box<str>, BTreeMap<WatcherId, Modes>>;
 
 /// All watches on one tree.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    data: Entries,
-    child: Entries,
-    /// Where each watcher has something, so that a leaving one is forgotten in time proportional to what it watched.
+    data: WatchersByPath,
+    child: WatchersByPath,
+    /// Paths that each watcher watches, so that removing a watcher takes time proportional to its watches.
     paths: HashMap<WatcherId, BTreeSet<Box<str>>>,
-    /// How many recursive entries there are; while zero, nobody looks at ancestors.
+    /// Number of recursive watches; while it is zero, triggering skips the ancestors.
     recursive: usize,
 }
 
@@ -66,34 +67,32 @@ impl Watches {
         self.paths.is_empty()
     }
 
-    /// A one-shot watch, set by a read.
-    pub(super) fn add_one_shot(&mut self, book: Book, path: &str, watcher: WatcherId) {
-        self.add(book, path, watcher, Kind::OneShot);
+    pub(super) fn add_one_shot(&mut self, table: Table, path: &str, watcher: WatcherId) {
+        self.add(table, path, watcher, Mode::OneShot);
     }
 
-    /// A watch that stays.
     pub(super) fn add_persistent(&mut self, path: &str, watcher: WatcherId, mode: AddWatchMode) {
         match mode {
             AddWatchMode::Persistent => {
-                self.add(Book::Data, path, watcher, Kind::Persistent);
-                self.add(Book::Child, path, watcher, Kind::Persistent);
+                self.add(Table::Data, path, watcher, Mode::Persistent);
+                self.add(Table::Child, path, watcher, Mode::Persistent);
             }
             AddWatchMode::PersistentRecursive => {
-                self.add(Book::Data, path, watcher, Kind::Recursive);
+                self.add(Table::Data, path, watcher, Mode::Recursive);
             }
         }
     }
 
-    fn add(&mut self, book: Book, path: &str, watcher: WatcherId, kind: Kind) {
-        let entries = book_of(book, &mut self.data, &mut self.child);
+    fn add(&mut self, table: Table, path: &str, watcher: WatcherId, mode: Mode) {
+        let entries = table_mut(table, &mut self.data, &mut self.child);
         if !entries.contains_key(path) {
             entries.insert(path.into(), BTreeMap::new());
         }
-        let kinds = entries.get_mut(path).expect("just inserted").entry(watcher).or_default();
-        let flag = kinds.flag(kind);
+        let modes = entries.get_mut(path).expect("just inserted").entry(watcher).or_default();
+        let flag = modes.flag(mode);
         if !*flag {
             *flag = true;
-            self.recursive += usize::from(kind == Kind::Recursive);
+            self.recursive += usize::from(mode == Mode::Recursive);
         }
         let paths = self.paths.entry(watcher).or_default();
         if !paths.contains(path) {
@@ -101,44 +100,44 @@ impl Watches {
         }
     }
 
-    /// Whether the watcher has such a watch here.
+    /// Whether the watcher has a watch of this kind on `path`.
     pub(super) fn contains(&self, path: &str, watcher: WatcherId, kind: WatcherType) -> bool {
-        selections(kind).iter().any(|(book, kind)| {
-            let entries = self.book(*book);
+        selections(kind).iter().any(|(table, mode)| {
+            let entries = self.table(*table);
             entries
                 .get(path)
                 .and_then(|watchers| watchers.get(&watcher))
-                .is_some_and(|kinds| *{ *kinds }.flag(*kind))
+                .is_some_and(|modes| *{ *modes }.flag(*mode))
         })
     }
 
-    /// Forgets such watches of one watcher here; says whether there were any.
+    /// Removes the watcher's watches of this kind on `path`; returns whether there were any.
     pub(super) fn remove(&mut self, path: &str, watcher: WatcherId, kind: WatcherType) -> bool {
         let mut found = false;
-        for (book, kind) in selections(kind) {
-            let entries = book_of(*book, &mut self.data, &mut self.child);
-            let Some(kinds) = entries.get_mut(path).and_then(|watchers| watchers.get_mut(&watcher))
+        for (table, mode) in selections(kind) {
+            let entries = table_mut(*table, &mut self.data, &mut self.child);
+            let Some(modes) = entries.get_mut(path).and_then(|watchers| watchers.get_mut(&watcher))
             else {
                 continue;
             };
-            let flag = kinds.flag(*kind);
+            let flag = modes.flag(*mode);
             if *flag {
                 *flag = false;
                 found = true;
-                self.recursive -= usize::from(*kind == Kind::Recursive);
+                self.recursive -= usize::from(*mode == Mode::Recursive);
             }
         }
-        self.tidy(path, watcher);
+        self.prune(path, watcher);
         found
     }
 
-    /// Forgets everything one watcher watched.
-    pub(super) fn forget(&mut self, watcher: WatcherId) {
+    /// Removes all watches of one watcher.
+    pub(super) fn remove_watcher(&mut self, watcher: WatcherId) {
         for path in self.paths.remove(&watcher).unwrap_or_default() {
             for entries in [&mut self.data, &mut self.child] {
                 if let Some(watchers) = entries.get_mut(&path) {
-                    if let Some(kinds) = watchers.remove(&watcher) {
-                        self.recursive -= usize::from(kinds.recursive);
+                    if let Some(modes) = watchers.remove(&watcher) {
+                        self.recursive -= usize::from(modes.recursive);
                     }
                     if watchers.is_empty() {
                         entries.remove(&path);
@@ -148,38 +147,43 @@ impl Watches {
         }
     }
 
-    /// Everybody to be told that `kind` happened at `path`, by one book; one-shot watches are used up.
-    pub(super) fn trigger(&mut self, book: Book, at: &str, kind: EventKind) -> BTreeSet<WatcherId> {
-        let mut told = BTreeSet::new();
-        let entries = book_of(book, &mut self.data, &mut self.child);
-        let mut used_up = Vec::new();
+    /// Returns the watchers in one table to notify that `kind` happened at path `at`; removes the one-shot watches that fire.
+    pub(super) fn trigger(
+        &mut self,
+        table: Table,
+        at: &str,
+        kind: EventKind,
+    ) -> BTreeSet<WatcherId> {
+        let mut notified = BTreeSet::new();
+        let entries = table_mut(table, &mut self.data, &mut self.child);
+        let mut fired = Vec::new();
         if let Some(watchers) = entries.get_mut(at) {
-            for (watcher, kinds) in watchers.iter_mut() {
-                if kinds.one_shot || kinds.persistent || kinds.recursive {
-                    told.insert(*watcher);
+            for (watcher, modes) in watchers.iter_mut() {
+                if modes.one_shot || modes.persistent || modes.recursive {
+                    notified.insert(*watcher);
                 }
-                if kinds.one_shot {
-                    kinds.one_shot = false;
-                    used_up.push(*watcher);
+                if modes.one_shot {
+                    modes.one_shot = false;
+                    fired.push(*watcher);
                 }
             }
         }
-        if book == Book::Data && self.recursive > 0 && kind != EventKind::NodeChildrenChanged {
+        if table == Table::Data && self.recursive > 0 && kind != EventKind::NodeChildrenChanged {
             for ancestor in path::ancestry(at).skip(1) {
                 if let Some(watchers) = entries.get(ancestor) {
-                    told.extend(
-                        watchers.iter().filter(|(_, kinds)| kinds.recursive).map(|(id, _)| *id),
+                    notified.extend(
+                        watchers.iter().filter(|(_, modes)| modes.recursive).map(|(id, _)| *id),
                     );
                 }
             }
         }
-        for watcher in used_up {
-            self.tidy(at, watcher);
+        for watcher in fired {
+            self.prune(at, watcher);
         }
-        told
+        notified
     }
 
-    /// How many connections watch, how many paths are watched, how many watches there are.
+    /// Numbers of watchers, watched paths and watches.
     pub(super) fn count(&self) -> (usize, usize, usize) {
         let paths: BTreeSet<&str> =
             self.data.keys().chain(self.child.keys()).map(|path| &**path).collect();
@@ -187,28 +191,28 @@ impl Watches {
         (self.paths.len(), paths.len(), total)
     }
 
-    fn book(&self, book: Book) -> &Entries {
-        match book {
-            Book::Data => &self.data,
-            Book::Child => &self.child,
+    fn table(&self, table: Table) -> &WatchersByPath {
+        match table {
+            Table::Data => &self.data,
+            Table::Child => &self.child,
         }
     }
 
-    /// Drops what has become empty for one watcher on one path.
-    fn tidy(&mut self, path: &str, watcher: WatcherId) {
-        let mut anything_left = false;
+    /// Drops the entries of one watcher on one path that have become empty.
+    fn prune(&mut self, path: &str, watcher: WatcherId) {
+        let mut still_watches = false;
         for entries in [&mut self.data, &mut self.child] {
             if let Some(watchers) = entries.get_mut(path) {
-                if watchers.get(&watcher).is_some_and(|kinds| kinds.is_empty()) {
+                if watchers.get(&watcher).is_some_and(|modes| modes.is_empty()) {
                     watchers.remove(&watcher);
                 }
-                anything_left |= watchers.contains_key(&watcher);
+                still_watches |= watchers.contains_key(&watcher);
                 if watchers.is_empty() {
                     entries.remove(path);
                 }
             }
         }
-        if !anything_left && let Some(paths) = self.paths.get_mut(&watcher) {
+        if !still_watches && let Some(paths) = self.paths.get_mut(&watcher) {
             paths.remove(path);
             if paths.is_empty() {
                 self.paths.remove(&watcher);
@@ -217,27 +221,31 @@ impl Watches {
     }
 }
 
-fn book_of<'a>(book: Book, data: &'a mut Entries, child: &'a mut Entries) -> &'a mut Entries {
-    match book {
-        Book::Data => data,
-        Book::Child => child,
+fn table_mut<'a>(
+    table: Table,
+    data: &'a mut WatchersByPath,
+    child: &'a mut WatchersByPath,
+) -> &'a mut WatchersByPath {
+    match table {
+        Table::Data => data,
+        Table::Child => child,
     }
 }
 
-fn selections(kind: WatcherType) -> &'static [(Book, Kind)] {
+fn selections(kind: WatcherType) -> &'static [(Table, Mode)] {
     match kind {
-        WatcherType::Children => &[(Book::Child, Kind::OneShot)],
-        WatcherType::Data => &[(Book::Data, Kind::OneShot)],
+        WatcherType::Children => &[(Table::Child, Mode::OneShot)],
+        WatcherType::Data => &[(Table::Data, Mode::OneShot)],
         WatcherType::Persistent => {
-            &[(Book::Data, Kind::Persistent), (Book::Child, Kind::Persistent)]
+            &[(Table::Data, Mode::Persistent), (Table::Child, Mode::Persistent)]
         }
-        WatcherType::PersistentRecursive => &[(Book::Data, Kind::Recursive)],
+        WatcherType::PersistentRecursive => &[(Table::Data, Mode::Recursive)],
         WatcherType::Any => &[
-            (Book::Data, Kind::OneShot),
-            (Book::Child, Kind::OneShot),
-            (Book::Data, Kind::Persistent),
-            (Book::Child, Kind::Persistent),
-            (Book::Data, Kind::Recursive),
+            (Table::Data, Mode::OneShot),
+            (Table::Child, Mode::OneShot),
+            (Table::Data, Mode::Persistent),
+            (Table::Child, Mode::Persistent),
+            (Table::Data, Mode::Recursive),
         ],
     }
 }

@@ -1,4 +1,4 @@
-//! Who may do what with a node.
+//! Access lists and identities.
 
 use std::fmt;
 
@@ -23,7 +23,6 @@ impl Perms {
     pub const DELETE: Perms = Perms(8);
     /// Change the ACL.
     pub const ADMIN: Perms = Perms(16);
-    /// Everything.
     pub const ALL: Perms = Perms(31);
 
     /// Whether any permission of `other` is in this set.
@@ -32,17 +31,17 @@ impl Perms {
     }
 }
 
-/// Somebody, in the words of an authentication scheme: `world:anyone`, `digest:user:hash`, `ip:10.0.0.0/8`.
+/// An identity under an authentication scheme: `world:anyone`, `digest:user:hash`, `ip:10.0.0.0/8`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AuthId {
     /// `world`, `auth`, `digest` or `ip`.
     pub scheme: String,
-    /// What the scheme identifies.
+    /// The identity, in the format of the scheme.
     pub id: String,
 }
 
 impl AuthId {
-    /// The id that `user:password` proves under the `digest` scheme.
+    /// The id that `user:password` authenticates under the `digest` scheme.
     pub fn digest(credentials: &str) -> Self {
         let user = credentials.split(':').next().unwrap_or_default();
         let hash = STANDARD.encode(Sha1::digest(credentials.as_bytes()));
@@ -50,7 +49,7 @@ impl AuthId {
     }
 }
 
-// A digest id holds a password's hash, and that hash is all a thief needs offline.
+// A digest id contains the hash of a password, which is enough for an offline attack, so it is not printed.
 impl fmt::Debug for AuthId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = match self.id.split_once(':') {
@@ -61,27 +60,24 @@ impl fmt::Debug for AuthId {
     }
 }
 
-/// One line of an access list: these permissions for this id.
+/// One entry of an access list: permissions granted to an id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Acl {
-    /// What may be done.
     pub perms: Perms,
-    /// By whom.
     pub id: AuthId,
 }
 
 impl Acl {
-    /// Everybody may do everything: ZooKeeper's `OPEN_ACL_UNSAFE`.
+    /// Grants everyone everything: ZooKeeper's `OPEN_ACL_UNSAFE`.
     pub fn open() -> Vec<Self> {
         vec![Self { perms: Perms::ALL, id: AuthId { scheme: "world".into(), id: "anyone".into() } }]
     }
 
-    /// Whoever creates the node may do everything, nobody else anything: ZooKeeper's `CREATOR_ALL_ACL`.
+    /// Grants everything to the creator's authenticated ids and nothing to others: ZooKeeper's `CREATOR_ALL_ACL`.
     pub fn creator_all() -> Vec<Self> {
         vec![Self { perms: Perms::ALL, id: AuthId { scheme: "auth".into(), id: String::new() } }]
     }
 
-    /// Reads an access list.
     pub fn decode_list(reader: &mut Reader) -> Result<Vec<Self>, DecodeError> {
         reader.vector("acl", |reader| {
             Ok(Self {
@@ -91,7 +87,6 @@ impl Acl {
         })
     }
 
-    /// Writes an access list.
     pub fn encode_list(list: &[Self], out: &mut BytesMut) {
         out.put_int(list.len() as i32);
         for acl in list {
@@ -107,13 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_what_zookeeper_computes() {
+    fn digest_equals_the_one_zookeeper_computes() {
         // Recorded from ZooKeeper's DigestAuthenticationProvider for super:secret.
         assert_eq!(AuthId::digest("super:secret").id, "super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
     }
 
     #[test]
-    fn a_digest_is_not_printed() {
+    fn debug_output_hides_the_digest() {
         let shown = format!("{:?}", AuthId::digest("jane:secret"));
 
         assert_eq!(shown, "digest:jane:…");

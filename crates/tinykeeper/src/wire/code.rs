@@ -2,17 +2,16 @@
 
 use std::fmt;
 
-/// What a server answered: zero for done, otherwise the reason it refused.
+/// A server's result code: zero for success, otherwise the reason for the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(pub i32);
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $name:ident = $value:literal, $text:literal;)*) => {
-        #[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
         impl Code {
             $($(#[doc = $doc])* pub const $name: Code = Code($value);)*
 
-            /// The protocol's name of this code, if it has one.
+            /// A readable name, if the code is known.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*

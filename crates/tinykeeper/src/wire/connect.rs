@@ -1,4 +1,4 @@
-//! The first frame each way: which session this connection carries.
+//! The first frame in each direction, which opens or resumes a session.
 
 use std::fmt;
 
@@ -6,28 +6,26 @@ use bytes::{Bytes, BytesMut};
 
 use super::jute::{DecodeError, Reader, Writer};
 
-/// How long a session's password is.
+/// Length of a session password, in bytes.
 pub const PASSWORD_LEN: usize = 16;
 
-/// A client opens a session, or takes up the one it had.
+/// A client's request to open a session or resume an existing one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectRequest {
-    /// The protocol's version: zero.
+    /// Always zero.
     pub protocol_version: i32,
-    /// The newest transaction the client has seen; a server that is behind it must refuse.
+    /// The newest transaction the client has seen; a server that does not have it must refuse the connection.
     pub last_zxid_seen: i64,
-    /// The session timeout the client wishes, in milliseconds.
+    /// The session timeout the client requests.
     pub timeout_ms: i32,
-    /// The session to take up, zero for a new one.
+    /// The session to resume, zero for a new one.
     pub session_id: i64,
-    /// That session's password.
     pub password: Bytes,
-    /// Whether a read-only server would do; clients before 3.4 do not say.
+    /// Whether the client accepts a read-only server; clients before 3.4 do not send this field.
     pub read_only: Option<bool>,
 }
 
 impl ConnectRequest {
-    /// Reads a connect request.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             protocol_version: reader.i32("protocolVersion")?,
@@ -39,7 +37,6 @@ impl ConnectRequest {
         })
     }
 
-    /// Writes a connect request.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_int(self.protocol_version);
         out.put_long(self.last_zxid_seen);
@@ -52,7 +49,7 @@ impl ConnectRequest {
     }
 }
 
-// The password is what lets a stranger take the session over.
+// Without the password: it allows anyone to take over the session.
 impl fmt::Debug for ConnectRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectRequest")
@@ -64,23 +61,21 @@ impl fmt::Debug for ConnectRequest {
     }
 }
 
-/// The server's answer: the session, or a timeout of zero when it is gone.
+/// The server's response: the session, or a timeout of zero if the session no longer exists.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConnectResponse {
-    /// The protocol's version: zero.
+    /// Always zero.
     pub protocol_version: i32,
-    /// The session timeout the server grants, in milliseconds; zero: the session is gone.
+    /// The session timeout the server grants; zero if the session no longer exists.
     pub timeout_ms: i32,
-    /// The session.
     pub session_id: i64,
-    /// Its password.
     pub password: Bytes,
-    /// Whether this server is read-only; sent to clients that know the field.
+    /// Whether this server is read-only; sent only to clients that sent the field.
     pub read_only: Option<bool>,
 }
 
 impl ConnectResponse {
-    /// What a client is told whose session no longer exists.
+    /// The response to a client whose session no longer exists.
     pub fn expired(read_only: Option<bool>) -> Self {
         Self {
             protocol_version: 0,
@@ -91,7 +86,6 @@ impl ConnectResponse {
         }
     }
 
-    /// Reads a connect response.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             protocol_version: reader.i32("protocolVersion")?,
@@ -102,7 +96,6 @@ impl ConnectResponse {
         })
     }
 
-    /// Writes a connect response.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_int(self.protocol_version);
         out.put_int(self.timeout_ms);
@@ -114,7 +107,7 @@ impl ConnectResponse {
     }
 }
 
-// As above: the password opens the session.
+// Without the password, as above.
 impl fmt::Debug for ConnectResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectResponse")

@@ -2,20 +2,18 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The largest frame a server accepts unless told otherwise. ZooKeeper itself takes one byte less.
+/// Default limit for frames a server accepts. ZooKeeper's own limit is one byte less.
 pub const DEFAULT_LIMIT: usize = 1 << 20;
 
-/// A frame nobody should wait for.
+/// A frame whose announced length is negative or over the limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {length} bytes is outside the limit of {limit}")]
 pub struct FrameTooLarge {
-    /// The length it announced.
     pub length: i32,
-    /// The limit in force.
     pub limit: usize,
 }
 
-/// Takes the next whole frame off the front of `buffer`, if it is all there.
+/// Removes the next frame from the front of `buffer`; `None` if it is not complete yet.
 pub fn split(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameTooLarge> {
     let Some(prefix) = buffer.first_chunk::<4>() else {
         return Ok(None);
@@ -47,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_out_as_they_went_in_however_the_bytes_arrive() {
+    fn frames_are_split_correctly_even_if_bytes_arrive_one_by_one() {
         let mut all = BytesMut::new();
         write(&mut all, |out| out.put_slice(b"one"));
         write(&mut all, |_| {});
@@ -66,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_outside_the_limit_is_refused_at_once() {
+    fn length_outside_the_limit_is_refused_at_once() {
         for length in [-1, 17, i32::MAX] {
             let mut buffer = BytesMut::from(&length.to_be_bytes()[..]);
 

@@ -1,4 +1,4 @@
-//! What stands before a body: request and reply headers, and the notification, which is a header with an event.
+//! Request and reply headers, and the notification, which is a reply header followed by an event.
 
 use bytes::BytesMut;
 
@@ -7,53 +7,45 @@ use super::{
     jute::{DecodeError, Reader, Writer},
 };
 
-/// The transaction numbers a client may not use for ordinary requests.
+/// Reserved request numbers, which ordinary requests must not use.
 pub mod xid {
-    /// A notification from the server.
     pub const NOTIFICATION: i32 = -1;
-    /// A ping and its answer.
     pub const PING: i32 = -2;
-    /// An authentication packet and its answer.
     pub const AUTH: i32 = -4;
-    /// Watches set again after a reconnect.
     pub const SET_WATCHES: i32 = -8;
 }
 
-/// Stands before every request.
+/// Precedes every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// The client's number for this request; the reply carries it back.
+    /// The client's number for this request; the reply repeats it.
     pub xid: i32,
-    /// Which operation follows.
+    /// Number of the operation, one of [`op`](super::op).
     pub op: i32,
 }
 
 impl RequestHeader {
-    /// Reads a request header.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self { xid: reader.i32("xid")?, op: reader.i32("op")? })
     }
 
-    /// Writes a request header.
     pub fn encode(self, out: &mut BytesMut) {
         out.put_int(self.xid);
         out.put_int(self.op);
     }
 }
 
-/// Stands before every reply and every notification.
+/// Precedes every reply and every notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyHeader {
     /// The request's number, or one of [`xid`].
     pub xid: i32,
     /// For a write, its own transaction; for a read, the last one applied before it.
     pub zxid: i64,
-    /// Done, or why not.
     pub code: Code,
 }
 
 impl ReplyHeader {
-    /// Reads a reply header.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             xid: reader.i32("xid")?,
@@ -62,7 +54,6 @@ impl ReplyHeader {
         })
     }
 
-    /// Writes a reply header.
     pub fn encode(self, out: &mut BytesMut) {
         out.put_int(self.xid);
         out.put_long(self.zxid);
@@ -72,9 +63,8 @@ impl ReplyHeader {
 
 /// What happened to a watched node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum EventKind {
-    /// Nothing happened to a node; the event tells of the connection.
+    /// No node changed; the event reports the state of the connection.
     None,
     NodeCreated,
     NodeDeleted,
@@ -107,28 +97,24 @@ impl EventKind {
     }
 }
 
-/// The state of the connection, as a notification tells it.
+/// The state of the connection, as reported by a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeeperState(pub i32);
 
 impl KeeperState {
-    /// The usual one.
+    /// The state in every notification about a node.
     pub const SYNC_CONNECTED: KeeperState = KeeperState(3);
 }
 
-/// A notification: something happened to a watched node.
+/// A notification that a watched node changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatcherEvent {
-    /// What happened.
     pub kind: EventKind,
-    /// The state of the connection.
     pub state: KeeperState,
-    /// To which node.
     pub path: String,
 }
 
 impl WatcherEvent {
-    /// Reads a notification.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             kind: EventKind::from_number(reader.i32("event type")?)?,
@@ -137,7 +123,6 @@ impl WatcherEvent {
         })
     }
 
-    /// Writes a notification.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_int(self.kind.number());
         out.put_int(self.state.0);

@@ -2,80 +2,57 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Why bytes could not be read as the record they should be.
+/// Why bytes cannot be decoded as the expected record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The record ends before its last field.
     #[error("record ends inside {field}")]
-    Truncated {
-        /// What was being read.
-        field: &'static str,
-    },
-    /// A length or count that the remaining bytes cannot hold.
-    #[error("{field} claims a length of {length}, {remaining} bytes are left")]
-    BadLength {
-        /// What was being read.
-        field: &'static str,
-        /// The length found.
-        length: i32,
-        /// How many bytes are left.
-        remaining: usize,
-    },
-    /// Text that is not UTF-8.
+    Truncated { field: &'static str },
+    /// A length or count that exceeds the remaining bytes.
+    #[error("{field} has length {length}, but only {remaining} bytes are left")]
+    BadLength { field: &'static str, length: i32, remaining: usize },
     #[error("{field} is not UTF-8")]
-    NotUtf8 {
-        /// What was being read.
-        field: &'static str,
-    },
-    /// A value outside the protocol.
-    #[error("{field} has no meaning for {value}")]
-    BadValue {
-        /// What was being read.
-        field: &'static str,
-        /// The value found.
-        value: i32,
-    },
+    NotUtf8 { field: &'static str },
+    /// A value that the protocol does not define.
+    #[error("{field} has unknown value {value}")]
+    BadValue { field: &'static str, value: i32 },
 }
 
-/// Reads jute fields off the front of a frame. Buffers it hands out share the frame's memory.
+/// Reads jute fields from the front of a frame. The buffers it returns share the frame's memory.
 #[derive(Debug, Clone)]
 pub struct Reader {
     rest: Bytes,
 }
 
 impl Reader {
-    /// Reads from `frame`.
     pub fn new(frame: Bytes) -> Self {
         Self { rest: frame }
     }
 
-    /// How many bytes have not been read.
+    /// Number of bytes that have not been read.
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// The bytes that have not been read.
-    pub fn into_rest(self) -> Bytes {
+    pub fn into_remaining(self) -> Bytes {
         self.rest
     }
 
-    /// A 32-bit integer.
     pub fn i32(&mut self, field: &'static str) -> Result<i32, DecodeError> {
         self.rest.try_get_i32().map_err(|_| DecodeError::Truncated { field })
     }
 
-    /// A 64-bit integer.
     pub fn i64(&mut self, field: &'static str) -> Result<i64, DecodeError> {
         self.rest.try_get_i64().map_err(|_| DecodeError::Truncated { field })
     }
 
-    /// One byte, zero or not.
+    /// One byte; any value but zero is true.
     pub fn bool(&mut self, field: &'static str) -> Result<bool, DecodeError> {
         self.rest.try_get_u8().map(|byte| byte != 0).map_err(|_| DecodeError::Truncated { field })
     }
 
-    /// A buffer; length −1 is null, which is not the same as empty.
+    /// A byte buffer; length −1 is null, which differs from empty.
     pub fn buffer(&mut self, field: &'static str) -> Result<Option<Bytes>, DecodeError> {
         let length = self.i32(field)?;
         if length == -1 {
@@ -88,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// Text; null reads as empty, as every peer treats it.
+    /// A string; null reads as empty, as all ZooKeeper implementations treat it.
     pub fn string(&mut self, field: &'static str) -> Result<String, DecodeError> {
         let bytes = self.buffer(field)?.unwrap_or_default();
         match std::str::from_utf8(&bytes) {
@@ -107,7 +84,7 @@ impl Reader {
         if length == -1 {
             return Ok(Vec::new());
         }
-        // Every item takes at least four bytes, so a count the frame cannot hold is refused before anything is allocated.
+        // Every item takes at least four bytes, so a count that exceeds the frame is refused before anything is allocated.
         let remaining = self.rest.len();
         let count = match usize::try_from(length) {
             Ok(count) if count <= remaining / 4 => count,
@@ -122,7 +99,6 @@ impl Reader {
         Ok(items)
     }
 
-    /// A vector of texts.
     pub fn strings(&mut self, field: &'static str) -> Result<Vec<String>, DecodeError> {
         self.vector(field, |reader| reader.string(field))
     }
@@ -130,17 +106,12 @@ impl Reader {
 
 /// Writes jute fields to the end of a buffer.
 pub trait Writer {
-    /// A 32-bit integer.
     fn put_int(&mut self, value: i32);
-    /// A 64-bit integer.
     fn put_long(&mut self, value: i64);
-    /// One byte, zero or one.
     fn put_bool(&mut self, value: bool);
-    /// A buffer; `None` is null.
+    /// A byte buffer; `None` is null.
     fn put_buffer(&mut self, value: Option<&[u8]>);
-    /// Text.
     fn put_string(&mut self, value: &str);
-    /// A vector of texts.
     fn put_strings<S: AsRef<str>>(&mut self, values: &[S]);
 }
 
@@ -188,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn null_and_empty_buffers_stay_apart() {
+    fn null_and_empty_buffers_are_distinct() {
         let mut out = BytesMut::new();
         out.put_buffer(None);
         out.put_buffer(Some(b""));
@@ -200,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_the_frame_cannot_hold_is_refused_before_allocating() {
+    fn length_over_the_frame_is_refused_before_allocating() {
         let huge = [0x7f, 0xff, 0xff, 0xff, 1, 2];
 
         assert!(matches!(reader(&huge).buffer("x"), Err(DecodeError::BadLength { .. })));
@@ -213,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_ends_early_names_the_field() {
+    fn truncated_record_names_the_field() {
         assert_eq!(
             reader(&[0, 0]).i32("version"),
             Err(DecodeError::Truncated { field: "version" })

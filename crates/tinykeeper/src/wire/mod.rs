@@ -1,12 +1,12 @@
-//! ZooKeeper's protocol as bytes: what both ends agree on.
+//! ZooKeeper's wire protocol, shared by client and server.
 //!
 //! A connection carries *frames*: a big-endian length, then that many bytes ([`frame`]). The first frame each way opens the
 //! session ([`ConnectRequest`], [`ConnectResponse`]); after that a client sends a [`RequestHeader`] and a [`Request`], a server
 //! a [`ReplyHeader`] and a [`Response`] or a [`WatcherEvent`]. Records are *jute*: fields one after the other, without names or
-//! tags ([`jute`]), so a reply can only be read by somebody who remembers what was asked.
+//! tags ([`jute`]), so a reply can be decoded only with the operation of its request.
 //!
-//! Nothing here opens a socket or keeps state. Decoding never panics and never allocates more than the frame it was given
-//! justifies: these bytes come from strangers.
+//! This module opens no sockets and keeps no state. The bytes are untrusted: decoding never panics and never allocates more
+//! than the size of the frame justifies.
 
 mod acl;
 mod code;

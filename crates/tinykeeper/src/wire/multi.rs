@@ -1,4 +1,4 @@
-//! Multi: a list of operations, each behind a small header, ended by a header that says so.
+//! Multi: a list of operations, each preceded by a small header and terminated by an end header.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,16 +9,15 @@ use super::{
     stat::Stat,
 };
 
-/// A read that can stand in a `multiRead`.
+/// A read that may be part of a `multiRead`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum ReadOp {
     GetData { path: String },
     GetChildren { path: String },
 }
 
 impl ReadOp {
-    /// The operation's number.
+    /// The operation number, one of [`op`].
     pub fn number(&self) -> i32 {
         match self {
             ReadOp::GetData { .. } => op::GET_DATA,
@@ -44,9 +43,8 @@ impl ReadOp {
     }
 }
 
-/// How one member of a multi ended.
+/// Result of one operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum MultiResult {
     Create {
         path: String,
@@ -67,8 +65,8 @@ pub enum MultiResult {
     GetChildren {
         children: Vec<String>,
     },
-    /// This member failed, or another did: then it says [`Code::OK`] before and
-    /// [`Code::RUNTIME_INCONSISTENCY`] after the one that failed.
+    /// The multi failed. The code is the reason for the operation that failed, [`Code::OK`] for the ones before it and
+    /// [`Code::RUNTIME_INCONSISTENCY`] for the ones after it.
     Error(Code),
 }
 
@@ -106,12 +104,10 @@ impl MultiResult {
         })
     }
 
-    /// Reads the results of a multi.
     pub fn decode_list(reader: &mut Reader) -> Result<Vec<Self>, DecodeError> {
         decode_ops(reader, Self::decode)
     }
 
-    /// Writes the results of a multi.
     pub fn encode_list(results: &[Self], out: &mut BytesMut) {
         for result in results {
             let code = if let MultiResult::Error(code) = result { *code } else { Code::OK };
@@ -136,32 +132,32 @@ impl MultiResult {
     }
 }
 
-/// Reads members, each behind its header, up to the header that ends the list.
+/// Decodes operations or results, each after its header, up to the end header.
 pub(super) fn decode_ops<T>(
     reader: &mut Reader,
-    member: impl Fn(i32, &mut Reader) -> Result<T, DecodeError>,
+    decode: impl Fn(i32, &mut Reader) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    let mut members = Vec::new();
+    let mut items = Vec::new();
     loop {
         let kind = reader.i32("multi type")?;
         let done = reader.bool("multi done")?;
         reader.i32("multi err")?;
         if done {
-            return Ok(members);
+            return Ok(items);
         }
-        members.push(member(kind, reader)?);
+        items.push(decode(kind, reader)?);
     }
 }
 
-/// Writes members, each behind its header, and the header that ends the list.
+/// Encodes operations, each after its header, and the end header.
 pub(super) fn encode_ops<'a, T: 'a>(
     out: &mut BytesMut,
-    members: impl Iterator<Item = (i32, &'a T)>,
+    ops: impl Iterator<Item = (i32, &'a T)>,
     encode: impl Fn(&T, &mut BytesMut),
 ) {
-    for (kind, member) in members {
+    for (kind, op) in ops {
         header(out, kind, false, -1);
-        encode(member, out);
+        encode(op, out);
     }
     header(out, -1, true, -1);
 }

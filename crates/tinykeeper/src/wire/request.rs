@@ -1,4 +1,4 @@
-//! What a client can ask.
+//! Requests of a client.
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,8 +8,7 @@ use super::{
     multi::{self, ReadOp},
 };
 
-/// The numbers of the operations.
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
+/// Operation numbers.
 pub mod op {
     pub const CREATE: i32 = 1;
     pub const DELETE: i32 = 2;
@@ -41,24 +40,20 @@ pub mod op {
     pub const ERROR: i32 = -1;
 }
 
-/// How long a node lives and whether the server numbers it.
+/// Lifetime of a new node, and whether the server appends a sequence number to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CreateMode {
-    /// Lives until deleted.
     Persistent,
-    /// Lives as long as the session that creates it.
+    /// Deleted when the session that created it ends.
     Ephemeral,
-    /// Persistent, with a number appended to its name.
     PersistentSequential,
-    /// Ephemeral, with a number appended to its name.
     EphemeralSequential,
-    /// Removed by the server some time after its last child went.
+    /// Deleted by the server some time after its last child was deleted.
     Container,
-    /// Removed by the server when it has no children and was not changed for this many milliseconds.
+    /// Deleted by the server when it has no children and has not changed for this many milliseconds.
     PersistentTtl(i64),
-    /// The same, with a number appended to its name.
     PersistentSequentialTtl(i64),
-    /// A flag outside the protocol, kept so that the server can refuse it in the protocol's own words.
+    /// Flags that the protocol does not define, kept so that the server can refuse them with a protocol code.
     Unknown(i32, i64),
 }
 
@@ -98,7 +93,7 @@ impl CreateMode {
         }
     }
 
-    /// The operation that creates such a node and no other.
+    /// The operation reserved for this mode, if there is one.
     fn operation(self) -> Option<i32> {
         match self {
             CreateMode::Container => Some(op::CREATE_CONTAINER),
@@ -106,7 +101,7 @@ impl CreateMode {
         }
     }
 
-    /// Whether the server appends a number to the name.
+    /// Whether the server appends a sequence number to the name.
     pub fn is_sequential(self) -> bool {
         matches!(
             self,
@@ -116,7 +111,7 @@ impl CreateMode {
         )
     }
 
-    /// Whether the node lives with the session.
+    /// Whether the node is deleted when its session ends.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, CreateMode::Ephemeral | CreateMode::EphemeralSequential)
     }
@@ -125,15 +120,13 @@ impl CreateMode {
 /// A node to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Where; a sequential node gets ten digits appended.
+    /// The path; the server appends ten digits to that of a sequential node.
     pub path: String,
-    /// Its data; null is not empty.
+    /// `None` is null, which differs from empty.
     pub data: Option<Bytes>,
-    /// Who may do what with it.
     pub acl: Vec<Acl>,
-    /// How long it lives.
     pub mode: CreateMode,
-    /// Whether the answer carries the new node's stat.
+    /// Whether the response contains the new node's stat.
     pub with_stat: bool,
 }
 
@@ -153,7 +146,7 @@ impl Create {
         let flags = reader.i32("flags")?;
         let ttl = if operation == op::CREATE_TTL { reader.i64("ttl")? } else { -1 };
         let mode = CreateMode::from_flags(flags, ttl);
-        // A mode with an operation of its own is always answered with the stat, however it was asked for.
+        // A mode with its own operation always gets the stat in the response, whatever operation requested it.
         let with_stat = operation != op::CREATE || mode.operation().is_some();
         Ok(Self { path, data, acl, mode, with_stat })
     }
@@ -169,24 +162,36 @@ impl Create {
     }
 }
 
-/// A change, or a condition on one: alone, or a member of a multi.
+/// A write, or a condition for one: alone, or part of a multi. Version −1 matches any version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "path and version are what they say; version −1 matches any")]
 pub enum Op {
-    /// Create a node.
     Create(Create),
     /// Delete a node without children.
-    Delete { path: String, version: i32 },
+    Delete {
+        path: String,
+        version: i32,
+    },
     /// Replace a node's data.
-    SetData { path: String, data: Option<Bytes>, version: i32 },
+    SetData {
+        path: String,
+        data: Option<Bytes>,
+        version: i32,
+    },
     /// Replace a node's access list.
-    SetAcl { path: String, acl: Vec<Acl>, version: i32 },
-    /// Fail unless the node is there in this version.
-    Check { path: String, version: i32 },
+    SetAcl {
+        path: String,
+        acl: Vec<Acl>,
+        version: i32,
+    },
+    /// Fail unless the node exists in this version.
+    Check {
+        path: String,
+        version: i32,
+    },
 }
 
 impl Op {
-    /// The operation's number.
+    /// The operation number, one of [`op`].
     pub fn number(&self) -> i32 {
         match self {
             Op::Create(create) => create.op(),
@@ -197,7 +202,6 @@ impl Op {
         }
     }
 
-    /// The node it is about.
     pub fn path(&self) -> &str {
         match self {
             Op::Create(create) => &create.path,
@@ -259,15 +263,14 @@ impl Op {
 /// How a watch set with `addWatch` behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddWatchMode {
-    /// Stays after it fired; sees the node and its list of children.
+    /// Stays after it fires; reports changes of the node and of its list of children.
     Persistent,
-    /// Stays after it fired; sees the node and everything below it, and no `NodeChildrenChanged`.
+    /// Stays after it fires; reports changes of the node and all its descendants, but no `NodeChildrenChanged`.
     PersistentRecursive,
 }
 
-/// Which watches `checkWatches` and `removeWatches` mean.
+/// The kind of watches that `checkWatches` and `removeWatches` apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum WatcherType {
     Children,
     Data,
@@ -301,29 +304,26 @@ impl WatcherType {
     }
 }
 
-/// The watches a client had, set again after a reconnect.
+/// The watches that a client restores after a reconnect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetWatches {
-    /// The newest transaction the client has seen: what came later is told at once.
+    /// The newest transaction the client has seen; the server reports later changes at once.
     pub relative_zxid: i64,
     /// One-shot watches on data.
     pub data: Vec<String>,
-    /// One-shot watches on nodes that were absent.
+    /// One-shot watches on nodes that did not exist.
     pub exist: Vec<String>,
     /// One-shot watches on children.
     pub child: Vec<String>,
-    /// Persistent watches.
     pub persistent: Vec<String>,
-    /// Persistent recursive watches.
     pub persistent_recursive: Vec<String>,
 }
 
-/// What a client can ask.
+/// A client's request.
 #[derive(Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum Request {
     Ping,
-    /// One change alone. `Op::Check` stands only in a multi.
+    /// A single write. `Op::Check` is valid in a multi only.
     Write(Op),
     Multi(Vec<Op>),
     MultiRead(Vec<ReadOp>),
@@ -360,7 +360,7 @@ pub enum Request {
         scheme: String,
         auth: Bytes,
     },
-    /// `setWatches` when there is no persistent watch, `setWatches2` otherwise.
+    /// Sent as `setWatches` if there is no persistent watch, otherwise as `setWatches2`.
     SetWatches(SetWatches),
     AddWatch {
         path: String,
@@ -376,14 +376,14 @@ pub enum Request {
     },
     WhoAmI,
     CloseSession,
-    /// An operation this implementation does not know; answered with the protocol's own "unimplemented".
+    /// An operation this implementation does not support; the server replies with the code `UNIMPLEMENTED`.
     Unknown {
         op: i32,
     },
 }
 
 impl Request {
-    /// The operation's number.
+    /// The operation number, one of [`op`].
     pub fn op(&self) -> i32 {
         match self {
             Request::Ping => op::PING,
@@ -414,12 +414,12 @@ impl Request {
         }
     }
 
-    /// Whether the ensemble's leader has to see it: only such answers prove that the session still lives.
-    pub fn passes_leader(&self) -> bool {
+    /// Whether the ensemble's leader processes the request. Only replies to such requests prove that the session is alive.
+    pub fn needs_leader(&self) -> bool {
         matches!(self, Request::Write(_) | Request::Multi(_) | Request::Sync { .. })
     }
 
-    /// Reads the body of operation `operation`.
+    /// Decodes the body of operation `operation`.
     pub fn decode(operation: i32, reader: &mut Reader) -> Result<Self, DecodeError> {
         fn watched(reader: &mut Reader) -> Result<(String, bool), DecodeError> {
             Ok((reader.string("path")?, reader.bool("watch")?))
@@ -502,7 +502,7 @@ impl Request {
         })
     }
 
-    /// Writes the body.
+    /// Encodes the body, without the header.
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
             Request::Ping | Request::WhoAmI | Request::CloseSession | Request::Unknown { .. } => {}
@@ -558,7 +558,7 @@ impl Request {
     }
 }
 
-// By hand because an auth request carries a password.
+// Not derived, because an auth request contains a password.
 impl std::fmt::Debug for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

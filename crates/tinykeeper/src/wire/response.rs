@@ -1,4 +1,4 @@
-//! What a server answers. Jute carries no tags, so the reader must know what was asked.
+//! Responses of a server. Jute has no type tags, so decoding needs the operation of the request.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,10 +12,9 @@ use super::{
 
 /// The body of a reply whose code is OK.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own and say it all")]
 pub enum Response {
-    /// Nothing but the header: ping, delete, auth, set, check and remove watches, close.
-    Done,
+    /// No body: ping, delete, auth, set, check and remove watches, close.
+    Empty,
     Create {
         path: String,
     },
@@ -43,14 +42,14 @@ pub enum Response {
         path: String,
     },
     Multi(Vec<MultiResult>),
-    /// Answer to `addWatch`: a record that holds another code.
-    Watching(i32),
-    /// Scheme and user of everything this connection proved.
+    /// Response to `addWatch`: a record with a second result code.
+    AddWatch(i32),
+    /// Scheme and user of every id of this connection.
     WhoAmI(Vec<(String, String)>),
 }
 
 impl Response {
-    /// Reads the reply to operation `operation`.
+    /// Decodes the response to operation `operation`.
     pub fn decode(operation: i32, reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(match operation {
             op::CREATE => Response::Create { path: reader.string("path")? },
@@ -73,18 +72,18 @@ impl Response {
             op::GET_ALL_CHILDREN_NUMBER => Response::Number(reader.i32("totalNumber")?),
             op::SYNC => Response::Sync { path: reader.string("path")? },
             op::MULTI | op::MULTI_READ => Response::Multi(MultiResult::decode_list(reader)?),
-            op::ADD_WATCH => Response::Watching(reader.i32("err")?),
+            op::ADD_WATCH => Response::AddWatch(reader.i32("err")?),
             op::WHO_AM_I => Response::WhoAmI(reader.vector("clientInfo", |reader| {
                 Ok((reader.string("authScheme")?, reader.string("user")?))
             })?),
-            _ => Response::Done,
+            _ => Response::Empty,
         })
     }
 
-    /// Writes the body.
+    /// Encodes the body, without the header.
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
-            Response::Done => {}
+            Response::Empty => {}
             Response::Create { path } | Response::Sync { path } => out.put_string(path),
             Response::Create2 { path, stat } => {
                 out.put_string(path);
@@ -104,7 +103,7 @@ impl Response {
                 out.put_strings(children);
                 stat.encode(out);
             }
-            Response::Number(number) | Response::Watching(number) => out.put_int(*number),
+            Response::Number(number) | Response::AddWatch(number) => out.put_int(*number),
             Response::Multi(results) => MultiResult::encode_list(results, out),
             Response::WhoAmI(users) => {
                 out.put_int(users.len() as i32);

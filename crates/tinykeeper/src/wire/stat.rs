@@ -1,4 +1,4 @@
-//! What the server knows about a node besides its data.
+//! Metadata of a node.
 
 use bytes::BytesMut;
 
@@ -7,32 +7,29 @@ use super::jute::{DecodeError, Reader, Writer};
 /// A node's metadata, as every read returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// The transaction that created the node: its *creation id*.
+    /// The transaction that created the node.
     pub czxid: i64,
     /// The transaction that last changed its data.
     pub mzxid: i64,
-    /// When it was created, in milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub ctime: i64,
-    /// When its data last changed, in milliseconds since 1970.
+    /// Time of the last change of its data, in milliseconds since 1970.
     pub mtime: i64,
-    /// How often its data changed.
+    /// Number of changes of its data.
     pub version: i32,
-    /// How often its children changed.
+    /// Number of changes of its list of children.
     pub cversion: i32,
-    /// How often its ACL changed.
+    /// Number of changes of its access list.
     pub aversion: i32,
-    /// The session it lives with; zero if it does not live with one.
+    /// The session that owns an ephemeral node; zero for other nodes.
     pub ephemeral_owner: i64,
-    /// Length of its data.
     pub data_length: i32,
-    /// How many children it has.
     pub num_children: i32,
     /// The transaction that last changed its list of children.
     pub pzxid: i64,
 }
 
 impl Stat {
-    /// Reads a stat.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             czxid: reader.i64("czxid")?,
@@ -49,7 +46,6 @@ impl Stat {
         })
     }
 
-    /// Writes a stat.
     pub fn encode(&self, out: &mut BytesMut) {
         out.put_long(self.czxid);
         out.put_long(self.mzxid);

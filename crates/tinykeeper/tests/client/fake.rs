@@ -1,4 +1,4 @@
-//! A server that says what the test tells it to.
+//! A fake server that sends what the test tells it to.
 
 use std::net::SocketAddr;
 
@@ -12,16 +12,16 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::soon;
+use super::within_timeout;
 
 /// The password every fake session has.
 pub(crate) const PASSWORD: &[u8; 16] = b"sixteen secrets!";
 
-pub(crate) struct Fake {
+pub(crate) struct FakeServer {
     listener: TcpListener,
 }
 
-impl Fake {
+impl FakeServer {
     pub(crate) async fn start() -> Self {
         Self { listener: TcpListener::bind("127.0.0.1:0").await.unwrap() }
     }
@@ -30,30 +30,30 @@ impl Fake {
         self.listener.local_addr().unwrap()
     }
 
-    /// The next client that connects.
-    pub(crate) async fn accept(&self) -> Peer {
-        let (socket, _) = soon(self.listener.accept()).await.unwrap();
-        Peer { socket, input: BytesMut::new() }
+    /// Accepts the next connection.
+    pub(crate) async fn accept(&self) -> FakeConnection {
+        let (socket, _) = within_timeout(self.listener.accept()).await.unwrap();
+        FakeConnection { socket, input: BytesMut::new() }
     }
 
-    /// The next client, given this session with this timeout in milliseconds.
-    pub(crate) async fn welcome(&self, session: i64, timeout_ms: i32) -> Peer {
+    /// Accepts the next connection and grants it this session.
+    pub(crate) async fn accept_session(&self, session: i64, timeout_ms: i32) -> FakeConnection {
         let mut peer = self.accept().await;
-        peer.hello().await;
+        peer.connect_request().await;
         peer.grant(session, timeout_ms).await;
         peer
     }
 }
 
-/// One client's connection, seen from the server.
-pub(crate) struct Peer {
+/// The server's end of a client's connection.
+pub(crate) struct FakeConnection {
     socket: TcpStream,
     input: BytesMut,
 }
 
-impl Peer {
-    pub(crate) async fn hello(&mut self) -> ConnectRequest {
-        let frame = self.frame().await.expect("a client says hello");
+impl FakeConnection {
+    pub(crate) async fn connect_request(&mut self) -> ConnectRequest {
+        let frame = self.frame().await.expect("the client sends a connect request");
         ConnectRequest::decode(&mut Reader::new(frame)).unwrap()
     }
 
@@ -68,32 +68,32 @@ impl Peer {
         self.send(|out| response.encode(out)).await;
     }
 
-    pub(crate) async fn say_gone(&mut self) {
+    pub(crate) async fn report_expired(&mut self) {
         self.send(|out| ConnectResponse::expired(Some(true)).encode(out)).await;
     }
 
-    /// The next request, or `None` when the client hung up.
-    pub(crate) async fn asked(&mut self) -> Option<(i32, Request)> {
+    /// The next request, or `None` if the client closed the connection.
+    pub(crate) async fn next_request(&mut self) -> Option<(i32, Request)> {
         let mut reader = Reader::new(self.frame().await?);
         let header = RequestHeader::decode(&mut reader).unwrap();
         Some((header.xid, Request::decode(header.op, &mut reader).unwrap()))
     }
 
-    /// The next request that is not a ping; pings are answered.
-    pub(crate) async fn asked_for_something(&mut self) -> (i32, Request) {
+    /// The next request that is not a ping; replies to pings.
+    pub(crate) async fn next_request_except_ping(&mut self) -> (i32, Request) {
         loop {
-            match self.asked().await.expect("the client is there") {
-                (number, Request::Ping) => self.answer(number, &Response::Done).await,
+            match self.next_request().await.expect("the client is connected") {
+                (number, Request::Ping) => self.reply(number, &Response::Empty).await,
                 other => return other,
             }
         }
     }
 
-    pub(crate) async fn answer(&mut self, number: i32, response: &Response) {
-        self.answer_at(number, 1, response).await;
+    pub(crate) async fn reply(&mut self, number: i32, response: &Response) {
+        self.reply_at(number, 1, response).await;
     }
 
-    pub(crate) async fn answer_at(&mut self, xid: i32, zxid: i64, response: &Response) {
+    pub(crate) async fn reply_at(&mut self, xid: i32, zxid: i64, response: &Response) {
         self.send(|out| {
             ReplyHeader { xid, zxid, code: Code::OK }.encode(out);
             response.encode(out);
@@ -116,7 +116,7 @@ impl Peer {
     }
 
     pub(crate) async fn raw(&mut self, bytes: &[u8]) {
-        // The client may have hung up on us already.
+        // The client may have closed the connection already.
         let _ = self.socket.write_all(bytes).await;
     }
 
@@ -127,12 +127,12 @@ impl Peer {
     }
 
     async fn frame(&mut self) -> Option<Bytes> {
-        soon(async {
+        within_timeout(async {
             loop {
                 if let Some(frame) = frame::split(&mut self.input, 1 << 20).unwrap() {
                     return Some(frame);
                 }
-                // Hung up, orderly or not.
+                // Closed or reset.
                 if self.socket.read_buf(&mut self.input).await.unwrap_or(0) == 0 {
                     return None;
                 }

@@ -1,4 +1,4 @@
-//! The client's promises: kept against a server that follows a script, and against real ones.
+//! Tests of the client with a scripted server and with real ones.
 
 #![cfg(feature = "client")]
 
@@ -13,10 +13,10 @@ use std::time::Duration;
 use tinykeeper::client::{Client, Config, Retry, SessionState};
 use tokio::time::timeout;
 
-/// Nothing here may take longer; what does is broken, not slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for each wait; a longer one is a failure.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A configuration that tries again soon.
+/// A configuration with short retry delays.
 fn config(servers: &[impl ToString]) -> Config {
     let mut config = Config::new(servers.iter().map(ToString::to_string));
     config.session_timeout = Duration::from_secs(6);
@@ -29,14 +29,13 @@ fn config(servers: &[impl ToString]) -> Config {
     config
 }
 
-/// Waits for something that must come.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("this should have happened by now")
+async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    timeout(TEST_TIMEOUT, future).await.expect("completes within the time limit")
 }
 
-/// Waits until the session is in a state like this.
+/// Waits until the session is in a matching state.
 async fn state(client: &Client, wanted: impl FnMut(&SessionState) -> bool) -> SessionState {
-    *soon(client.states().wait_for(wanted)).await.expect("the client lives")
+    *within_timeout(client.states().wait_for(wanted)).await.expect("the client is not dropped")
 }
 
 fn is_connected(state: &SessionState) -> bool {

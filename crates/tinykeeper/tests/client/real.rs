@@ -1,4 +1,4 @@
-//! What only a real ZooKeeper can confirm.
+//! Tests of the client with a real ZooKeeper.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -15,9 +15,9 @@ use tinykeeper::{
     },
 };
 
-use super::{config, is_connected, is_suspended, soon, state};
+use super::{config, is_connected, is_suspended, state, within_timeout};
 
-/// For tests that only need some server and leave it as it is.
+/// For tests that share one server and do not change its state.
 static SERVER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
 async fn client() -> Client {
@@ -28,7 +28,7 @@ async fn make(client: &Client, path: &str) {
     client.create(path, "", CreateMode::Persistent, Acl::open()).await.unwrap();
 }
 
-fn creation(path: &str, mode: CreateMode) -> Op {
+fn create_op(path: &str, mode: CreateMode) -> Op {
     Op::Create(Create {
         path: path.to_owned(),
         data: Some(Bytes::new()),
@@ -42,38 +42,38 @@ fn changed(kind: EventKind, path: &str) -> WatchEvent {
     WatchEvent::Changed { path: path.to_owned(), kind }
 }
 
-/// Everything waiting, without waiting.
-fn waiting(watch: &mut Watch) -> Vec<WatchEvent> {
+/// All queued events, without waiting.
+fn queued(watch: &mut Watch) -> Vec<WatchEvent> {
     std::iter::from_fn(|| watch.try_next()).collect()
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn pipelined_calls_are_answered_in_order() {
+async fn pipelined_calls_complete_in_order() {
     let client = client().await;
     make(&client, "/pipeline").await;
 
     let calls: Vec<_> = (0..1000)
         .map(|_| {
-            let create = creation("/pipeline/n-", CreateMode::PersistentSequential);
+            let create = create_op("/pipeline/n-", CreateMode::PersistentSequential);
             client.submit(Request::Write(create))
         })
         .collect();
 
     let mut last = 0;
     for (index, call) in calls.into_iter().enumerate() {
-        let answer = soon(call).await.unwrap();
-        let Response::Create2 { path, stat } = answer.response else { panic!("{answer:?}") };
+        let reply = within_timeout(call).await.unwrap();
+        let Response::Create2 { path, stat } = reply.response else { panic!("{reply:?}") };
         assert_eq!(path, format!("/pipeline/n-{index:010}"));
-        assert_eq!(answer.zxid, stat.czxid);
-        assert!(answer.zxid > last);
-        last = answer.zxid;
+        assert_eq!(reply.zxid, stat.czxid);
+        assert!(reply.zxid > last);
+        last = reply.zxid;
     }
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn my_write_is_answered_after_all_i_must_know_before_it() {
+async fn write_resolves_after_all_earlier_notifications() {
     let (mine, theirs) = (client().await, client().await);
     make(&mine, "/order").await;
     let mut watch = mine.watch("/order", AddWatchMode::PersistentRecursive).await.unwrap();
@@ -82,11 +82,11 @@ async fn my_write_is_answered_after_all_i_must_know_before_it() {
         let path = format!("/order/{round}");
         make(&theirs, &path).await;
         theirs.set(&path, "data", 0).await.unwrap();
-        // Not even a refused write overtakes a notification.
+        // A refused write does not overtake a notification either.
         mine.delete("/order/absent", -1).await.unwrap_err();
 
         assert_eq!(
-            waiting(&mut watch),
+            queued(&mut watch),
             [changed(EventKind::NodeCreated, &path), changed(EventKind::NodeDataChanged, &path)]
         );
     }
@@ -94,7 +94,7 @@ async fn my_write_is_answered_after_all_i_must_know_before_it() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn watches_that_overlap_each_see_a_change_once() {
+async fn overlapping_watches_each_see_a_change_once() {
     let client = client().await;
     make(&client, "/overlap").await;
     make(&client, "/overlap/a").await;
@@ -114,10 +114,10 @@ async fn watches_that_overlap_each_see_a_change_once() {
         changed(EventKind::NodeDeleted, "/overlap/a/b"),
         changed(EventKind::NodeDeleted, "/overlap/a"),
     ];
-    assert_eq!(waiting(&mut above), seen);
-    assert_eq!(waiting(&mut twin), seen);
+    assert_eq!(queued(&mut above), seen);
+    assert_eq!(queued(&mut twin), seen);
     assert_eq!(
-        waiting(&mut below),
+        queued(&mut below),
         [
             changed(EventKind::NodeDataChanged, "/overlap/a"),
             changed(EventKind::NodeChildrenChanged, "/overlap/a"),
@@ -129,7 +129,7 @@ async fn watches_that_overlap_each_see_a_change_once() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_dropped_watch_is_gone_and_its_twin_is_not() {
+async fn dropped_watch_is_removed_unless_another_one_remains() {
     let (notified, mut notifications) = tokio::sync::mpsc::unbounded_channel();
     let mut config = config(&[SERVER.address()]);
     config.notifications = Some(notified);
@@ -140,36 +140,36 @@ async fn a_dropped_watch_is_gone_and_its_twin_is_not() {
 
     drop(first);
     client.set("/dropped", "1", -1).await.unwrap();
-    assert_eq!(waiting(&mut second), [changed(EventKind::NodeDataChanged, "/dropped")]);
+    assert_eq!(queued(&mut second), [changed(EventKind::NodeDataChanged, "/dropped")]);
     assert!(notifications.try_recv().is_ok());
     drop(second);
     client.set("/dropped", "2", -1).await.unwrap();
 
     assert!(notifications.try_recv().is_err());
-    // And it can come back, in another mode too.
+    // The path can be watched again, in another mode too.
     let mode = AddWatchMode::PersistentRecursive;
     let mut again = client.watch("/dropped", mode).await.unwrap();
     make(&client, "/dropped/child").await;
-    assert_eq!(waiting(&mut again), [changed(EventKind::NodeCreated, "/dropped/child")]);
+    assert_eq!(queued(&mut again), [changed(EventKind::NodeCreated, "/dropped/child")]);
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_refused_multi_names_the_member_that_failed() {
+async fn refused_multi_names_the_failed_operation() {
     let client = client().await;
     make(&client, "/multi").await;
 
     let done = client
         .multi(vec![
             Op::Check { path: "/multi".into(), version: 0 },
-            creation("/multi/a", CreateMode::Persistent),
+            create_op("/multi/a", CreateMode::Persistent),
         ])
         .await;
     let refused = client
         .multi(vec![
-            creation("/multi/b", CreateMode::Persistent),
-            creation("/multi/a", CreateMode::Persistent),
-            creation("/multi/c", CreateMode::Persistent),
+            create_op("/multi/b", CreateMode::Persistent),
+            create_op("/multi/a", CreateMode::Persistent),
+            create_op("/multi/c", CreateMode::Persistent),
         ])
         .await;
 
@@ -187,7 +187,7 @@ async fn a_refused_multi_names_the_member_that_failed() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn the_usual_requests_get_the_usual_answers() {
+async fn typed_requests_return_their_results() {
     let client = client().await;
     make(&client, "/usual").await;
 
@@ -209,21 +209,21 @@ async fn the_usual_requests_get_the_usual_answers() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_request_cut_off_in_flight_is_unknown_and_reading_tells() {
+async fn request_interrupted_in_flight_is_unknown_and_may_have_taken_effect() {
     let proxy = Proxy::start(SERVER.address()).await;
     let client = Client::connect(config(&[proxy.address()])).await.unwrap();
     let witness = self::client().await;
 
     proxy.hold_answers();
-    let create = creation("/cut", CreateMode::Persistent);
+    let create = create_op("/cut", CreateMode::Persistent);
     let in_flight = client.submit(Request::Write(create));
     let mut seen = witness.watch("/", AddWatchMode::PersistentRecursive).await.unwrap();
     while witness.exists("/cut").await.unwrap().is_none() {
-        soon(seen.next()).await;
+        within_timeout(seen.next()).await;
     }
     proxy.cut();
 
-    assert_eq!(soon(in_flight).await, Err(Error::Unknown));
+    assert_eq!(within_timeout(in_flight).await, Err(Error::Unknown));
     assert!(is_suspended(&client.session().state));
     proxy.heal();
     state(&client, is_connected).await;
@@ -233,7 +233,7 @@ async fn a_request_cut_off_in_flight_is_unknown_and_reading_tells() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_reconnect_keeps_the_session_its_nodes_and_its_watches() {
+async fn reconnect_keeps_session_ephemerals_and_watches() {
     let proxy = Proxy::start(SERVER.address()).await;
     let client = Client::connect(config(&[proxy.address()])).await.unwrap();
     let witness = self::client().await;
@@ -250,16 +250,19 @@ async fn a_reconnect_keeps_the_session_its_nodes_and_its_watches() {
         make(&witness, &format!("/reconnect/missed-{round}")).await;
         proxy.heal();
         for watch in [&mut recursive, &mut plain] {
-            assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
-            assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::Reconnected)));
+            assert_eq!(within_timeout(watch.next()).await, Some(WatchEvent::Suspended));
+            assert_eq!(
+                within_timeout(watch.next()).await,
+                Some(WatchEvent::Gap(GapCause::Reconnected))
+            );
         }
         let path = format!("/reconnect/seen-{round}");
         make(&witness, &path).await;
         witness.set("/reconnect/mine", "data", -1).await.unwrap();
         client.sync().await.unwrap();
         let data = changed(EventKind::NodeDataChanged, "/reconnect/mine");
-        assert_eq!(waiting(&mut recursive), [changed(EventKind::NodeCreated, &path), data.clone()]);
-        assert_eq!(waiting(&mut plain), [data]);
+        assert_eq!(queued(&mut recursive), [changed(EventKind::NodeCreated, &path), data.clone()]);
+        assert_eq!(queued(&mut plain), [data]);
     }
 
     assert_eq!(client.session().id, before.id);
@@ -270,7 +273,7 @@ async fn a_reconnect_keeps_the_session_its_nodes_and_its_watches() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_session_that_expired_is_replaced_by_a_new_one() {
+async fn expired_session_is_replaced_by_a_new_one() {
     let server = ZooKeeper::builder().tick(Duration::from_millis(100)).start();
     let proxy = Proxy::start(server.address()).await;
     let mut config = config(&[proxy.address()]);
@@ -284,8 +287,14 @@ async fn a_session_that_expired_is_replaced_by_a_new_one() {
     let mut gone = witness.watch("/expiry/mine", AddWatchMode::Persistent).await.unwrap();
 
     proxy.cut();
-    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/expiry/mine")));
-    assert!(is_suspended(&client.session().state), "only a server says that a session is gone");
+    assert_eq!(
+        within_timeout(gone.next()).await,
+        Some(changed(EventKind::NodeDeleted, "/expiry/mine"))
+    );
+    assert!(
+        is_suspended(&client.session().state),
+        "only a server decides that a session has expired"
+    );
     proxy.heal();
     let new = state(
         &client,
@@ -294,19 +303,19 @@ async fn a_session_that_expired_is_replaced_by_a_new_one() {
     .await;
 
     assert_eq!(new, SessionState::Connected { session: client.session().id });
-    let ephemeral = Request::Write(creation("/expiry/mine", CreateMode::Ephemeral));
+    let ephemeral = Request::Write(create_op("/expiry/mine", CreateMode::Ephemeral));
     assert_eq!(client.call_in(old, ephemeral).await, Err(Error::SessionExpired));
-    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
-    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::NewSession)));
+    assert_eq!(within_timeout(watch.next()).await, Some(WatchEvent::Suspended));
+    assert_eq!(within_timeout(watch.next()).await, Some(WatchEvent::Gap(GapCause::NewSession)));
     make(&witness, "/expiry/more").await;
     client.sync().await.unwrap();
     let more = changed(EventKind::NodeChildrenChanged, "/expiry");
-    assert_eq!(waiting(&mut watch), [more]);
+    assert_eq!(queued(&mut watch), [more]);
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_frozen_server_suspends_us_and_a_thawed_one_takes_us_back() {
+async fn frozen_server_suspends_the_client_until_it_resumes() {
     let server = ZooKeeper::builder().tick(Duration::from_millis(500)).start();
     let mut config = config(&[server.address()]);
     config.session_timeout = Duration::from_secs(6);
@@ -315,13 +324,13 @@ async fn a_frozen_server_suspends_us_and_a_thawed_one_takes_us_back() {
     make(&client, "/frozen").await;
 
     server.freeze();
-    let in_flight = client.submit(Request::Write(creation("/frozen/a", CreateMode::Persistent)));
+    let in_flight = client.submit(Request::Write(create_op("/frozen/a", CreateMode::Persistent)));
     let suspended = client.session().timeout * 2 / 3 + Duration::from_millis(500);
     tokio::time::timeout(suspended, client.states().wait_for(is_suspended))
         .await
         .expect("silence is noticed in time")
         .unwrap();
-    assert_eq!(soon(in_flight).await, Err(Error::Unknown));
+    assert_eq!(within_timeout(in_flight).await, Err(Error::Unknown));
     server.thaw();
 
     state(&client, is_connected).await;
@@ -332,7 +341,7 @@ async fn a_frozen_server_suspends_us_and_a_thawed_one_takes_us_back() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_server_killed_and_restarted_finds_us_again() {
+async fn client_reconnects_after_a_server_restart() {
     let server = ZooKeeper::start();
     let mut config = config(&[server.address()]);
     config.session_timeout = Duration::from_secs(20);
@@ -346,15 +355,15 @@ async fn a_server_killed_and_restarted_finds_us_again() {
     server.restart();
     state(&client, is_connected).await;
 
-    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Suspended));
-    assert_eq!(soon(watch.next()).await, Some(WatchEvent::Gap(GapCause::Reconnected)));
+    assert_eq!(within_timeout(watch.next()).await, Some(WatchEvent::Suspended));
+    assert_eq!(within_timeout(watch.next()).await, Some(WatchEvent::Gap(GapCause::Reconnected)));
     let mine = client.exists("/killed/mine").await.unwrap().unwrap();
     assert_eq!(mine.ephemeral_owner, client.session().id);
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn credentials_open_what_they_should_and_nothing_else() {
+async fn credentials_grant_access_only_to_their_user() {
     let mut janes = config(&[SERVER.address()]);
     janes.auth.push(Credentials::digest("jane", "secret"));
     let mut strangers = config(&[SERVER.address()]);
@@ -374,7 +383,7 @@ async fn credentials_open_what_they_should_and_nothing_else() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_scheme_nobody_knows_is_refused_for_good() {
+async fn unknown_auth_scheme_is_refused_finally() {
     let mut config = config(&[SERVER.address()]);
     config.auth.push(Credentials { scheme: "nonsense".into(), secret: "secret".into() });
 
@@ -386,7 +395,7 @@ async fn a_scheme_nobody_knows_is_refused_for_good() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn the_largest_request_we_send_is_one_the_server_takes() {
+async fn server_accepts_the_largest_request_the_client_sends() {
     let client = client().await;
     make(&client, "/large").await;
     // Headers, path, length and version.
@@ -402,7 +411,7 @@ async fn the_largest_request_we_send_is_one_the_server_takes() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn closing_ends_the_session_on_the_server() {
+async fn close_ends_the_session_on_the_server() {
     let (client, witness) = (client().await, client().await);
     client.create("/closing", "", CreateMode::Ephemeral, Acl::open()).await.unwrap();
 
@@ -414,7 +423,7 @@ async fn closing_ends_the_session_on_the_server() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn the_leader_never_ends_a_session_before_its_lease() {
+async fn leader_never_ends_a_session_before_its_lease() {
     let tick = Duration::from_millis(500);
     let ensemble = Ensemble::builder().tick(tick).start();
     let leader = ensemble.leader();
@@ -426,14 +435,17 @@ async fn the_leader_never_ends_a_session_before_its_lease() {
     let mut gone = witness.watch("/leased", AddWatchMode::Persistent).await.unwrap();
     let created = client.lease_deadline();
 
-    // The worst moment for a write: when the leader has not heard of us for long.
+    // The worst moment for a write: the leader has had no report of this session for long.
     let idle = (client.session().timeout / 3).saturating_sub(Duration::from_millis(50));
     tokio::time::sleep(idle).await;
     client.set("/leased", "data", -1).await.unwrap();
     let lease = client.lease_deadline();
     ensemble.server(follower).freeze();
-    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDataChanged, "/leased")));
-    assert_eq!(soon(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/leased")));
+    assert_eq!(
+        within_timeout(gone.next()).await,
+        Some(changed(EventKind::NodeDataChanged, "/leased"))
+    );
+    assert_eq!(within_timeout(gone.next()).await, Some(changed(EventKind::NodeDeleted, "/leased")));
 
     assert!(boot_clock() >= lease, "ended {:?} before", lease.saturating_sub(boot_clock()));
     assert!(lease >= created);

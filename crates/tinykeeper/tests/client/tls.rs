@@ -24,7 +24,7 @@ fn identity() -> Identity {
     }
 }
 
-fn whole(error: &ConnectError) -> String {
+fn with_causes(error: &ConnectError) -> String {
     let cause = std::error::Error::source(error).expect("there is a cause");
     let below = cause.source().map(ToString::to_string).unwrap_or_default();
     format!("{error}: {cause}: {below}")
@@ -32,7 +32,7 @@ fn whole(error: &ConnectError) -> String {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_server_and_a_client_of_the_same_authority_get_on() {
+async fn client_connects_with_certificates_of_the_same_authority() {
     let config = secure(Pem::File(CERTIFICATES.ca_pem()), Some(identity()));
 
     let client = Client::connect(config).await.unwrap();
@@ -43,40 +43,40 @@ async fn a_server_and_a_client_of_the_same_authority_get_on() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_server_of_another_authority_is_not_trusted() {
+async fn server_of_another_authority_is_not_trusted() {
     let other = Certificates::issue();
 
     let error =
         Client::connect(secure(Pem::File(other.ca_pem()), Some(identity()))).await.unwrap_err();
 
     assert!(matches!(error, ConnectError::Tls { .. }), "{error:?}");
-    assert!(whole(&error).contains("invalid peer certificate"), "{}", whole(&error));
+    assert!(with_causes(&error).contains("invalid peer certificate"), "{}", with_causes(&error));
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_client_without_a_certificate_is_told_so() {
+async fn client_without_a_certificate_gets_a_tls_error() {
     let error = Client::connect(secure(Pem::File(CERTIFICATES.ca_pem()), None)).await.unwrap_err();
 
-    assert!(matches!(error, ConnectError::Tls { .. }), "{}", whole(&error));
+    assert!(matches!(error, ConnectError::Tls { .. }), "{}", with_causes(&error));
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named() {
+async fn missing_ca_file_is_named() {
     let mut config = config(&["localhost:1"]);
     config.tls = Some(TlsOptions { ca: Pem::File("/nowhere/ca.pem".into()), identity: None });
 
     let error = Client::connect(config).await.unwrap_err();
 
-    assert!(whole(&error).contains("cannot read the CA certificate in /nowhere/ca.pem"));
+    assert!(with_causes(&error).contains("cannot read the CA certificate in /nowhere/ca.pem"));
 }
 
 #[tokio::test]
-async fn a_file_without_a_certificate_is_refused() {
+async fn pem_without_a_certificate_is_refused() {
     let mut config = config(&["localhost:1"]);
     config.tls = Some(TlsOptions { ca: Pem::Bytes(b"hello".to_vec()), identity: None });
 
     let error = Client::connect(config).await.unwrap_err();
 
-    assert!(whole(&error).contains("holds no certificate"), "{}", whole(&error));
+    assert!(with_causes(&error).contains("holds no certificate"), "{}", with_causes(&error));
 }

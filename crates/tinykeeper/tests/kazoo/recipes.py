@@ -1,10 +1,9 @@
-"""What kazoo, the ZooKeeper client of the Python world, expects of a server.
+"""Tests of a server with kazoo, the Python client for ZooKeeper.
 
     python recipes.py 127.0.0.1:2181
 
-runs kazoo's own recipes and the operations under them against the server at that address, and
-fails if one of them does not work out. A test keeps to a path of its own, waits for events rather
-than for time to pass, and ends the run if it gets stuck.
+runs kazoo's recipes and basic operations against the server at that address. Each test uses its own
+path, waits for events instead of sleeping, and aborts the run if it hangs.
 """
 
 import faulthandler
@@ -23,18 +22,18 @@ from kazoo.protocol.states import EventType
 from kazoo.recipe.cache import TreeCache, TreeEvent
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE, make_digest_acl
 
-PATIENCE = 20.0  # seconds for something that should happen
-A_MOMENT = 0.2  # seconds for something that should not
-STUCK = 90.0  # seconds until a test that hangs ends the run
+TIMEOUT = 20.0  # seconds to wait for an expected event
+SHORT_WAIT = 0.2  # seconds in which no event is expected
+HANG_TIMEOUT = 90.0  # seconds after which a hanging test aborts the run
 
 ADDRESS = None  # host:port, from the command line
 
 
 class KazooTest(unittest.TestCase):
-    """A path of its own for each test, and clients that are closed after it."""
+    """Gives each test its own path, and closes its clients afterwards."""
 
     def setUp(self):
-        faulthandler.dump_traceback_later(STUCK, exit=True)
+        faulthandler.dump_traceback_later(HANG_TIMEOUT, exit=True)
         self.addCleanup(faulthandler.cancel_dump_traceback_later)
         self.path = f"/kazoo-{self._testMethodName}-{uuid.uuid4().hex}"
         self.client = self.connect()
@@ -43,12 +42,12 @@ class KazooTest(unittest.TestCase):
 
     def connect(self, **options):
         client = KazooClient(ADDRESS, **options)
-        client.start(PATIENCE)
+        client.start(TIMEOUT)
         self.addCleanup(close, client)
         return client
 
     def wait(self, event):
-        self.assertTrue(event.wait(PATIENCE), "nothing happened")
+        self.assertTrue(event.wait(TIMEOUT), "the event did not occur")
 
     def wait_for_children(self, path, count):
         """Returns once there are `count` children under `path`."""
@@ -57,7 +56,7 @@ class KazooTest(unittest.TestCase):
         def look(children):
             if len(children) == count:
                 enough.set()
-                return False  # and watch no longer
+                return False  # ends the watch
             return True
 
         self.client.ensure_path(path)
@@ -70,7 +69,7 @@ class KazooTest(unittest.TestCase):
         def run():
             try:
                 future.set_result(function(*arguments, **options))
-            except BaseException as error:  # whoever asks for the result gets it
+            except BaseException as error:  # raised again by result()
                 future.set_exception(error)
 
         threading.Thread(target=run, daemon=True).start()
@@ -82,10 +81,10 @@ def close(client):
     client.close()
 
 
-def somebody_serves():
+def is_server_reachable():
     client = KazooClient(ADDRESS)
     try:
-        client.start(PATIENCE)
+        client.start(TIMEOUT)
     except client.handler.timeout_exception:
         return False
     close(client)
@@ -93,7 +92,7 @@ def somebody_serves():
 
 
 class Nodes(KazooTest):
-    def test_a_node_is_created_read_changed_and_deleted(self):
+    def test_node_is_created_read_changed_and_deleted(self):
         path = self.path + "/node"
 
         self.assertEqual(self.client.create(path, b"one"), path)
@@ -107,7 +106,7 @@ class Nodes(KazooTest):
 
         self.assertIsNone(self.client.exists(path))
 
-    def test_what_cannot_be_done_is_said_to_be_so(self):
+    def test_invalid_operations_raise_their_errors(self):
         path = self.path + "/node"
         self.client.create(path)
         self.client.create(path + "/child")
@@ -127,14 +126,14 @@ class Nodes(KazooTest):
         with self.assertRaises(exceptions.NotEmptyError):
             self.client.delete(path)
 
-    def test_create_tells_the_stat_of_what_it_created(self):
+    def test_create_returns_the_stat(self):
         path, stat = self.client.create(self.path + "/node", b"four", include_data=True)
 
         self.assertEqual(path, self.path + "/node")
         self.assertEqual((stat.version, stat.data_length, stat.ephemeralOwner), (0, 4, 0))
         self.assertEqual(stat, self.client.exists(path))
 
-    def test_children_come_with_the_stat_of_their_parent(self):
+    def test_get_children_returns_the_stat_of_the_parent(self):
         for name in ("b", "a"):
             self.client.create(f"{self.path}/{name}")
 
@@ -143,7 +142,7 @@ class Nodes(KazooTest):
         self.assertEqual(sorted(children), ["a", "b"])
         self.assertEqual((stat.children_count, stat.cversion), (2, 2))
 
-    def test_sequential_nodes_count_up_whatever_is_deleted(self):
+    def test_sequence_number_increases_after_deletions(self):
         first = self.client.create(self.path + "/node-", sequence=True)
         self.client.delete(first)
         second = self.client.create(self.path + "/node-", sequence=True)
@@ -153,7 +152,7 @@ class Nodes(KazooTest):
         self.assertEqual(second, self.path + "/node-0000000001")
         self.assertEqual(third, self.path + "/0000000002")
 
-    def test_an_ephemeral_node_ends_with_its_client(self):
+    def test_ephemeral_node_is_deleted_with_its_session(self):
         path = self.path + "/node"
         owner = self.connect()
         owner.create(path, ephemeral=True)
@@ -163,16 +162,16 @@ class Nodes(KazooTest):
 
         owner.stop()
 
-        self.assertEqual(deleted.get(timeout=PATIENCE).type, EventType.DELETED)
+        self.assertEqual(deleted.get(timeout=TIMEOUT).type, EventType.DELETED)
         self.assertIsNone(self.client.exists(path))
 
-    def test_an_ephemeral_node_has_no_children(self):
+    def test_ephemeral_node_cannot_have_children(self):
         self.client.create(self.path + "/node", ephemeral=True)
 
         with self.assertRaises(exceptions.NoChildrenForEphemeralsError):
             self.client.create(self.path + "/node/child")
 
-    def test_names_and_data_come_back_as_they_were(self):
+    def test_names_and_data_round_trip(self):
         names = ["über", "作业", "with space", "a.b-c_d"]
         data = bytes(range(256)) * 2000
         for name in names:
@@ -182,7 +181,7 @@ class Nodes(KazooTest):
         for name in names:
             self.assertEqual(self.client.get(f"{self.path}/{name}")[0], data)
 
-    def test_requests_under_way_at_once_are_answered_in_order(self):
+    def test_pipelined_requests_complete_in_order(self):
         answered = []
         requests = []
         for number in range(300):
@@ -191,18 +190,18 @@ class Nodes(KazooTest):
             requests.append(request)
         last = self.client.get_children_async(self.path)
 
-        self.assertEqual(len(last.get(timeout=PATIENCE)), 300)
+        self.assertEqual(len(last.get(timeout=TIMEOUT)), 300)
         for number, request in enumerate(requests):
-            self.assertEqual(request.get(timeout=PATIENCE), f"{self.path}/{number}")
+            self.assertEqual(request.get(timeout=TIMEOUT), f"{self.path}/{number}")
         self.client.sync(self.path)
         self.assertEqual(answered, list(range(300)))
 
-    def test_sync_answers_with_the_path(self):
+    def test_sync_returns_the_path(self):
         self.assertEqual(self.client.sync(self.path), self.path)
 
 
 class Transactions(KazooTest):
-    def test_a_transaction_that_can_be_done_is_done(self):
+    def test_valid_transaction_is_committed(self):
         self.client.create(self.path + "/old", b"old")
         transaction = self.client.transaction()
         transaction.check(self.path + "/old", version=0)
@@ -221,7 +220,7 @@ class Transactions(KazooTest):
         self.assertEqual(self.client.get_children(self.path), ["new"])
         self.assertEqual(self.client.get(self.path + "/new")[0], b"newer")
 
-    def test_a_transaction_that_cannot_be_done_changes_nothing(self):
+    def test_failed_transaction_changes_nothing(self):
         self.client.create(self.path + "/old", b"old")
         transaction = self.client.transaction()
         transaction.create(self.path + "/new")
@@ -231,7 +230,7 @@ class Transactions(KazooTest):
 
         results = transaction.commit()
 
-        # The check sees the version that the change before it would have made.
+        # The check sees the version after the preceding change.
         self.assertEqual(
             [type(result) for result in results],
             [
@@ -244,7 +243,7 @@ class Transactions(KazooTest):
         self.assertEqual(self.client.get_children(self.path), ["old"])
         self.assertEqual(self.client.get(self.path + "/old")[0], b"old")
 
-    def test_a_transaction_says_which_of_its_operations_failed(self):
+    def test_failed_transaction_names_the_failed_operation(self):
         for make, error in (
             (lambda it: it.create(self.path), exceptions.NodeExistsError),
             (lambda it: it.create(self.path + "/a/b"), exceptions.NoNodeError),
@@ -264,13 +263,13 @@ class Transactions(KazooTest):
 
 
 class Access(KazooTest):
-    def test_a_node_with_a_digest_acl_is_closed_to_strangers(self):
+    def test_digest_acl_refuses_other_clients(self):
         path = self.path + "/node"
         acl = [make_digest_acl("user", "secret", all=True)]
         owner = self.connect(auth_data=[("digest", "user:secret")])
         impostor = self.connect(auth_data=[("digest", "user:guess")])
         owner.create(path, b"private", acl=acl)
-        self.addCleanup(self.client.delete, path)  # which is for the parent to allow
+        self.addCleanup(self.client.delete, path)  # the parent's ACL decides about deletion
 
         for stranger in (self.client, impostor):
             with self.assertRaises(exceptions.NoAuthError):
@@ -286,7 +285,7 @@ class Access(KazooTest):
         self.assertEqual(owner.get(path)[0], b"private")
         self.assertEqual(owner.get_acls(path)[0], acl)
 
-    def test_a_stranger_who_proves_who_he_is_is_none(self):
+    def test_added_auth_grants_access(self):
         path = self.path + "/node"
         acl = [make_digest_acl("user", "secret", read=True)]
         self.client.create(path, b"private", acl=acl)
@@ -299,7 +298,7 @@ class Access(KazooTest):
         with self.assertRaises(exceptions.NoAuthError):
             self.client.set(path, b"")
 
-    def test_an_acl_for_the_creator_names_who_that_is(self):
+    def test_creator_acl_resolves_to_the_authenticated_user(self):
         path = self.path + "/node"
         with self.assertRaises(exceptions.InvalidACLError):
             self.client.create(path, acl=CREATOR_ALL_ACL)
@@ -311,7 +310,7 @@ class Access(KazooTest):
             self.client.get_acls(path)[0], [make_digest_acl("user", "secret", all=True)]
         )
 
-    def test_an_acl_is_changed_at_the_version_that_was_seen(self):
+    def test_set_acls_requires_the_current_version(self):
         path = self.path + "/node"
         self.client.create(path)
         with self.assertRaises(exceptions.BadVersionError):
@@ -326,7 +325,7 @@ class Access(KazooTest):
 
 
 class Watches(KazooTest):
-    def test_a_watch_tells_once_what_happened_first(self):
+    def test_one_shot_watch_reports_the_first_event_only(self):
         path = self.path + "/node"
         other = self.connect()
         seen = queue.Queue()
@@ -346,47 +345,47 @@ class Watches(KazooTest):
         other.delete(path)
         self.assert_event(seen, EventType.DELETED, path)
 
-        # What the server had to tell before, it has told by the time it answers.
+        # Earlier notifications arrive before the reply.
         self.client.sync(path)
         with self.assertRaises(queue.Empty):
-            seen.get(timeout=A_MOMENT)
+            seen.get(timeout=SHORT_WAIT)
 
     def assert_event(self, seen, kind, path):
-        event = seen.get(timeout=PATIENCE)
+        event = seen.get(timeout=TIMEOUT)
         self.assertEqual((event.type, event.path), (kind, path))
 
-    def test_a_data_watch_follows_a_node(self):
+    def test_data_watch_follows_a_node(self):
         path = self.path + "/node"
         other = self.connect()
         seen = queue.Queue()
 
         self.client.DataWatch(path, lambda data, stat: seen.put(data))
-        self.assertIsNone(seen.get(timeout=PATIENCE))
+        self.assertIsNone(seen.get(timeout=TIMEOUT))
         for data in (b"one", b"two", b"three"):
             if data == b"one":
                 other.create(path, data)
             else:
                 other.set(path, data)
-            self.assertEqual(seen.get(timeout=PATIENCE), data)
+            self.assertEqual(seen.get(timeout=TIMEOUT), data)
         other.delete(path)
 
-        self.assertIsNone(seen.get(timeout=PATIENCE))
+        self.assertIsNone(seen.get(timeout=TIMEOUT))
 
-    def test_a_children_watch_follows_the_children(self):
+    def test_children_watch_follows_the_children(self):
         other = self.connect()
         seen = queue.Queue()
 
         self.client.ChildrenWatch(self.path, lambda children: seen.put(sorted(children)))
-        self.assertEqual(seen.get(timeout=PATIENCE), [])
+        self.assertEqual(seen.get(timeout=TIMEOUT), [])
         other.create(self.path + "/a")
-        self.assertEqual(seen.get(timeout=PATIENCE), ["a"])
+        self.assertEqual(seen.get(timeout=TIMEOUT), ["a"])
         other.create(self.path + "/b")
-        self.assertEqual(seen.get(timeout=PATIENCE), ["a", "b"])
+        self.assertEqual(seen.get(timeout=TIMEOUT), ["a", "b"])
         other.delete(self.path + "/a")
 
-        self.assertEqual(seen.get(timeout=PATIENCE), ["b"])
+        self.assertEqual(seen.get(timeout=TIMEOUT), ["b"])
 
-    def test_a_tree_cache_follows_a_tree(self):
+    def test_tree_cache_follows_a_tree(self):
         other = self.connect()
         other.create(self.path + "/a", b"a")
         other.create(self.path + "/a/b", b"b")
@@ -397,7 +396,7 @@ class Watches(KazooTest):
         self.addCleanup(cache.close)
 
         known = set()
-        while (event := events.get(timeout=PATIENCE)).event_type != TreeEvent.INITIALIZED:
+        while (event := events.get(timeout=TIMEOUT)).event_type != TreeEvent.INITIALIZED:
             self.assertEqual(event.event_type, TreeEvent.NODE_ADDED)
             known.add(event.event_data.path)
         self.assertEqual(known, {self.path, self.path + "/a", self.path + "/a/b"})
@@ -414,7 +413,7 @@ class Watches(KazooTest):
         self.assertIsNone(cache.get_data(self.path + "/a/b"))
 
     def assert_tree_event(self, events, kind, path, data):
-        event = events.get(timeout=PATIENCE)
+        event = events.get(timeout=TIMEOUT)
         self.assertEqual(
             (event.event_type, event.event_data.path, event.event_data.data),
             (kind, self.path + path, data),
@@ -424,37 +423,37 @@ class Watches(KazooTest):
 class Sessions(KazooTest):
     def setUp(self):
         super().setUp()
-        # Slow to come back, so that what happens meanwhile does happen meanwhile.
+        # Reconnects slowly, so that changes can be made while it is disconnected.
         self.owner = self.connect(connection_retry={"max_tries": -1, "delay": 0.5})
         self.states = queue.Queue()
         self.owner.add_listener(self.states.put)
 
     def drop_connection(self):
         self.owner._connection._socket.shutdown(socket.SHUT_RDWR)
-        self.assertEqual(self.states.get(timeout=PATIENCE), KazooState.SUSPENDED)
+        self.assertEqual(self.states.get(timeout=TIMEOUT), KazooState.SUSPENDED)
 
-    def test_a_session_outlives_its_connection(self):
+    def test_session_survives_a_reconnect(self):
         self.owner.create(self.path + "/node", ephemeral=True)
         session = self.owner.client_id
 
         self.drop_connection()
 
-        self.assertEqual(self.states.get(timeout=PATIENCE), KazooState.CONNECTED)
+        self.assertEqual(self.states.get(timeout=TIMEOUT), KazooState.CONNECTED)
         self.assertEqual(self.owner.client_id, session)
         stat = self.owner.exists(self.path + "/node")
         self.assertEqual(stat.ephemeralOwner, session[0])
 
-    def test_a_data_watch_outlives_its_connection(self):
+    def test_data_watch_survives_a_reconnect(self):
         seen = queue.Queue()
         self.owner.DataWatch(self.path, lambda data, stat: seen.put(data))
-        self.assertEqual(seen.get(timeout=PATIENCE), b"")
+        self.assertEqual(seen.get(timeout=TIMEOUT), b"")
 
         self.drop_connection()
         self.client.set(self.path, b"meanwhile")
 
-        self.assertEqual(seen.get(timeout=PATIENCE), b"meanwhile")
+        self.assertEqual(seen.get(timeout=TIMEOUT), b"meanwhile")
 
-    def test_a_session_that_was_closed_elsewhere_is_lost_with_its_nodes(self):
+    def test_session_closed_by_another_client_is_lost_with_its_nodes(self):
         deleted = threading.Event()
         self.owner.create(self.path + "/node", ephemeral=True)
         self.client.exists(self.path + "/node", watch=lambda event: deleted.set())
@@ -465,14 +464,14 @@ class Sessions(KazooTest):
         thief.stop()
 
         self.wait(deleted)
-        states = [self.states.get(timeout=PATIENCE)]
+        states = [self.states.get(timeout=TIMEOUT)]
         while states[-1] != KazooState.LOST:
-            states.append(self.states.get(timeout=PATIENCE))
+            states.append(self.states.get(timeout=TIMEOUT))
         while states[-1] != KazooState.CONNECTED:
-            states.append(self.states.get(timeout=PATIENCE))
+            states.append(self.states.get(timeout=TIMEOUT))
         self.assertNotEqual(self.owner.client_id[0], session)
 
-    def test_a_session_is_not_given_to_a_client_without_its_password(self):
+    def test_session_is_not_resumed_with_a_wrong_password(self):
         session, _ = self.owner.client_id
         node = self.owner.create(self.path + "/node", ephemeral=True)
 
@@ -483,37 +482,37 @@ class Sessions(KazooTest):
 
 
 class Locks(KazooTest):
-    def test_a_lock_is_held_by_one_client_at_a_time(self):
+    def test_lock_is_held_by_one_client_at_a_time(self):
         first = self.client.Lock(self.path, "first")
         second = self.connect().Lock(self.path, "second")
 
-        self.assertTrue(first.acquire(timeout=PATIENCE))
-        waiting = self.in_background(second.acquire, timeout=PATIENCE)
+        self.assertTrue(first.acquire(timeout=TIMEOUT))
+        waiting = self.in_background(second.acquire, timeout=TIMEOUT)
         self.wait_for_children(self.path, 2)
         self.assertEqual(first.contenders(), ["first", "second"])
         self.assertFalse(waiting.done())
         first.release()
 
-        self.assertTrue(waiting.result(PATIENCE))
+        self.assertTrue(waiting.result(TIMEOUT))
         self.assertEqual(second.contenders(), ["second"])
 
-    def test_a_lock_passes_on_when_its_holder_goes(self):
+    def test_lock_is_released_when_its_holder_stops(self):
         holder = self.connect()
-        self.assertTrue(holder.Lock(self.path).acquire(timeout=PATIENCE))
-        waiting = self.in_background(self.client.Lock(self.path).acquire, timeout=PATIENCE)
+        self.assertTrue(holder.Lock(self.path).acquire(timeout=TIMEOUT))
+        waiting = self.in_background(self.client.Lock(self.path).acquire, timeout=TIMEOUT)
         self.wait_for_children(self.path, 2)
 
         holder.stop()
 
-        self.assertTrue(waiting.result(PATIENCE))
+        self.assertTrue(waiting.result(TIMEOUT))
 
-    def test_a_lock_need_not_be_waited_for(self):
+    def test_lock_can_be_tried_without_waiting(self):
         first, second = self.client.Lock(self.path), self.connect().Lock(self.path)
-        self.assertTrue(first.acquire(timeout=PATIENCE))
+        self.assertTrue(first.acquire(timeout=TIMEOUT))
 
         self.assertFalse(second.acquire(blocking=False))
         with self.assertRaises(exceptions.LockTimeout):
-            second.acquire(timeout=A_MOMENT)
+            second.acquire(timeout=SHORT_WAIT)
 
         self.assertEqual(len(first.contenders()), 1)
 
@@ -521,40 +520,40 @@ class Locks(KazooTest):
         readers = [self.client.ReadLock(self.path), self.connect().ReadLock(self.path)]
         writer = self.connect().WriteLock(self.path)
         for reader in readers:
-            self.assertTrue(reader.acquire(timeout=PATIENCE))
+            self.assertTrue(reader.acquire(timeout=TIMEOUT))
 
-        writing = self.in_background(writer.acquire, timeout=PATIENCE)
+        writing = self.in_background(writer.acquire, timeout=TIMEOUT)
         self.wait_for_children(self.path, 3)
         late = self.connect().ReadLock(self.path)
-        reading = self.in_background(late.acquire, timeout=PATIENCE)
+        reading = self.in_background(late.acquire, timeout=TIMEOUT)
         self.wait_for_children(self.path, 4)
         readers[0].release()
         self.assertFalse(writing.done())
         readers[1].release()
-        self.assertTrue(writing.result(PATIENCE))
+        self.assertTrue(writing.result(TIMEOUT))
         self.assertFalse(reading.done())
         writer.release()
 
-        self.assertTrue(reading.result(PATIENCE))
+        self.assertTrue(reading.result(TIMEOUT))
 
-    def test_a_semaphore_has_so_many_leases(self):
+    def test_semaphore_grants_max_leases(self):
         def semaphore(name):
             return self.connect().Semaphore(self.path + "/leases", name, max_leases=2)
 
         first, second, third = semaphore("first"), semaphore("second"), semaphore("third")
-        self.assertTrue(first.acquire(timeout=PATIENCE))
-        self.assertTrue(second.acquire(timeout=PATIENCE))
+        self.assertTrue(first.acquire(timeout=TIMEOUT))
+        self.assertTrue(second.acquire(timeout=TIMEOUT))
         self.assertFalse(third.acquire(blocking=False))
 
-        waiting = self.in_background(third.acquire, timeout=PATIENCE)
+        waiting = self.in_background(third.acquire, timeout=TIMEOUT)
         self.wait_for_children(self.path + "/leases-__lock__", 1)
         self.assertEqual(sorted(first.lease_holders()), ["first", "second"])
         first.release()
 
-        self.assertTrue(waiting.result(PATIENCE))
+        self.assertTrue(waiting.result(TIMEOUT))
         self.assertEqual(sorted(first.lease_holders()), ["second", "third"])
 
-    def test_an_election_has_one_leader_after_the_other(self):
+    def test_election_has_one_leader_at_a_time(self):
         leads, may_go = queue.Queue(), {"first": threading.Event(), "second": threading.Event()}
 
         def lead(name):
@@ -564,37 +563,37 @@ class Locks(KazooTest):
         first = self.client.Election(self.path, "first")
         second = self.connect().Election(self.path, "second")
         first_run = self.in_background(first.run, lead, "first")
-        self.assertEqual(leads.get(timeout=PATIENCE), "first")
+        self.assertEqual(leads.get(timeout=TIMEOUT), "first")
         second_run = self.in_background(second.run, lead, "second")
         self.wait_for_children(self.path, 2)
         self.assertEqual(first.contenders(), ["first", "second"])
         self.assertTrue(leads.empty())
         may_go["first"].set()
-        self.assertEqual(leads.get(timeout=PATIENCE), "second")
+        self.assertEqual(leads.get(timeout=TIMEOUT), "second")
         may_go["second"].set()
 
-        first_run.result(PATIENCE)
-        second_run.result(PATIENCE)
+        first_run.result(TIMEOUT)
+        second_run.result(TIMEOUT)
         self.assertEqual(second.contenders(), [])
 
-    def test_who_gives_up_an_election_no_longer_contends(self):
+    def test_cancelled_candidate_leaves_the_election(self):
         lock = self.client.Lock(self.path, "leader")
-        self.assertTrue(lock.acquire(timeout=PATIENCE))
+        self.assertTrue(lock.acquire(timeout=TIMEOUT))
         election = self.connect().Election(self.path, "candidate")
         run = self.in_background(election.run, self.fail)
         self.wait_for_children(self.path, 2)
 
         election.cancel()
 
-        run.result(PATIENCE)
+        run.result(TIMEOUT)
         self.assertEqual(lock.contenders(), ["leader"])
 
 
-class Gatherings(KazooTest):
-    def test_a_party_has_those_who_joined_and_are_still_there(self):
+class Groups(KazooTest):
+    def test_party_lists_its_current_members(self):
         self.assert_party(lambda client, name: client.Party(self.path, name))
 
-    def test_a_shallow_party_has_those_who_joined_and_are_still_there(self):
+    def test_shallow_party_lists_its_current_members(self):
         self.assert_party(lambda client, name: client.ShallowParty(self.path, name))
 
     def assert_party(self, party):
@@ -611,19 +610,19 @@ class Gatherings(KazooTest):
         self.assertEqual(list(first), ["one"])
         self.assertEqual(len(first), 1)
 
-    def test_a_barrier_holds_until_it_is_removed(self):
+    def test_barrier_holds_until_it_is_removed(self):
         path = self.path + "/barrier"
         here, there = self.client.Barrier(path), self.connect().Barrier(path)
         here.create()
-        self.assertFalse(there.wait(A_MOMENT))
+        self.assertFalse(there.wait(SHORT_WAIT))
 
-        waiting = self.in_background(there.wait, PATIENCE)
+        waiting = self.in_background(there.wait, TIMEOUT)
         self.assertTrue(here.remove())
 
-        self.assertTrue(waiting.result(PATIENCE))
+        self.assertTrue(waiting.result(TIMEOUT))
         self.assertFalse(here.remove())
 
-    def test_a_double_barrier_is_entered_and_left_together(self):
+    def test_double_barrier_is_entered_and_left_together(self):
         barriers = [self.connect().DoubleBarrier(self.path, 3, name) for name in "abc"]
 
         entering = [self.in_background(barrier.enter) for barrier in barriers[:2]]
@@ -631,18 +630,18 @@ class Gatherings(KazooTest):
         self.assertFalse(any(entered.done() for entered in entering))
         entering.append(self.in_background(barriers[2].enter))
         for entered in entering:
-            entered.result(PATIENCE)
+            entered.result(TIMEOUT)
         self.assertTrue(all(barrier.participating for barrier in barriers))
         leaving = [self.in_background(barrier.leave) for barrier in barriers]
         for left in leaving:
-            left.result(PATIENCE)
+            left.result(TIMEOUT)
 
         self.assertEqual(self.client.get_children(self.path), [])
 
-    def test_a_counter_loses_no_count(self):
-        impatient = {"max_tries": -1, "delay": 0.01, "max_delay": 0.05}
+    def test_counter_loses_no_increment(self):
+        fast_retry = {"max_tries": -1, "delay": 0.01, "max_delay": 0.05}
         counters = [
-            self.connect(command_retry=impatient).Counter(self.path + "/counter") for _ in range(3)
+            self.connect(command_retry=fast_retry).Counter(self.path + "/counter") for _ in range(3)
         ]
 
         def count(counter):
@@ -651,13 +650,13 @@ class Gatherings(KazooTest):
                 counter -= 1
 
         for counting in [self.in_background(count, counter) for counter in counters]:
-            counting.result(PATIENCE)
+            counting.result(TIMEOUT)
 
         self.assertEqual(self.client.Counter(self.path + "/counter").value, 60)
 
 
 class Queues(KazooTest):
-    def test_a_queue_gives_each_item_once_the_urgent_first(self):
+    def test_queue_returns_each_item_once_by_priority(self):
         here, there = self.client.Queue(self.path), self.connect().Queue(self.path)
         here.put(b"later", priority=200)
         here.put(b"one")
@@ -669,50 +668,50 @@ class Queues(KazooTest):
 
         self.assertEqual(items, [b"now", b"one", b"two", b"later", None])
 
-    def test_a_locking_queue_keeps_an_item_until_it_is_consumed(self):
+    def test_locking_queue_keeps_an_item_until_it_is_consumed(self):
         here, there = self.client.LockingQueue(self.path), self.connect().LockingQueue(self.path)
         here.put_all([b"one", b"two"])
         here.put(b"now", priority=1)
 
-        self.assertEqual(here.get(PATIENCE), b"now")
-        self.assertEqual(there.get(PATIENCE), b"one")
+        self.assertEqual(here.get(TIMEOUT), b"now")
+        self.assertEqual(there.get(TIMEOUT), b"one")
         self.assertTrue(here.holds_lock())
         self.assertTrue(there.release())
-        self.assertEqual(there.get(PATIENCE), b"one")
+        self.assertEqual(there.get(TIMEOUT), b"one")
         self.assertTrue(there.consume())
         self.assertTrue(here.consume())
 
         self.assertEqual(len(here), 1)
-        self.assertEqual(there.get(PATIENCE), b"two")
+        self.assertEqual(there.get(TIMEOUT), b"two")
 
-    def test_a_locking_queue_hands_on_what_a_lost_client_held(self):
+    def test_locking_queue_releases_items_of_a_stopped_client(self):
         lost = self.connect()
         queue_there = lost.LockingQueue(self.path)
         queue_there.put(b"item")
-        self.assertEqual(queue_there.get(PATIENCE), b"item")
-        waiting = self.in_background(self.client.LockingQueue(self.path).get, PATIENCE)
+        self.assertEqual(queue_there.get(TIMEOUT), b"item")
+        waiting = self.in_background(self.client.LockingQueue(self.path).get, TIMEOUT)
 
         lost.stop()
 
-        self.assertEqual(waiting.result(PATIENCE), b"item")
+        self.assertEqual(waiting.result(TIMEOUT), b"item")
 
-    def test_who_waits_at_a_locking_queue_gets_what_comes(self):
+    def test_waiting_consumer_of_a_locking_queue_gets_the_next_item(self):
         here, there = self.client.LockingQueue(self.path), self.connect().LockingQueue(self.path)
-        self.assertIsNone(here.get(timeout=A_MOMENT))
+        self.assertIsNone(here.get(timeout=SHORT_WAIT))
 
-        waiting = self.in_background(here.get, PATIENCE)
+        waiting = self.in_background(here.get, TIMEOUT)
         there.put(b"item")
 
-        self.assertEqual(waiting.result(PATIENCE), b"item")
+        self.assertEqual(waiting.result(TIMEOUT), b"item")
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or ":" not in sys.argv[1]:
         sys.exit("usage: python recipes.py <host>:<port> [unittest's options]")
     ADDRESS = sys.argv.pop(1)
-    # Connections are dropped on purpose here, which kazoo has a lot to say about.
+    # These tests drop connections on purpose, which kazoo logs extensively.
     logging.getLogger("kazoo").addHandler(logging.NullHandler())
     logging.getLogger("kazoo").propagate = False
-    if not somebody_serves():
-        sys.exit(f"nobody serves at {ADDRESS}")
+    if not is_server_reachable():
+        sys.exit(f"no server at {ADDRESS}")
     unittest.main()

@@ -1,4 +1,4 @@
-//! Access lists are kept: world, auth, digest and ip.
+//! Access lists with the schemes world, auth, digest and ip.
 
 use bytes::Bytes;
 use tinykeeper::{
@@ -8,7 +8,7 @@ use tinykeeper::{
 
 use super::{
     log::Log,
-    raw::{Raw, create, create_for, delete, exists, get, set},
+    raw::{RawClient, create, create_for, delete, exists, get, set},
     serve,
 };
 
@@ -26,21 +26,21 @@ fn get_acl(path: &str) -> Request {
     Request::GetAcl { path: path.into() }
 }
 
-async fn anybody(server: &Server) -> Raw {
-    Raw::connect(server.address()).await
+async fn anonymous(server: &Server) -> RawClient {
+    RawClient::connect(server.address()).await
 }
 
-async fn jane(server: &Server) -> Raw {
-    let mut jane = Raw::connect(server.address()).await;
+async fn jane(server: &Server) -> RawClient {
+    let mut jane = RawClient::connect(server.address()).await;
     let proof = Request::Auth { scheme: "digest".into(), auth: JANE.into() };
-    assert_eq!(jane.call(&proof).await, Ok(Response::Done));
+    assert_eq!(jane.call(&proof).await, Ok(Response::Empty));
     jane
 }
 
 #[tokio::test]
-async fn what_its_creator_closed_is_closed_to_everybody_else() {
+async fn node_with_creator_acl_refuses_other_clients() {
     let server = serve(|_| {}).await;
-    let (mut jane, mut anybody) = (jane(&server).await, anybody(&server).await);
+    let (mut jane, mut anonymous) = (jane(&server).await, anonymous(&server).await);
     jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
 
     for request in [
@@ -53,7 +53,7 @@ async fn what_its_creator_closed_is_closed_to_everybody_else() {
         Request::GetAllChildrenNumber { path: "/hers".into() },
         Request::Multi(vec![Op::Check { path: "/hers".into(), version: -1 }]),
     ] {
-        let refused = anybody.call(&request).await;
+        let refused = anonymous.call(&request).await;
         match refused {
             Err(code) => assert_eq!(code, Code::NO_AUTH, "{request:?}"),
             Ok(Response::Multi(results)) => {
@@ -62,34 +62,37 @@ async fn what_its_creator_closed_is_closed_to_everybody_else() {
             other => panic!("{request:?}: {other:?}"),
         }
     }
-    assert!(anybody.call(&exists("/hers")).await.is_ok(), "that it is there is no secret");
-    jane.call(&set("/hers", "x")).await.expect("she may");
-    jane.call(&create("/hers/child")).await.expect("she may");
-    assert_eq!(anybody.call(&delete("/hers/child")).await, Err(Code::NO_AUTH));
-    assert!(anybody.call(&set("/hers/child", "x")).await.is_ok(), "lists are not inherited");
-    jane.call(&delete("/hers/child")).await.expect("she may");
-    assert!(anybody.call(&delete("/hers")).await.is_ok(), "deleting asks the parent");
+    assert!(anonymous.call(&exists("/hers")).await.is_ok(), "existence is visible to everyone");
+    jane.call(&set("/hers", "x")).await.expect("allowed");
+    jane.call(&create("/hers/child")).await.expect("allowed");
+    assert_eq!(anonymous.call(&delete("/hers/child")).await, Err(Code::NO_AUTH));
+    assert!(anonymous.call(&set("/hers/child", "x")).await.is_ok(), "lists are not inherited");
+    jane.call(&delete("/hers/child")).await.expect("allowed");
+    assert!(
+        anonymous.call(&delete("/hers")).await.is_ok(),
+        "the parent's list decides about deletion"
+    );
 }
 
 #[tokio::test]
-async fn a_digest_opens_what_is_closed_with_it_on_any_connection() {
+async fn digest_acl_admits_its_user_on_any_connection() {
     let server = serve(|_| {}).await;
-    let mut owner = anybody(&server).await;
+    let mut owner = anonymous(&server).await;
     let hers = vec![Acl { perms: Perms::READ, id: AuthId::digest(JANE) }];
     owner.call(&create_for("/hers", hers)).await.unwrap();
 
     assert_eq!(owner.call(&get("/hers")).await, Err(Code::NO_AUTH));
     let mut jane = jane(&server).await;
     assert!(jane.call(&get("/hers")).await.is_ok());
-    assert_eq!(jane.call(&set("/hers", "x")).await, Err(Code::NO_AUTH), "only what was given");
-    let mut impostor = anybody(&server).await;
+    assert_eq!(jane.call(&set("/hers", "x")).await, Err(Code::NO_AUTH), "only granted permissions");
+    let mut impostor = anonymous(&server).await;
     let proof = Request::Auth { scheme: "digest".into(), auth: "jane:guess".into() };
-    impostor.call(&proof).await.expect("anybody may claim anything");
+    impostor.call(&proof).await.expect("every digest is accepted");
     assert_eq!(impostor.call(&get("/hers")).await, Err(Code::NO_AUTH));
 }
 
 #[tokio::test]
-async fn what_was_proved_belongs_to_the_connection_and_not_to_the_session() {
+async fn authentication_belongs_to_the_connection_not_to_the_session() {
     let server = serve(|_| {}).await;
     let mut jane = jane(&server).await;
     jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
@@ -101,9 +104,9 @@ async fn what_was_proved_belongs_to_the_connection_and_not_to_the_session() {
 }
 
 #[tokio::test]
-async fn an_address_opens_what_is_closed_with_its_range() {
+async fn ip_acl_admits_only_addresses_in_its_range() {
     let server = serve(|_| {}).await;
-    let mut client = anybody(&server).await;
+    let mut client = anonymous(&server).await;
 
     for (index, (range, may)) in
         [("127.0.0.1", true), ("127.0.0.0/8", true), ("10.0.0.0/8", false), ("::1", false)]
@@ -113,16 +116,16 @@ async fn an_address_opens_what_is_closed_with_its_range() {
         let path = format!("/{index}");
         client.call(&create_for(&path, vec![acl(Perms::ALL, "ip", range)])).await.unwrap();
 
-        let answer = client.call(&get(&path)).await;
+        let reply = client.call(&get(&path)).await;
 
-        assert_eq!(answer.is_ok(), may, "{range}: {answer:?}");
+        assert_eq!(reply.is_ok(), may, "{range}: {reply:?}");
     }
 }
 
 #[tokio::test]
-async fn the_world_may_do_what_it_was_given_and_no_more() {
+async fn world_acl_grants_only_its_permissions() {
     let server = serve(|_| {}).await;
-    let mut client = anybody(&server).await;
+    let mut client = anonymous(&server).await;
     let read_only = vec![acl(Perms::READ, "world", "anyone")];
 
     client.call(&create_for("/a", read_only)).await.unwrap();
@@ -133,9 +136,9 @@ async fn the_world_may_do_what_it_was_given_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_list_that_means_nothing_is_refused() {
+async fn invalid_acl_is_refused() {
     let server = serve(|_| {}).await;
-    let mut client = anybody(&server).await;
+    let mut client = anonymous(&server).await;
     client.call(&create("/a")).await.unwrap();
 
     for list in [
@@ -154,9 +157,9 @@ async fn a_list_that_means_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn a_list_is_changed_in_its_right_version_and_only_then() {
+async fn set_acl_requires_the_current_version() {
     let server = serve(|_| {}).await;
-    let mut client = anybody(&server).await;
+    let mut client = anonymous(&server).await;
     client.call(&create("/a")).await.unwrap();
     let list = vec![acl(Perms(Perms::READ.0 | Perms::ADMIN.0), "world", "anyone")];
 
@@ -169,63 +172,63 @@ async fn a_list_is_changed_in_its_right_version_and_only_then() {
 }
 
 #[tokio::test]
-async fn a_digest_is_shown_only_to_those_who_may_change_it() {
+async fn get_acl_shows_digests_only_to_admins() {
     let server = serve(|_| {}).await;
     let mut jane = jane(&server).await;
     let hers = Acl { perms: Perms::ALL, id: AuthId::digest(JANE) };
-    let everybodys = acl(Perms::READ, "world", "anyone");
-    jane.call(&create_for("/a", vec![hers.clone(), everybodys.clone()])).await.unwrap();
+    let public = acl(Perms::READ, "world", "anyone");
+    jane.call(&create_for("/a", vec![hers.clone(), public.clone()])).await.unwrap();
 
     for (mut client, shown) in
-        [(jane, hers), (anybody(&server).await, acl(Perms::ALL, "digest", "jane:x"))]
+        [(jane, hers), (anonymous(&server).await, acl(Perms::ALL, "digest", "jane:x"))]
     {
         let Ok(Response::Acl { acl, .. }) = client.call(&get_acl("/a")).await else { panic!() };
-        assert_eq!(acl, [shown, everybodys.clone()]);
+        assert_eq!(acl, [shown, public.clone()]);
     }
 }
 
 #[tokio::test]
-async fn who_cannot_read_a_node_is_not_told_of_it() {
+async fn watcher_without_read_permission_is_not_notified() {
     let server = serve(|_| {}).await;
-    let (mut jane, mut anybody) = (jane(&server).await, anybody(&server).await);
+    let (mut jane, mut anonymous) = (jane(&server).await, anonymous(&server).await);
     let watch = Request::AddWatch { path: "/".into(), mode: AddWatchMode::PersistentRecursive };
-    anybody.call(&watch).await.unwrap();
+    anonymous.call(&watch).await.unwrap();
     jane.call(&watch).await.unwrap();
 
     jane.call(&create_for("/hers", Acl::creator_all())).await.unwrap();
-    jane.call(&create("/everybodys")).await.unwrap();
+    jane.call(&create("/public")).await.unwrap();
 
-    let event = anybody.event().await;
-    assert_eq!((event.kind, &*event.path), (EventKind::NodeCreated, "/everybodys"));
-    let heard: Vec<String> = jane.heard().into_iter().map(|(_, path)| path).collect();
-    assert_eq!(heard, ["/hers", "/everybodys"]);
+    let event = anonymous.event().await;
+    assert_eq!((event.kind, &*event.path), (EventKind::NodeCreated, "/public"));
+    let notified: Vec<String> = jane.take_events().into_iter().map(|(_, path)| path).collect();
+    assert_eq!(notified, ["/hers", "/public"]);
 }
 
 #[tokio::test]
-async fn proof_of_an_unknown_kind_fails_and_ends_the_connection() {
+async fn unknown_auth_scheme_fails_and_ends_the_connection() {
     let log = Log::capture();
     let server = serve(|_| {}).await;
 
     for (scheme, auth) in [("kerberos", &b"ticket"[..]), ("digest", b"\xff\xfe")] {
-        let mut client = anybody(&server).await;
+        let mut client = anonymous(&server).await;
         let auth = Bytes::copy_from_slice(auth);
 
-        let answer = client.call(&Request::Auth { scheme: scheme.into(), auth }).await;
+        let reply = client.call(&Request::Auth { scheme: scheme.into(), auth }).await;
 
-        assert_eq!(answer, Err(Code::AUTH_FAILED), "{scheme}");
-        client.ended().await;
+        assert_eq!(reply, Err(Code::AUTH_FAILED), "{scheme}");
+        client.wait_closed().await;
     }
-    log.says(&["connection ended"]).await;
+    log.wait_for_line(&["connection ended"]).await;
 }
 
 #[tokio::test]
-async fn who_am_i_shows_users_and_never_their_digests() {
+async fn who_am_i_shows_users_without_digests() {
     let server = serve(|_| {}).await;
     let mut jane = jane(&server).await;
-    let mut anybody = anybody(&server).await;
+    let mut anonymous = anonymous(&server).await;
     let address = ("ip".to_owned(), "127.0.0.1".to_owned());
 
-    assert_eq!(anybody.call(&Request::WhoAmI).await, Ok(Response::WhoAmI(vec![address.clone()])));
+    assert_eq!(anonymous.call(&Request::WhoAmI).await, Ok(Response::WhoAmI(vec![address.clone()])));
     let user = ("digest".to_owned(), "jane".to_owned());
     assert_eq!(jane.call(&Request::WhoAmI).await, Ok(Response::WhoAmI(vec![address, user])));
 }

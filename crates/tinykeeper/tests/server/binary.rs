@@ -1,82 +1,86 @@
-//! The binary `tinykeeper`: one line when it is ready, one line when it cannot be, and a clean end.
+//! The binary `tinykeeper`: one line when it is ready, one line when it cannot start, and a clean exit.
 
 use std::net::TcpListener;
 
 use tempfile::TempDir;
 
 use super::{
-    process::{Process, refused},
-    raw::{Raw, create, exists},
+    process::{Process, run_refused},
+    raw::{RawClient, create, exists},
 };
 
 #[tokio::test]
-async fn it_says_one_line_when_it_is_ready_and_ends_well_when_told_to() {
+async fn binary_prints_one_ready_line_and_exits_cleanly_on_sigterm() {
     let mut process = Process::start(&[]).await;
-    let mut client = Raw::connect(process.address).await;
+    let mut client = RawClient::connect(process.address).await;
     client.call(&create("/a")).await.expect("it is ready");
-    let mut silent = Raw::dial(process.address).await;
+    let mut silent = RawClient::open(process.address).await;
 
     process.terminate().await;
 
-    let (status, rest) = process.ended().await;
+    let (status, rest) = process.wait().await;
     assert_eq!(status.code(), Some(0), "{}", process.stderr());
     let expected = format!("tinykeeper is ready on {}, in memory\n", process.address);
     assert_eq!((&process.ready, &*rest), (&expected, ""));
-    client.ended().await;
-    silent.ended().await;
+    client.wait_closed().await;
+    silent.wait_closed().await;
 }
 
 #[tokio::test]
-async fn it_keeps_what_it_took_when_it_is_told_to_end() {
-    let folder = TempDir::new().unwrap();
-    let mut process = Process::start_in(folder.path(), &["--no-fsync"]).await;
-    assert!(process.ready.ends_with(&format!(", in {}\n", folder.path().display())));
-    let mut client = Raw::connect(process.address).await;
+async fn binary_keeps_its_data_on_sigterm() {
+    let dir = TempDir::new().unwrap();
+    let mut process = Process::start_in(dir.path(), &["--no-fsync"]).await;
+    assert!(process.ready.ends_with(&format!(", in {}\n", dir.path().display())));
+    let mut client = RawClient::connect(process.address).await;
     client.call(&create("/a")).await.unwrap();
 
     process.terminate().await;
 
-    assert!(process.ended().await.0.success());
-    let again = Process::start_in(folder.path(), &[]).await;
+    assert!(process.wait().await.0.success());
+    let again = Process::start_in(dir.path(), &[]).await;
     let mut back = client.resume(again.address).await;
     assert_eq!(back.session, client.session);
     assert!(back.call(&exists("/a")).await.is_ok());
 }
 
 #[tokio::test]
-async fn its_log_is_plain_text_when_nobody_looks_at_it() {
+async fn log_has_no_colors_if_stderr_is_not_a_terminal() {
     let process = Process::start(&[]).await;
-    let mut stranger = Raw::dial(process.address).await;
+    let mut stranger = RawClient::open(process.address).await;
     stranger.send_bytes(b"nonsense").await;
-    stranger.ended().await;
+    stranger.wait_closed().await;
 
-    let said = process.stderr();
+    let log = process.stderr();
 
-    assert!(said.contains("WARN") && said.contains("connection closed"), "{said}");
-    assert!(!said.contains('\u{1b}'), "{said:?}");
+    assert!(log.contains("WARN") && log.contains("connection closed"), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log:?}");
 }
 
 #[tokio::test]
-async fn a_folder_in_use_is_refused_in_one_line() {
-    let folder = TempDir::new().unwrap();
-    let first = Process::start_in(folder.path(), &[]).await;
-    let data = folder.path().to_str().unwrap();
+async fn directory_in_use_is_refused_in_one_line() {
+    let dir = TempDir::new().unwrap();
+    let first = Process::start_in(dir.path(), &[]).await;
+    let data = dir.path().to_str().unwrap();
 
-    let (status, stdout, stderr) = refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
+    let (status, stdout, stderr) = run_refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
 
     assert_eq!((status.code(), &*stdout), (Some(1), ""));
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.starts_with(&format!("tinykeeper: {data} is in use by process ")), "{stderr}");
     assert!(stderr.contains("hint: stop that server"), "{stderr}");
-    Raw::connect(first.address).await.call(&create("/a")).await.expect("the first goes on");
+    RawClient::connect(first.address)
+        .await
+        .call(&create("/a"))
+        .await
+        .expect("the first server continues");
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_refused_in_one_line() {
+async fn port_in_use_is_refused_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 
-    let (status, stdout, stderr) = refused(&["--listen", &address]).await;
+    let (status, stdout, stderr) = run_refused(&["--listen", &address]).await;
 
     assert_eq!((status.code(), &*stdout), (Some(1), ""));
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -86,14 +90,14 @@ async fn a_port_in_use_is_refused_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_refused_in_one_line() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("file");
+async fn directory_that_cannot_be_created_is_refused_in_one_line() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     let data = file.join("data");
 
     let (status, _, stderr) =
-        refused(&["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]).await;
+        run_refused(&["--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]).await;
 
     assert_eq!(status.code(), Some(1));
     assert_eq!(stderr.lines().count(), 1, "{stderr}");

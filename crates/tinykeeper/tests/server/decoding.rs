@@ -1,4 +1,4 @@
-//! Strangers' bytes: never a panic, never understood in two ways. The fuzz target in `fuzz/` looks longer.
+//! Decoding of untrusted bytes never panics and is unambiguous. The fuzz target in `fuzz/` searches longer.
 
 use bytes::{Bytes, BytesMut};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -44,7 +44,7 @@ fn stat() -> impl Strategy<Value = Stat> {
     })
 }
 
-fn creation() -> impl Strategy<Value = Op> {
+fn create_op() -> impl Strategy<Value = Op> {
     let mode = prop_oneof![
         select(vec![
             (CreateMode::Persistent, false),
@@ -65,7 +65,7 @@ fn creation() -> impl Strategy<Value = Op> {
 
 fn change() -> impl Strategy<Value = Op> {
     prop_oneof![
-        creation(),
+        create_op(),
         (text(), any::<i32>()).prop_map(|(path, version)| Op::Delete { path, version }),
         (text(), data(), any::<i32>()).prop_map(|(path, data, version)| Op::SetData {
             path,
@@ -158,7 +158,7 @@ fn result() -> impl Strategy<Value = MultiResult> {
     ]
 }
 
-/// An answer, and an operation it answers.
+/// A response, and an operation it responds to.
 fn response() -> impl Strategy<Value = (i32, Response)> {
     use tinykeeper::wire::op;
     let users = vec((text(), text()), 0..3);
@@ -180,7 +180,7 @@ fn response() -> impl Strategy<Value = (i32, Response)> {
     ]
 }
 
-/// The first frames and notifications, which have no operation.
+/// First frames and notifications, which have no operation.
 fn other() -> impl Strategy<Value = Vec<u8>> {
     let kinds = select(vec![EventKind::NodeCreated, EventKind::NodeDeleted, EventKind::None]);
     let read_only = proptest::option::of(any::<bool>());
@@ -235,45 +235,45 @@ fn encoded(encode: impl FnOnce(&mut BytesMut)) -> Vec<u8> {
     out.to_vec()
 }
 
-/// What happens to bytes on the way.
+/// A corruption of bytes in transit.
 #[derive(Debug, Clone)]
-enum Mishap {
+enum Corruption {
     Flip(u8),
-    /// A length or a number that means something special somewhere.
+    /// A number with a special meaning as a length or code.
     Number(i32),
     Cut,
     Insert(Vec<u8>),
     Remove(usize),
 }
 
-fn mishaps() -> impl Strategy<Value = Vec<(prop::sample::Index, Mishap)>> {
-    let mishap = prop_oneof![
-        (1..=u8::MAX).prop_map(Mishap::Flip),
-        select(vec![-2, -1, 0, 1, 4, 5, 1 << 16, i32::MAX, i32::MIN]).prop_map(Mishap::Number),
-        Just(Mishap::Cut),
-        vec(any::<u8>(), 1..9).prop_map(Mishap::Insert),
-        (1..9_usize).prop_map(Mishap::Remove),
+fn corruptions() -> impl Strategy<Value = Vec<(prop::sample::Index, Corruption)>> {
+    let corruption = prop_oneof![
+        (1..=u8::MAX).prop_map(Corruption::Flip),
+        select(vec![-2, -1, 0, 1, 4, 5, 1 << 16, i32::MAX, i32::MIN]).prop_map(Corruption::Number),
+        Just(Corruption::Cut),
+        vec(any::<u8>(), 1..9).prop_map(Corruption::Insert),
+        (1..9_usize).prop_map(Corruption::Remove),
     ];
-    vec((any::<prop::sample::Index>(), mishap), 0..3)
+    vec((any::<prop::sample::Index>(), corruption), 0..3)
 }
 
-fn suffer(bytes: &mut Vec<u8>, mishaps: Vec<(prop::sample::Index, Mishap)>) {
-    for (place, mishap) in mishaps {
+fn corrupt(bytes: &mut Vec<u8>, corruptions: Vec<(prop::sample::Index, Corruption)>) {
+    for (place, corruption) in corruptions {
         if bytes.is_empty() {
             return;
         }
         let at = place.index(bytes.len());
-        match mishap {
-            Mishap::Flip(bits) => bytes[at] ^= bits,
-            Mishap::Number(number) => {
+        match corruption {
+            Corruption::Flip(bits) => bytes[at] ^= bits,
+            Corruption::Number(number) => {
                 let end = bytes.len().min(at + 4);
                 bytes[at..end].copy_from_slice(&number.to_be_bytes()[..end - at]);
             }
-            Mishap::Cut => bytes.truncate(at),
-            Mishap::Insert(more) => {
+            Corruption::Cut => bytes.truncate(at),
+            Corruption::Insert(more) => {
                 bytes.splice(at..at, more);
             }
-            Mishap::Remove(count) => {
+            Corruption::Remove(count) => {
                 bytes.drain(at..bytes.len().min(at + count));
             }
         }
@@ -284,7 +284,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
-    fn a_request_is_understood_as_it_was_meant(request in request()) {
+    fn request_round_trips(request in request()) {
         let bytes = encoded(|out| request.encode(out));
 
         let mut reader = tinykeeper::wire::Reader::new(bytes.into());
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_is_understood_as_it_was_meant((operation, response) in response()) {
+    fn response_round_trips((operation, response) in response()) {
         let bytes = encoded(|out| response.encode(out));
 
         let mut reader = tinykeeper::wire::Reader::new(bytes.into());
@@ -306,41 +306,41 @@ proptest! {
     }
 
     #[test]
-    fn a_request_that_suffered_on_the_way_is_no_panic_and_not_ambiguous(
+    fn corrupted_request_never_panics_and_round_trips_if_decoded(
         request in request(),
-        mishaps in mishaps(),
+        corruptions in corruptions(),
         other in select(OPERATIONS.to_vec()),
     ) {
         let mut bytes = encoded(|out| request.encode(out));
-        suffer(&mut bytes, mishaps);
+        corrupt(&mut bytes, corruptions);
 
         check_as(request.op(), &bytes);
         check_as(other, &bytes);
     }
 
     #[test]
-    fn an_answer_that_suffered_on_the_way_is_no_panic_and_not_ambiguous(
+    fn corrupted_response_never_panics_and_round_trips_if_decoded(
         (operation, response) in response(),
-        mishaps in mishaps(),
+        corruptions in corruptions(),
     ) {
         let mut bytes = encoded(|out| response.encode(out));
-        suffer(&mut bytes, mishaps);
+        corrupt(&mut bytes, corruptions);
 
         check_as(operation, &bytes);
     }
 
     #[test]
-    fn a_first_frame_that_suffered_on_the_way_is_no_panic_and_not_ambiguous(
+    fn corrupted_first_frame_never_panics_and_round_trips_if_decoded(
         mut bytes in other(),
-        mishaps in mishaps(),
+        corruptions in corruptions(),
     ) {
-        suffer(&mut bytes, mishaps);
+        corrupt(&mut bytes, corruptions);
 
         check(&bytes);
     }
 
     #[test]
-    fn garbage_is_no_panic_and_not_ambiguous(bytes in vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic_and_round_trip_if_decoded(bytes in vec(any::<u8>(), 0..200)) {
         check(&bytes);
     }
 }

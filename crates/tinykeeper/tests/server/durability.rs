@@ -1,4 +1,4 @@
-//! What survives `kill -9`: everything that was acknowledged, whatever the server was doing.
+//! Acknowledged writes survive `kill -9`, whatever the server is doing.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -19,17 +19,17 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     process::Process,
-    raw::{Incoming, Raw, children, create, create_as, delete, exists, get, set},
-    soon,
+    raw::{Incoming, RawClient, children, create, create_as, delete, exists, get, set},
+    within_timeout,
 };
 
 const WRITERS: usize = 4;
-/// How many requests of one writer are on their way at once.
+/// Number of requests of one writer in flight at once.
 const IN_FLIGHT: usize = 8;
 
-/// Something a writer does.
+/// A write of a writer.
 #[derive(Debug, Clone)]
-enum Deed {
+enum Action {
     Set {
         value: String,
     },
@@ -45,75 +45,75 @@ enum Deed {
     },
 }
 
-/// What one writer knows of its own node and the children of that.
+/// What one writer knows about its own node and its children.
 #[derive(Debug, Default)]
-struct Memory {
+struct WriterState {
     home: String,
-    /// The last value acknowledged, in its version.
+    /// The last acknowledged value, with its version.
     value: Option<(i32, String)>,
-    /// Values that may or may not have been set after that.
-    in_doubt: VecDeque<String>,
-    there: BTreeSet<String>,
-    gone: BTreeSet<String>,
+    /// Later values that may or may not have been set.
+    unconfirmed: VecDeque<String>,
+    existing: BTreeSet<String>,
+    deleted: BTreeSet<String>,
 }
 
-impl Memory {
+impl WriterState {
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.home)
     }
 
-    fn planting(&self, name: &str) -> Op {
+    fn create_op(&self, name: &str) -> Op {
         let path = self.path(name);
         let data = Some(Bytes::from(path.clone()));
         let mode = CreateMode::Persistent;
         Op::Create(Create { path, data, acl: Acl::open(), mode, with_stat: true })
     }
 
-    fn request(&self, deed: &Deed) -> Request {
-        match deed {
-            Deed::Set { value } => set(&self.home, value.clone()),
-            Deed::Create { name } => Request::Write(self.planting(name)),
-            Deed::Pair { name } => Request::Multi(
-                ["left", "right"].map(|side| self.planting(&format!("{name}-{side}"))).to_vec(),
+    fn request(&self, action: &Action) -> Request {
+        match action {
+            Action::Set { value } => set(&self.home, value.clone()),
+            Action::Create { name } => Request::Write(self.create_op(name)),
+            Action::Pair { name } => Request::Multi(
+                ["left", "right"].map(|side| self.create_op(&format!("{name}-{side}"))).to_vec(),
             ),
-            Deed::Delete { name } => delete(&self.path(name)),
+            Action::Delete { name } => delete(&self.path(name)),
         }
     }
 
-    /// From here on it may happen.
-    fn attempt(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Set { value } => self.in_doubt.push_back(value.clone()),
-            Deed::Delete { name } => {
-                self.there.remove(name);
+    /// Records that a write was sent and may take effect from now on.
+    fn begin(&mut self, action: &Action) {
+        match action {
+            Action::Set { value } => self.unconfirmed.push_back(value.clone()),
+            Action::Delete { name } => {
+                self.existing.remove(name);
             }
-            Deed::Create { .. } | Deed::Pair { .. } => {}
+            Action::Create { .. } | Action::Pair { .. } => {}
         }
     }
 
-    /// It has happened: the server said so.
-    fn acknowledge(&mut self, deed: Deed, response: Response) {
-        match (deed, response) {
-            (Deed::Set { value }, Response::Stat(stat)) => {
-                self.in_doubt.pop_front();
+    /// Records that the server acknowledged a write.
+    fn acknowledge(&mut self, action: Action, response: Response) {
+        match (action, response) {
+            (Action::Set { value }, Response::Stat(stat)) => {
+                self.unconfirmed.pop_front();
                 self.value = Some((stat.version, value));
             }
-            (Deed::Create { name }, Response::Create2 { .. }) => {
-                self.there.insert(name);
+            (Action::Create { name }, Response::Create2 { .. }) => {
+                self.existing.insert(name);
             }
-            (Deed::Pair { name }, Response::Multi(results)) => {
+            (Action::Pair { name }, Response::Multi(results)) => {
                 assert!(results.iter().all(|result| matches!(result, MultiResult::Create { .. })));
-                self.there.extend(["left", "right"].map(|side| format!("{name}-{side}")));
+                self.existing.extend(["left", "right"].map(|side| format!("{name}-{side}")));
             }
-            (Deed::Delete { name }, Response::Done) => {
-                self.gone.insert(name);
+            (Action::Delete { name }, Response::Empty) => {
+                self.deleted.insert(name);
             }
-            (deed, response) => panic!("{deed:?} was answered {response:?}"),
+            (action, response) => panic!("{action:?} got {response:?}"),
         }
     }
 
-    /// Everything acknowledged is there; what is in doubt is settled now.
-    async fn verify(&mut self, client: &mut Raw, hint: &str) {
+    /// Checks that all acknowledged writes are there, and resolves the unconfirmed ones.
+    async fn verify(&mut self, client: &mut RawClient, hint: &str) {
         let Ok(Response::Data { data: Some(data), stat }) = client.call(&get(&self.home)).await
         else {
             panic!("{} is gone; {hint}", self.home)
@@ -122,19 +122,19 @@ impl Memory {
         if let Some((version, value)) = &self.value {
             assert!(stat.version >= *version, "version {version} of {} is lost; {hint}", self.home);
             let is_it = stat.version == *version && found == *value;
-            let is_later = stat.version > *version && self.in_doubt.contains(&found);
+            let is_later = stat.version > *version && self.unconfirmed.contains(&found);
             assert!(is_it || is_later, "{found} instead of {value}; {hint}");
         }
         self.value = Some((stat.version, found));
-        self.in_doubt.clear();
+        self.unconfirmed.clear();
 
         let Ok(Response::Children(names)) = client.call(&children(&self.home)).await else {
             panic!("no children of {}; {hint}", self.home)
         };
         let names: BTreeSet<String> = names.into_iter().collect();
-        let lost: Vec<_> = self.there.difference(&names).collect();
+        let lost: Vec<_> = self.existing.difference(&names).collect();
         assert!(lost.is_empty(), "{lost:?} of {} were acknowledged; {hint}", self.home);
-        let back: Vec<_> = self.gone.intersection(&names).collect();
+        let back: Vec<_> = self.deleted.intersection(&names).collect();
         assert!(back.is_empty(), "{back:?} of {} were deleted; {hint}", self.home);
         for name in &names {
             if let Some(pair) = name.strip_suffix("-left") {
@@ -143,119 +143,119 @@ impl Memory {
             client.submit(&get(&self.path(name))).await;
         }
         for name in &names {
-            let Ok(Response::Data { data, stat }) = client.answer().await.result else {
+            let Ok(Response::Data { data, stat }) = client.reply().await.result else {
                 panic!("{name} cannot be read; {hint}")
             };
             assert_eq!(data, Some(Bytes::from(self.path(name))), "{hint}");
             assert_eq!(stat.version, 0);
         }
-        self.there = names;
+        self.existing = names;
     }
 }
 
-/// Writes as fast as it can until the server is gone.
+/// Writes as fast as possible until the server is killed.
 async fn write(
-    mut client: Raw,
-    mut memory: Memory,
-    life: u64,
+    mut client: RawClient,
+    mut state: WriterState,
+    generation: u64,
     acknowledged: watch::Sender<u64>,
-) -> Memory {
-    let mut flying = VecDeque::new();
+) -> WriterState {
+    let mut in_flight = VecDeque::new();
     for turn in 0.. {
-        let name = format!("{life}-{turn:06}");
-        let deed = match turn % 4 {
-            1 => Deed::Pair { name },
-            2 => Deed::Create { name },
-            // One whose creation was acknowledged: it is no longer on its way.
-            3 if turn > 13 => Deed::Delete { name: format!("{life}-{:06}", turn - 13) },
-            _ => Deed::Set { value: name },
+        let name = format!("{generation}-{turn:06}");
+        let action = match turn % 4 {
+            1 => Action::Pair { name },
+            2 => Action::Create { name },
+            // A node whose creation was acknowledged, because it is no longer in flight.
+            3 if turn > 13 => Action::Delete { name: format!("{generation}-{:06}", turn - 13) },
+            _ => Action::Set { value: name },
         };
-        memory.attempt(&deed);
-        client.submit(&memory.request(&deed)).await;
-        flying.push_back(deed);
-        if flying.len() < IN_FLIGHT {
+        state.begin(&action);
+        client.submit(&state.request(&action)).await;
+        in_flight.push_back(action);
+        if in_flight.len() < IN_FLIGHT {
             continue;
         }
         match client.incoming().await {
-            Some(Incoming::Answer(answer)) => {
-                let deed = flying.pop_front().expect("something was asked");
-                let response = answer.result.unwrap_or_else(|code| panic!("{deed:?}: {code}"));
-                memory.acknowledge(deed, response);
+            Some(Incoming::Reply(reply)) => {
+                let action = in_flight.pop_front().expect("a request is in flight");
+                let response = reply.result.unwrap_or_else(|code| panic!("{action:?}: {code}"));
+                state.acknowledge(action, response);
                 acknowledged.send_modify(|count| *count += 1);
             }
-            Some(Incoming::Event(event)) => panic!("nobody watches, yet {event:?}"),
+            Some(Incoming::Event(event)) => panic!("unexpected notification: {event:?}"),
             None => break,
         }
     }
-    memory
+    state
 }
 
-/// Kills the server again and again while it is written to.
-async fn survive(lives: u64, seed: u64, options: &[&str]) {
+/// Kills the server repeatedly while clients write to it.
+async fn check_kill(generations: u64, seed: u64, options: &[&str]) {
     let mut random = SmallRng::seed_from_u64(seed);
-    let folder = TempDir::new().unwrap();
-    let mut memories: Vec<Memory> = (0..WRITERS)
-        .map(|writer| Memory { home: format!("/writer-{writer}"), ..Memory::default() })
+    let dir = TempDir::new().unwrap();
+    let mut states: Vec<WriterState> = (0..WRITERS)
+        .map(|writer| WriterState { home: format!("/writer-{writer}"), ..WriterState::default() })
         .collect();
-    let process = Process::start_in(folder.path(), options).await;
-    let mut client = Raw::connect(process.address).await;
-    for memory in &memories {
-        client.call(&create(&memory.home)).await.unwrap();
+    let process = Process::start_in(dir.path(), options).await;
+    let mut client = RawClient::connect(process.address).await;
+    for state in &states {
+        client.call(&create(&state.home)).await.unwrap();
     }
     process.kill().await;
 
-    for life in 0..lives {
-        let process = Process::start_in(folder.path(), options).await;
-        let hint = format!("seed {seed}, life {life}");
-        let mut client = Raw::connect(process.address).await;
-        for memory in &mut memories {
-            memory.verify(&mut client, &hint).await;
+    for generation in 0..generations {
+        let process = Process::start_in(dir.path(), options).await;
+        let hint = format!("seed {seed}, generation {generation}");
+        let mut client = RawClient::connect(process.address).await;
+        for state in &mut states {
+            state.verify(&mut client, &hint).await;
         }
 
         let (acknowledged, mut count) = watch::channel(0);
         let mut writers = JoinSet::new();
-        for memory in memories.drain(..) {
-            let client = Raw::connect(process.address).await;
-            writers.spawn(write(client, memory, life, acknowledged.clone()));
+        for state in states.drain(..) {
+            let client = RawClient::connect(process.address).await;
+            writers.spawn(write(client, state, generation, acknowledged.clone()));
         }
         let enough = random.random_range(1..1000);
-        soon(count.wait_for(|count| *count >= enough)).await.unwrap();
+        within_timeout(count.wait_for(|count| *count >= enough)).await.unwrap();
         process.kill().await;
-        memories = soon(writers.join_all()).await;
+        states = within_timeout(writers.join_all()).await;
     }
 
-    let process = Process::start_in(folder.path(), options).await;
-    let mut client = Raw::connect(process.address).await;
-    for memory in &mut memories {
-        memory.verify(&mut client, &format!("seed {seed}, the end")).await;
+    let process = Process::start_in(dir.path(), options).await;
+    let mut client = RawClient::connect(process.address).await;
+    for state in &mut states {
+        state.verify(&mut client, &format!("seed {seed}, the end")).await;
     }
 }
 
 #[tokio::test]
-async fn everything_acknowledged_is_there_after_kill_9_while_many_write() {
-    survive(6, 1, &[]).await;
+async fn acknowledged_writes_survive_kill_9() {
+    check_kill(6, 1, &[]).await;
 }
 
 #[tokio::test]
-async fn everything_acknowledged_is_there_after_kill_9_while_snapshots_are_written() {
-    survive(8, 2, &["--snapshot-every", "20"]).await;
+async fn acknowledged_writes_survive_kill_9_during_snapshots() {
+    check_kill(8, 2, &["--snapshot-every", "20"]).await;
 }
 
 #[tokio::test]
-async fn everything_acknowledged_is_there_after_kill_9_without_fsync_too() {
-    survive(4, 3, &["--no-fsync", "--snapshot-every", "100"]).await;
+async fn acknowledged_writes_survive_kill_9_without_fsync() {
+    check_kill(4, 3, &["--no-fsync", "--snapshot-every", "100"]).await;
 }
 
 #[tokio::test]
-async fn lives_too_short_for_a_snapshot_add_up_to_one() {
-    let folder = TempDir::new().unwrap();
-    let snapshots = || files(folder.path(), "snapshot.").len();
+async fn transactions_of_several_short_processes_trigger_a_snapshot() {
+    let dir = TempDir::new().unwrap();
+    let snapshots = || files(dir.path(), "snapshot.").len();
 
-    for life in 0..5 {
-        let process = Process::start_in(folder.path(), &["--snapshot-every", "20"]).await;
-        let mut client = Raw::connect(process.address).await;
+    for generation in 0..5 {
+        let process = Process::start_in(dir.path(), &["--snapshot-every", "20"]).await;
+        let mut client = RawClient::connect(process.address).await;
         for turn in 0..8 {
-            client.call(&create(&format!("/{life}-{turn}"))).await.unwrap();
+            client.call(&create(&format!("/{generation}-{turn}"))).await.unwrap();
         }
         process.terminate().await;
         ended(process).await;
@@ -265,69 +265,72 @@ async fn lives_too_short_for_a_snapshot_add_up_to_one() {
 }
 
 async fn ended(mut process: Process) {
-    let (status, _) = process.ended().await;
+    let (status, _) = process.wait().await;
     assert!(status.success(), "{}", process.stderr());
 }
 
 #[tokio::test]
-async fn a_session_that_comes_back_keeps_its_ephemerals_and_one_that_does_not_loses_them() {
-    come_back_or_not(&["--min-session-timeout", "1"]).await;
+async fn resumed_session_keeps_its_ephemerals_after_a_restart() {
+    check_session_recovery(&["--min-session-timeout", "1"]).await;
 }
 
 #[tokio::test]
-async fn a_session_comes_back_from_a_snapshot_as_well_as_from_the_log() {
-    come_back_or_not(&["--min-session-timeout", "1", "--snapshot-every", "1"]).await;
+async fn session_is_recovered_from_a_snapshot() {
+    check_session_recovery(&["--min-session-timeout", "1", "--snapshot-every", "1"]).await;
 }
 
-async fn come_back_or_not(options: &[&str]) {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), options).await;
-    let mut faithful = Raw::connect(process.address).await;
-    let mut fickle = Raw::connect_for(process.address, Duration::from_secs(2)).await;
-    let mut closed = Raw::connect(process.address).await;
+async fn check_session_recovery(options: &[&str]) {
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), options).await;
+    let mut faithful = RawClient::connect(process.address).await;
+    let mut fickle = RawClient::connect_for(process.address, Duration::from_secs(2)).await;
+    let mut closed = RawClient::connect(process.address).await;
     faithful.call(&create_as("/faithful", CreateMode::Ephemeral)).await.unwrap();
     fickle.call(&create_as("/fickle", CreateMode::Ephemeral)).await.unwrap();
     closed.call(&create_as("/closed", CreateMode::Ephemeral)).await.unwrap();
     closed.call(&Request::CloseSession).await.unwrap();
     process.kill().await;
 
-    let process = Process::start_in(folder.path(), options).await;
+    let process = Process::start_in(dir.path(), options).await;
     let mut back = faithful.resume(process.address).await;
 
     assert_eq!((back.session, &back.password), (faithful.session, &faithful.password));
     assert_eq!(back.stat(&exists("/faithful")).await.ephemeral_owner, back.session);
     assert_eq!(back.call(&exists("/closed")).await, Err(Code::NO_NODE));
     let watch = Request::Exists { path: "/fickle".into(), watch: true };
-    back.call(&watch).await.expect("it has its timeout to come back");
+    back.call(&watch).await.expect("a session has its timeout to resume after a restart");
     let event = back.event().await;
     assert_eq!((event.kind, &*event.path), (EventKind::NodeDeleted, "/fickle"));
-    let mut late = Raw::dial(process.address).await;
-    assert_eq!(late.hello(&fickle.returning()).await.unwrap().session_id, 0);
+    let mut late = RawClient::open(process.address).await;
+    assert_eq!(late.handshake(&fickle.resume_request()).await.unwrap().session_id, 0);
     assert!(back.call(&exists("/faithful")).await.is_ok());
 }
 
 #[tokio::test]
-async fn transactions_and_sessions_go_on_counting_after_a_restart() {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), &[]).await;
-    let mut client = Raw::connect(process.address).await;
-    let newest = client.ask(&create("/a")).await.zxid;
+async fn zxids_and_session_ids_continue_after_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), &[]).await;
+    let mut client = RawClient::connect(process.address).await;
+    let newest = client.request(&create("/a")).await.zxid;
     process.kill().await;
 
-    let process = Process::start_in(folder.path(), &[]).await;
-    let mut returning = Raw::dial(process.address).await;
-    let mut request = client.returning();
+    let process = Process::start_in(dir.path(), &[]).await;
+    let mut returning = RawClient::open(process.address).await;
+    let mut request = client.resume_request();
     request.last_zxid_seen = newest;
-    returning.hello(&request).await.expect("a server that has everything the client saw");
-    let mut stranger = Raw::connect(process.address).await;
+    returning
+        .handshake(&request)
+        .await
+        .expect("the server has every transaction the client has seen");
+    let mut stranger = RawClient::connect(process.address).await;
 
-    assert!(stranger.ask(&create("/b")).await.zxid > newest);
+    assert!(stranger.request(&create("/b")).await.zxid > newest);
     assert!(stranger.session > client.session);
 }
 
-/// Files of the folder whose names begin like this, in order.
-fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+/// Files of the directory whose names begin with `prefix`, sorted.
+fn files(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(prefix))
@@ -336,24 +339,24 @@ fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A folder with acknowledged writes `/0` to `/9` in it, its newest log, and where that ends.
+/// A data directory with acknowledged writes `/0` to `/9`, its newest log, and the end of that log.
 async fn written() -> (TempDir, PathBuf, u64) {
-    let folder = TempDir::new().unwrap();
-    let process = Process::start_in(folder.path(), &[]).await;
-    let mut client = Raw::connect(process.address).await;
+    let dir = TempDir::new().unwrap();
+    let process = Process::start_in(dir.path(), &[]).await;
+    let mut client = RawClient::connect(process.address).await;
     for number in 0..10 {
         client.call(&create(&format!("/{number}"))).await.unwrap();
     }
     process.kill().await;
-    let log = files(folder.path(), "log.").pop().expect("there is a log");
-    // Behind the last record the file is zeros.
+    let log = files(dir.path(), "log.").pop().expect("there is a log");
+    // After the last record the file contains zeros.
     let end = fs::read(&log).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
-    (folder, log, end)
+    (dir, log, end)
 }
 
-/// The first so many nodes are there, and the server takes more.
-async fn has(address: SocketAddr, count: usize) {
-    let mut client = Raw::connect(address).await;
+/// Checks that the first `count` nodes exist and that the server accepts writes.
+async fn check_nodes(address: SocketAddr, count: usize) {
+    let mut client = RawClient::connect(address).await;
     for number in 0..count {
         client.call(&exists(&format!("/{number}"))).await.expect("it was acknowledged");
     }
@@ -361,55 +364,55 @@ async fn has(address: SocketAddr, count: usize) {
 }
 
 #[tokio::test]
-async fn a_torn_end_of_the_log_is_cut_off_and_reported_and_everything_before_it_is_there() {
-    let (folder, log, end) = written().await;
+async fn torn_log_tail_is_cut_off_and_reported() {
+    let (dir, log, end) = written().await;
     let mut file = File::options().write(true).open(&log).unwrap();
-    // Somewhere behind the last record: of what was being written, only a later part reached the disk.
+    // After the last record, as if only a later part of a write had reached the disk.
     file.seek(SeekFrom::Start(end + 500)).unwrap();
     file.write_all(&[0xa5; 100]).unwrap();
 
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
 
-    let said = process.stderr();
-    let line = said.lines().find(|line| line.contains("torn end of the log cut off"));
-    let line = line.unwrap_or_else(|| panic!("not reported: {said}"));
+    let log_text = process.stderr();
+    let line = log_text.lines().find(|line| line.contains("torn end of the log cut off"));
+    let line = line.unwrap_or_else(|| panic!("not reported: {log_text}"));
     assert!(line.contains("WARN"), "{line}");
     assert!(line.contains(log.to_str().unwrap()), "{line}");
-    has(process.address, 10).await;
+    check_nodes(process.address, 10).await;
     process.kill().await;
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
     assert!(!process.stderr().contains("torn"), "reported once");
-    has_later(process.address).await;
+    check_later_node(process.address).await;
 }
 
 #[tokio::test]
-async fn a_log_that_lost_its_end_is_used_up_to_there_and_that_is_reported() {
-    let (folder, log, end) = written().await;
+async fn truncated_log_is_used_up_to_its_end_and_reported() {
+    let (dir, log, end) = written().await;
     File::options().write(true).open(&log).unwrap().set_len(end - 3).unwrap();
 
-    let process = Process::start_in(folder.path(), &[]).await;
+    let process = Process::start_in(dir.path(), &[]).await;
 
     assert!(process.stderr().contains("torn end of the log cut off"), "{}", process.stderr());
-    has(process.address, 9).await;
+    check_nodes(process.address, 9).await;
     process.kill().await;
-    has_later(Process::start_in(folder.path(), &[]).await.address).await;
+    check_later_node(Process::start_in(dir.path(), &[]).await.address).await;
 }
 
-async fn has_later(address: SocketAddr) {
-    let mut client = Raw::connect(address).await;
+async fn check_later_node(address: SocketAddr) {
+    let mut client = RawClient::connect(address).await;
     client.call(&exists("/later")).await.expect("it was acknowledged");
 }
 
 #[tokio::test]
-async fn damage_that_no_crash_explains_is_refused_with_a_way_out() {
-    let (folder, log, end) = written().await;
+async fn damaged_log_is_refused_with_a_hint() {
+    let (dir, log, end) = written().await;
     let mut file = File::options().write(true).open(&log).unwrap();
     file.seek(SeekFrom::Start(end / 2)).unwrap();
     file.write_all(&[0xa5; 4]).unwrap();
 
-    let data = folder.path().to_str().unwrap();
+    let data = dir.path().to_str().unwrap();
     let (status, stdout, stderr) =
-        super::process::refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
+        super::process::run_refused(&["--listen", "127.0.0.1:0", "--data", data]).await;
 
     assert_eq!((status.code(), &*stdout), (Some(1), ""));
     assert!(stderr.contains("is damaged at byte") && stderr.contains("hint:"), "{stderr}");

@@ -1,4 +1,4 @@
-//! What the Python world's ZooKeeper client expects of a server.
+//! Runs the recipes of kazoo, the Python client for ZooKeeper, with the server.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::serve;
 
 #[tokio::test]
 #[ignore = "needs Python and kazoo: make test"]
-async fn kazoos_recipes_work() {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = Command::new(crate_folder.join("../../scripts/python-with.sh"))
+async fn kazoo_recipes_work() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = Command::new(crate_dir.join("../../scripts/python-with.sh"))
         .args(["kazoo", "crates/tinykeeper/tests/kazoo/requirements.txt"])
         .output()
         .await
@@ -20,14 +20,14 @@ async fn kazoos_recipes_work() {
     let server = serve(|_| {}).await;
 
     let run = Command::new(python.trim())
-        .arg(crate_folder.join("tests/kazoo/recipes.py"))
+        .arg(crate_dir.join("tests/kazoo/recipes.py"))
         .arg(server.address().to_string())
         .kill_on_drop(true)
         .output()
         .await
         .expect("Python runs");
 
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stdout));
-    assert!(!said.contains("Ran 0 tests"), "{said}");
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{stderr}{}", String::from_utf8_lossy(&run.stdout));
+    assert!(!stderr.contains("Ran 0 tests"), "{stderr}");
 }

@@ -1,16 +1,16 @@
-//! What a server in this test's thread logs.
+//! Captures the log of a server in the test's thread.
 
 use std::io;
 
 use tokio::sync::watch;
 use tracing::{Level, subscriber::DefaultGuard};
 
-use super::soon;
+use super::within_timeout;
 
-/// Holds everything logged in this thread since it was made; single-threaded tests run their server here.
+/// Everything logged in this thread since it was created; single-threaded tests run their server in this thread.
 pub(crate) struct Log {
     text: watch::Receiver<String>,
-    _here: DefaultGuard,
+    _guard: DefaultGuard,
 }
 
 impl Log {
@@ -21,14 +21,16 @@ impl Log {
             .with_ansi(false)
             .with_writer(move || Sink(sender.clone()))
             .finish();
-        Self { text, _here: tracing::subscriber::set_default(subscriber) }
+        Self { text, _guard: tracing::subscriber::set_default(subscriber) }
     }
 
-    /// Waits for a line that holds all of this.
-    pub(crate) async fn says(&self, parts: &[&str]) {
-        let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
+    /// Waits for a line that contains all `parts`.
+    pub(crate) async fn wait_for_line(&self, parts: &[&str]) {
+        let matches = |line: &str| parts.iter().all(|part| line.contains(part));
         let mut text = self.text.clone();
-        soon(text.wait_for(|text| text.lines().any(is_it))).await.expect("the log is kept");
+        within_timeout(text.wait_for(|text| text.lines().any(matches)))
+            .await
+            .expect("the log is captured");
     }
 }
 

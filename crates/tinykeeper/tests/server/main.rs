@@ -1,11 +1,11 @@
-//! The server's promises, kept against clients that speak the protocol byte by byte, and the binary's.
+//! Tests of the server with clients that send the protocol byte by byte, and tests of the binary.
 
 #![cfg(feature = "cli")]
 
 mod access;
 mod binary;
 mod decoding;
-mod defence;
+
 mod durability;
 mod full_disk;
 mod kazoo;
@@ -13,26 +13,26 @@ mod log;
 mod operations;
 mod ordering;
 mod process;
+mod protection;
 mod raw;
 mod roundtrip;
 mod sessions;
 mod watches;
-mod words;
+mod four_letter;
 
 use std::time::Duration;
 
 use tinykeeper::server::{Config, Server};
 use tokio::time::timeout;
 
-/// Nothing here may take longer; what does is broken, not slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for each wait; a longer one is a failure.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits for something that must come.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("this should have happened by now")
+async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    timeout(TEST_TIMEOUT, future).await.expect("completes within the time limit")
 }
 
-/// A server in memory, with whatever else the test wants of it.
+/// Starts a server in memory, with the test's changes to its configuration.
 async fn serve(adjust: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::ephemeral();
     adjust(&mut config);

@@ -1,4 +1,4 @@
-//! Every operation of the protocol, once: what it answers, and in which words it refuses.
+//! Every operation of the protocol: its response, and its refusal codes.
 
 use std::time::Duration;
 
@@ -13,20 +13,21 @@ use tinykeeper::{
 
 use super::{
     raw::{
-        Raw, children, create, create_as, creation, delete, deletion, exists, get, set, setting,
+        RawClient, children, create, create_as, create_op, delete, delete_op, exists, get, set,
+        set_op,
     },
     serve,
 };
 
-async fn connected() -> (Server, Raw) {
+async fn connected() -> (Server, RawClient) {
     let server = serve(|config| config.sweep_interval = Duration::from_millis(20)).await;
-    let client = Raw::connect(server.address()).await;
+    let client = RawClient::connect(server.address()).await;
     (server, client)
 }
 
-/// `create` of the days before `create2`: the answer has no stat.
+/// The old `create`, whose response has no stat.
 fn old_create(path: &str, mode: CreateMode) -> Request {
-    let Op::Create(create) = creation(path, mode) else { unreachable!() };
+    let Op::Create(create) = create_op(path, mode) else { unreachable!() };
     Request::Write(Op::Create(Create { with_stat: false, ..create }))
 }
 
@@ -35,18 +36,18 @@ fn created(path: &str) -> Response {
 }
 
 #[tokio::test]
-async fn create_answers_with_the_path_and_create2_with_the_stat_too() {
+async fn create_returns_the_path_and_create2_also_the_stat() {
     let (_server, mut client) = connected().await;
 
     assert_eq!(client.call(&old_create("/a", CreateMode::Persistent)).await, Ok(created("/a")));
-    let answer = client.ask(&create("/b")).await;
+    let reply = client.request(&create("/b")).await;
 
-    let Ok(Response::Create2 { path, stat }) = answer.result else { panic!("{answer:?}") };
+    let Ok(Response::Create2 { path, stat }) = reply.result else { panic!("{reply:?}") };
     assert_eq!(path, "/b");
     let expected = Stat {
-        czxid: answer.zxid,
-        mzxid: answer.zxid,
-        pzxid: answer.zxid,
+        czxid: reply.zxid,
+        mzxid: reply.zxid,
+        pzxid: reply.zxid,
         data_length: 4,
         ctime: stat.ctime,
         mtime: stat.ctime,
@@ -57,7 +58,7 @@ async fn create_answers_with_the_path_and_create2_with_the_stat_too() {
 }
 
 #[tokio::test]
-async fn create_numbers_sequential_nodes_by_every_child_the_parent_ever_had() {
+async fn sequence_number_counts_every_child_ever_created() {
     let (_server, mut client) = connected().await;
     client.call(&create("/p")).await.unwrap();
     client.call(&create("/p/first")).await.unwrap();
@@ -76,7 +77,7 @@ async fn create_numbers_sequential_nodes_by_every_child_the_parent_ever_had() {
 }
 
 #[tokio::test]
-async fn create_refuses_in_the_protocols_words() {
+async fn create_refuses_with_protocol_codes() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
     client.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
@@ -97,8 +98,8 @@ async fn create_refuses_in_the_protocols_words() {
     }
 }
 
-/// Hears when `path` is deleted.
-async fn watch(client: &mut Raw, path: &str) {
+/// Sets a watch on `path`, which exists.
+async fn watch(client: &mut RawClient, path: &str) {
     client
         .call(&Request::Exists { path: path.to_owned(), watch: true })
         .await
@@ -106,13 +107,13 @@ async fn watch(client: &mut Raw, path: &str) {
 }
 
 #[tokio::test]
-async fn a_container_goes_by_itself_after_its_last_child() {
+async fn container_is_deleted_after_its_last_child() {
     let (_server, mut client) = connected().await;
     client.call(&create_as("/box", CreateMode::Container)).await.unwrap();
     watch(&mut client, "/box").await;
-    client.hears_nothing_for(Duration::from_millis(100)).await;
+    client.expect_silence(Duration::from_millis(100)).await;
     client.call(&create("/box/child")).await.unwrap();
-    client.hears_nothing_for(Duration::from_millis(100)).await;
+    client.expect_silence(Duration::from_millis(100)).await;
 
     client.call(&delete("/box/child")).await.unwrap();
 
@@ -122,22 +123,22 @@ async fn a_container_goes_by_itself_after_its_last_child() {
 }
 
 #[tokio::test]
-async fn a_node_with_a_time_to_live_goes_by_itself_when_it_is_over() {
+async fn ttl_node_is_deleted_after_its_ttl() {
     let (_server, mut client) = connected().await;
     client.call(&create_as("/long", CreateMode::PersistentTtl(60_000))).await.unwrap();
     client.call(&create_as("/short", CreateMode::PersistentTtl(300))).await.unwrap();
     watch(&mut client, "/long").await;
     watch(&mut client, "/short").await;
 
-    client.hears_nothing_for(Duration::from_millis(100)).await;
+    client.expect_silence(Duration::from_millis(100)).await;
     let event = client.event().await;
 
     assert_eq!((event.kind, &*event.path), (EventKind::NodeDeleted, "/short"));
-    client.hears_nothing_for(Duration::from_millis(100)).await;
+    client.expect_silence(Duration::from_millis(100)).await;
 }
 
 #[tokio::test]
-async fn delete_wants_the_right_version_and_no_children() {
+async fn delete_requires_the_version_and_no_children() {
     let (_server, mut client) = connected().await;
     for path in ["/a", "/a/b"] {
         client.call(&create(path)).await.unwrap();
@@ -145,37 +146,37 @@ async fn delete_wants_the_right_version_and_no_children() {
     client.call(&set("/a/b", "new")).await.unwrap();
 
     for (request, code) in [
-        (deletion("/a", -1), Code::NOT_EMPTY),
-        (deletion("/a/b", 0), Code::BAD_VERSION),
-        (deletion("/nowhere", -1), Code::NO_NODE),
-        (deletion("/", -1), Code::BAD_ARGUMENTS),
-        (deletion("/zookeeper", -1), Code::BAD_ARGUMENTS),
+        (delete_op("/a", -1), Code::NOT_EMPTY),
+        (delete_op("/a/b", 0), Code::BAD_VERSION),
+        (delete_op("/nowhere", -1), Code::NO_NODE),
+        (delete_op("/", -1), Code::BAD_ARGUMENTS),
+        (delete_op("/zookeeper", -1), Code::BAD_ARGUMENTS),
     ] {
         assert_eq!(client.call(&Request::Write(request.clone())).await, Err(code), "{request:?}");
     }
-    assert_eq!(client.call(&Request::Write(deletion("/a/b", 1))).await, Ok(Response::Done));
-    assert_eq!(client.call(&delete("/a")).await, Ok(Response::Done));
+    assert_eq!(client.call(&Request::Write(delete_op("/a/b", 1))).await, Ok(Response::Empty));
+    assert_eq!(client.call(&delete("/a")).await, Ok(Response::Empty));
     assert_eq!(client.call(&exists("/a")).await, Err(Code::NO_NODE));
 }
 
 #[tokio::test]
-async fn set_data_wants_the_right_version_and_counts_it_up() {
+async fn set_data_requires_the_version_and_increments_it() {
     let (_server, mut client) = connected().await;
     let created = client.stat(&create("/a")).await;
 
-    let answer = client.ask(&Request::Write(setting("/a", "one", 0))).await;
-    let again = client.call(&Request::Write(setting("/a", "two", 0))).await;
+    let reply = client.request(&Request::Write(set_op("/a", "one", 0))).await;
+    let again = client.call(&Request::Write(set_op("/a", "two", 0))).await;
     let absent = client.call(&set("/nowhere", "x")).await;
 
-    let Ok(Response::Stat(stat)) = answer.result else { panic!("{answer:?}") };
-    assert_eq!((stat.version, stat.mzxid, stat.czxid), (1, answer.zxid, created.czxid));
+    let Ok(Response::Stat(stat)) = reply.result else { panic!("{reply:?}") };
+    assert_eq!((stat.version, stat.mzxid, stat.czxid), (1, reply.zxid, created.czxid));
     assert_eq!((again, absent), (Err(Code::BAD_VERSION), Err(Code::NO_NODE)));
     let data = client.call(&get("/a")).await;
     assert_eq!(data, Ok(Response::Data { data: Some(Bytes::from("one")), stat }));
 }
 
 #[tokio::test]
-async fn data_may_be_empty_or_null_and_they_are_not_the_same() {
+async fn null_and_empty_data_are_distinct() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
 
@@ -189,7 +190,7 @@ async fn data_may_be_empty_or_null_and_they_are_not_the_same() {
 }
 
 #[tokio::test]
-async fn exists_answers_with_the_stat_or_that_there_is_no_node() {
+async fn exists_returns_the_stat_or_no_node() {
     let (_server, mut client) = connected().await;
     let stat = client.stat(&create("/a")).await;
 
@@ -210,8 +211,8 @@ async fn children_are_listed_with_and_without_stat_and_counted() {
 
     assert_eq!(client.call(&children("/p")).await, Ok(Response::Children(names.clone())));
     let with_stat = Request::GetChildrenStat { path: "/p".into(), watch: false };
-    let answer = client.call(&with_stat).await;
-    assert_eq!(answer, Ok(Response::ChildrenStat { children: names, stat }));
+    let reply = client.call(&with_stat).await;
+    assert_eq!(reply, Ok(Response::ChildrenStat { children: names, stat }));
     assert_eq!((stat.num_children, stat.cversion), (2, 2));
     assert_eq!(client.call(&number("/p")).await, Ok(Response::Number(3)));
     assert_eq!(client.call(&number("/")).await, Ok(Response::Number(8)));
@@ -221,9 +222,9 @@ async fn children_are_listed_with_and_without_stat_and_counted() {
 }
 
 #[tokio::test]
-async fn ephemerals_are_those_of_the_asking_session_below_the_prefix() {
+async fn get_ephemerals_lists_own_ephemerals_below_the_prefix() {
     let (server, mut client) = connected().await;
-    let mut other = Raw::connect(server.address()).await;
+    let mut other = RawClient::connect(server.address()).await;
     client.call(&create("/p")).await.unwrap();
     for path in ["/a", "/p/b"] {
         client.call(&create_as(path, CreateMode::Ephemeral)).await.unwrap();
@@ -231,34 +232,34 @@ async fn ephemerals_are_those_of_the_asking_session_below_the_prefix() {
     other.call(&create_as("/p/theirs", CreateMode::Ephemeral)).await.unwrap();
 
     for (prefix, paths) in [("/", &["/a", "/p/b"][..]), ("/p", &["/p/b"]), ("/x", &[])] {
-        let answer = client.call(&Request::GetEphemerals { prefix: prefix.into() }).await;
+        let reply = client.call(&Request::GetEphemerals { prefix: prefix.into() }).await;
         let expected = paths.iter().map(ToString::to_string).collect();
-        assert_eq!(answer, Ok(Response::Paths(expected)), "{prefix}");
+        assert_eq!(reply, Ok(Response::Paths(expected)), "{prefix}");
     }
 }
 
 #[tokio::test]
-async fn sync_and_ping_answer_with_the_newest_transaction() {
+async fn sync_and_ping_return_the_newest_zxid() {
     let (_server, mut client) = connected().await;
-    let newest = client.ask(&create("/a")).await.zxid;
+    let newest = client.request(&create("/a")).await.zxid;
 
-    let synced = client.ask(&Request::Sync { path: "/a".into() }).await;
-    let ping = client.ask(&Request::Ping).await;
+    let synced = client.request(&Request::Sync { path: "/a".into() }).await;
+    let ping = client.request(&Request::Ping).await;
 
     assert_eq!(synced.result, Ok(Response::Sync { path: "/a".into() }));
     assert_eq!((synced.zxid, ping.zxid), (newest, newest));
 }
 
 #[tokio::test]
-async fn a_write_answers_with_its_own_transaction_and_a_read_with_the_last_before_it() {
+async fn write_returns_its_own_zxid_and_read_the_last_before_it() {
     let (server, mut client) = connected().await;
-    let mut other = Raw::connect(server.address()).await;
+    let mut other = RawClient::connect(server.address()).await;
 
-    let first = client.ask(&create("/a")).await.zxid;
-    let refused = client.ask(&create("/a")).await;
-    let read = client.ask(&get("/a")).await.zxid;
-    let theirs = other.ask(&set("/a", "x")).await.zxid;
-    let absent = client.ask(&get("/nowhere")).await;
+    let first = client.request(&create("/a")).await.zxid;
+    let refused = client.request(&create("/a")).await;
+    let read = client.request(&get("/a")).await.zxid;
+    let theirs = other.request(&set("/a", "x")).await.zxid;
+    let absent = client.request(&get("/nowhere")).await;
 
     assert_eq!(refused.result, Err(Code::NODE_EXISTS));
     assert_eq!(refused.zxid, first + 1, "a refused write is a transaction, too");
@@ -268,21 +269,21 @@ async fn a_write_answers_with_its_own_transaction_and_a_read_with_the_last_befor
 }
 
 #[tokio::test]
-async fn a_multi_is_one_transaction() {
+async fn multi_is_one_transaction() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
     client.call(&create("/gone")).await.unwrap();
 
-    let answer = client
-        .ask(&Request::Multi(vec![
+    let reply = client
+        .request(&Request::Multi(vec![
             Op::Check { path: "/a".into(), version: 0 },
-            creation("/a/b", CreateMode::Persistent),
-            setting("/a", "new", 0),
-            deletion("/gone", -1),
+            create_op("/a/b", CreateMode::Persistent),
+            set_op("/a", "new", 0),
+            delete_op("/gone", -1),
         ]))
         .await;
 
-    let Ok(Response::Multi(results)) = &answer.result else { panic!("{answer:?}") };
+    let Ok(Response::Multi(results)) = &reply.result else { panic!("{reply:?}") };
     let [
         MultiResult::Check,
         MultiResult::Create { path },
@@ -292,38 +293,38 @@ async fn a_multi_is_one_transaction() {
     else {
         panic!("{results:?}")
     };
-    assert_eq!((&**path, stat.mzxid), ("/a/b", answer.zxid));
-    assert_eq!(client.stat(&exists("/a/b")).await.czxid, answer.zxid);
+    assert_eq!((&**path, stat.mzxid), ("/a/b", reply.zxid));
+    assert_eq!(client.stat(&exists("/a/b")).await.czxid, reply.zxid);
     assert_eq!(client.call(&exists("/gone")).await, Err(Code::NO_NODE));
 }
 
 #[tokio::test]
-async fn a_multi_with_one_refused_member_does_nothing_and_says_which() {
+async fn refused_multi_changes_nothing_and_names_the_operation() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
 
-    let answer = client
+    let reply = client
         .call(&Request::Multi(vec![
-            creation("/b", CreateMode::Persistent),
-            setting("/a", "new", 7),
-            creation("/c", CreateMode::Persistent),
+            create_op("/b", CreateMode::Persistent),
+            set_op("/a", "new", 7),
+            create_op("/c", CreateMode::Persistent),
         ]))
         .await;
 
     let codes = [Code::OK, Code::BAD_VERSION, Code::RUNTIME_INCONSISTENCY];
-    assert_eq!(answer, Ok(Response::Multi(codes.map(MultiResult::Error).to_vec())));
+    assert_eq!(reply, Ok(Response::Multi(codes.map(MultiResult::Error).to_vec())));
     assert_eq!(client.call(&exists("/b")).await, Err(Code::NO_NODE));
     assert_eq!(client.call(&Request::Multi(vec![])).await, Ok(Response::Multi(vec![])));
 }
 
 #[tokio::test]
-async fn a_multi_read_answers_each_member_for_itself() {
+async fn multi_read_returns_a_result_per_operation() {
     let (_server, mut client) = connected().await;
     let stat = client.stat(&create("/a")).await;
     let read = |path: &str| ReadOp::GetData { path: path.into() };
     let list = |path: &str| ReadOp::GetChildren { path: path.into() };
 
-    let answer = client
+    let reply = client
         .call(&Request::MultiRead(vec![read("/nowhere"), read("/a"), list("/nowhere"), list("/a")]))
         .await;
 
@@ -333,11 +334,11 @@ async fn a_multi_read_answers_each_member_for_itself() {
         MultiResult::Error(Code::NO_NODE),
         MultiResult::GetChildren { children: vec![] },
     ];
-    assert_eq!(answer, Ok(Response::Multi(expected)));
+    assert_eq!(reply, Ok(Response::Multi(expected)));
 }
 
 #[tokio::test]
-async fn an_operation_nobody_knows_is_unimplemented_and_the_connection_lives() {
+async fn unknown_operation_is_unimplemented_and_keeps_the_connection() {
     const RECONFIG: i32 = 16;
     const SASL: i32 = 102;
     let (_server, mut client) = connected().await;
@@ -349,17 +350,17 @@ async fn an_operation_nobody_knows_is_unimplemented_and_the_connection_lives() {
             out.extend_from_slice(b"whatever its body is");
         });
         client.send_bytes(&out).await;
-        client.expect_answer(xid, op);
+        client.expect_reply(xid, op);
 
-        let answer = client.answer().await;
+        let reply = client.reply().await;
 
-        assert_eq!((answer.xid, answer.result), (xid, Err(Code::UNIMPLEMENTED)), "operation {op}");
+        assert_eq!((reply.xid, reply.result), (xid, Err(Code::UNIMPLEMENTED)), "operation {op}");
     }
     assert!(client.call(&create("/a")).await.is_ok());
 }
 
 #[tokio::test]
-async fn every_known_operation_has_an_answer() {
+async fn every_known_operation_gets_a_response() {
     let (_server, mut client) = connected().await;
     client.call(&create("/a")).await.unwrap();
     let path = || "/a".to_owned();
@@ -375,8 +376,8 @@ async fn every_known_operation_has_an_answer() {
     ];
 
     for request in requests {
-        let answer = client.call(&request).await;
-        assert!(answer.is_ok(), "{request:?}: {answer:?}");
+        let reply = client.call(&request).await;
+        assert!(reply.is_ok(), "{request:?}: {reply:?}");
     }
-    assert_eq!(client.call(&Request::CloseSession).await, Ok(Response::Done));
+    assert_eq!(client.call(&Request::CloseSession).await, Ok(Response::Empty));
 }

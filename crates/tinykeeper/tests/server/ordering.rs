@@ -1,5 +1,5 @@
-//! The rule everything above this crate relies on: a client sees every notification of an earlier transaction before the
-//! answer to its own later write.
+//! The ordering rule that everything above this crate relies on: a client receives every notification of an earlier transaction
+//! before the reply to its own later write.
 
 use tempfile::TempDir;
 use tinykeeper::{
@@ -9,36 +9,36 @@ use tinykeeper::{
 use tokio::task::JoinSet;
 
 use super::{
-    raw::{Incoming, Raw, create, get, set},
-    serve, soon,
+    raw::{Incoming, RawClient, create, get, set},
+    serve, within_timeout,
 };
 
 fn watch(path: &str) -> Request {
     Request::AddWatch { path: path.into(), mode: AddWatchMode::PersistentRecursive }
 }
 
-/// One server in memory, one with a journal between the tree and its clients.
-async fn both_servers(folder: &TempDir) -> [Server; 2] {
-    let data = folder.path().to_owned();
+/// One server in memory, and one with a journal.
+async fn memory_and_durable_servers(dir: &TempDir) -> [Server; 2] {
+    let data = dir.path().to_owned();
     [serve(|_| {}).await, serve(move |config| config.data = Some(data)).await]
 }
 
 #[tokio::test]
-async fn a_notification_stands_before_the_answer_to_a_later_write() {
-    let folder = TempDir::new().unwrap();
-    for server in both_servers(&folder).await {
-        let mut watcher = Raw::connect(server.address()).await;
-        let mut actor = Raw::connect(server.address()).await;
+async fn notification_precedes_the_reply_to_a_later_write() {
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
+        let mut watcher = RawClient::connect(server.address()).await;
+        let mut actor = RawClient::connect(server.address()).await;
         actor.call(&create("/a")).await.unwrap();
         actor.call(&create("/b")).await.unwrap();
         watcher.call(&watch("/a")).await.unwrap();
 
         for _ in 0..200 {
-            let theirs = actor.ask(&set("/a", "x")).await.zxid;
+            let theirs = actor.request(&set("/a", "x")).await.zxid;
             watcher.submit(&set("/b", "x")).await;
 
-            let Incoming::Event(event) = watcher.next().await else { panic!("an answer first") };
-            let Incoming::Answer(own) = watcher.next().await else { panic!("twice") };
+            let Incoming::Event(event) = watcher.next().await else { panic!("a reply first") };
+            let Incoming::Reply(own) = watcher.next().await else { panic!("twice") };
 
             assert_eq!((event.kind, event.zxid), (EventKind::NodeDataChanged, theirs));
             assert!(own.zxid > theirs);
@@ -47,12 +47,12 @@ async fn a_notification_stands_before_the_answer_to_a_later_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn notifications_and_answers_come_in_the_order_of_transactions_however_many_write_at_once() {
+async fn notifications_and_replies_arrive_in_zxid_order() {
     const WRITES: usize = 500;
     const OTHERS: usize = 3;
-    let folder = TempDir::new().unwrap();
-    for server in both_servers(&folder).await {
-        let mut watcher = Raw::connect(server.address()).await;
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
+        let mut watcher = RawClient::connect(server.address()).await;
         for path in ["/theirs", "/own"] {
             watcher.call(&create(path)).await.unwrap();
         }
@@ -61,45 +61,45 @@ async fn notifications_and_answers_come_in_the_order_of_transactions_however_man
         let mut others = JoinSet::new();
         for _ in 0..OTHERS {
             others.spawn(async move {
-                let mut client = Raw::connect(address).await;
+                let mut client = RawClient::connect(address).await;
                 for _ in 0..WRITES {
                     client.submit(&set("/theirs", "x")).await;
                 }
                 for _ in 0..WRITES {
-                    client.answer().await.result.unwrap();
+                    client.reply().await.result.unwrap();
                 }
             });
         }
 
-        let (mut newest, mut events, mut answers) = (0, 0, 0);
+        let (mut newest, mut events, mut replies) = (0, 0, 0);
         watcher.submit(&set("/own", "x")).await;
-        while events < OTHERS * WRITES || answers < 100 {
+        while events < OTHERS * WRITES || replies < 100 {
             let zxid = match watcher.next().await {
                 Incoming::Event(event) => {
                     events += 1;
                     event.zxid
                 }
-                Incoming::Answer(answer) => {
-                    answers += 1;
+                Incoming::Reply(reply) => {
+                    replies += 1;
                     watcher.submit(&set("/own", "x")).await;
-                    answer.zxid
+                    reply.zxid
                 }
             };
             assert!(zxid > newest, "{zxid:#x} after {newest:#x}");
             newest = zxid;
         }
 
-        soon(others.join_all()).await;
+        within_timeout(others.join_all()).await;
         assert_eq!(events, OTHERS * WRITES, "each change is told once");
     }
 }
 
 #[tokio::test]
-async fn a_read_sees_what_was_told() {
-    let folder = TempDir::new().unwrap();
-    for server in both_servers(&folder).await {
-        let mut watcher = Raw::connect(server.address()).await;
-        let mut actor = Raw::connect(server.address()).await;
+async fn read_returns_at_least_the_notified_state() {
+    let dir = TempDir::new().unwrap();
+    for server in memory_and_durable_servers(&dir).await {
+        let mut watcher = RawClient::connect(server.address()).await;
+        let mut actor = RawClient::connect(server.address()).await;
         watcher.call(&create("/a")).await.unwrap();
         watcher.call(&watch("/a")).await.unwrap();
         for _ in 0..100 {

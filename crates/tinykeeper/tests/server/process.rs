@@ -1,4 +1,4 @@
-//! The binary, as a process.
+//! Runs the binary as a process.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-use super::soon;
+use super::within_timeout;
 
 /// A running `tinykeeper`; killed when dropped.
 pub(crate) struct Process {
@@ -25,52 +25,53 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts one on a free port and waits until it says that it is ready.
+    /// Starts the binary on a free port and waits for its ready line.
     pub(crate) async fn start(options: &[&str]) -> Self {
         let stderr = NamedTempFile::new().unwrap();
         let mut child = spawn(&[&["--listen", "127.0.0.1:0"], options].concat(), &stderr);
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut ready = String::new();
-        soon(stdout.read_line(&mut ready)).await.unwrap();
+        within_timeout(stdout.read_line(&mut ready)).await.unwrap();
         let address = ready
             .split_whitespace()
             .find_map(|word| word.trim_end_matches(',').parse().ok())
-            .unwrap_or_else(|| panic!("not ready: {ready:?}; {}", said(&stderr)));
+            .unwrap_or_else(|| panic!("not ready: {ready:?}; {}", read(&stderr)));
         Self { child, stdout, stderr, ready, address }
     }
 
-    /// Starts one that keeps its data in `folder`.
-    pub(crate) async fn start_in(folder: &Path, options: &[&str]) -> Self {
-        let folder = folder.to_str().expect("a folder of ours");
-        Self::start(&[&["--data", folder], options].concat()).await
+    /// Starts the binary with its data in `dir`.
+    pub(crate) async fn start_in(dir: &Path, options: &[&str]) -> Self {
+        let dir = dir.to_str().expect("a UTF-8 path");
+        Self::start(&[&["--data", dir], options].concat()).await
     }
 
-    /// SIGKILL, and wait for the end.
+    /// Sends SIGKILL and waits for the exit.
     pub(crate) async fn kill(mut self) {
-        soon(self.child.kill()).await.unwrap();
+        within_timeout(self.child.kill()).await.unwrap();
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub(crate) async fn terminate(&self) {
         let pid = self.pid().to_string();
-        let sent = soon(Command::new("kill").args(["-TERM", &pid]).status()).await.unwrap();
+        let sent =
+            within_timeout(Command::new("kill").args(["-TERM", &pid]).status()).await.unwrap();
         assert!(sent.success());
     }
 
-    /// Waits for the end: how it went, and what was on stdout since it was ready.
-    pub(crate) async fn ended(&mut self) -> (ExitStatus, String) {
-        let status = soon(self.child.wait()).await.unwrap();
+    /// Waits for the exit; returns the status and the stdout since the ready line.
+    pub(crate) async fn wait(&mut self) -> (ExitStatus, String) {
+        let status = within_timeout(self.child.wait()).await.unwrap();
         let mut rest = String::new();
-        soon(self.stdout.read_to_string(&mut rest)).await.unwrap();
+        within_timeout(self.stdout.read_to_string(&mut rest)).await.unwrap();
         (status, rest)
     }
 
-    /// What it said on stderr so far.
+    /// The stderr so far.
     pub(crate) fn stderr(&self) -> String {
-        said(&self.stderr)
+        read(&self.stderr)
     }
 
-    /// The most memory it ever had, in bytes.
+    /// Peak resident memory, in bytes.
     pub(crate) fn peak_memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -82,14 +83,14 @@ impl Process {
     }
 }
 
-/// Runs one that must not start: how it ended, its stdout and its stderr.
-pub(crate) async fn refused(options: &[&str]) -> (ExitStatus, String, String) {
+/// Runs a binary that must not start; returns its status, stdout and stderr.
+pub(crate) async fn run_refused(options: &[&str]) -> (ExitStatus, String, String) {
     let stderr = NamedTempFile::new().unwrap();
     let mut child = spawn(options, &stderr);
     let mut stdout = String::new();
-    soon(child.stdout.take().unwrap().read_to_string(&mut stdout)).await.unwrap();
-    let status = soon(child.wait()).await.unwrap();
-    (status, stdout, said(&stderr))
+    within_timeout(child.stdout.take().unwrap().read_to_string(&mut stdout)).await.unwrap();
+    let status = within_timeout(child.wait()).await.unwrap();
+    (status, stdout, read(&stderr))
 }
 
 fn spawn(options: &[&str], stderr: &NamedTempFile) -> Child {
@@ -103,6 +104,6 @@ fn spawn(options: &[&str], stderr: &NamedTempFile) -> Child {
         .expect("the binary starts")
 }
 
-fn said(stderr: &NamedTempFile) -> String {
+fn read(stderr: &NamedTempFile) -> String {
     fs::read_to_string(stderr.path()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! A client that does nothing by itself: it sends what the test says, and shows what came, in order.
+//! A client without logic of its own: it sends what the test says, and returns what arrives, in order.
 
 use std::{collections::VecDeque, io, net::SocketAddr, time::Duration};
 
@@ -13,18 +13,18 @@ use tokio::{
     time::timeout,
 };
 
-use super::soon;
+use super::within_timeout;
 
-/// Far more than any answer here takes.
+/// Far more than any response of these tests.
 const FRAME_LIMIT: usize = 64 << 20;
 
-pub(crate) struct Raw {
+pub(crate) struct RawClient {
     socket: TcpStream,
     unread: BytesMut,
     next_xid: i32,
-    /// What was asked and not answered yet: number and operation.
-    asked: VecDeque<(i32, i32)>,
-    /// Notifications that came while an answer was waited for.
+    /// Number and operation of each request without a reply.
+    pending: VecDeque<(i32, i32)>,
+    /// Notifications that arrived while the client waited for a reply.
     events: VecDeque<Event>,
     pub(crate) session: i64,
     pub(crate) password: Bytes,
@@ -34,7 +34,7 @@ pub(crate) struct Raw {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
     Event(Event),
-    Answer(Answer),
+    Reply(Reply),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,21 +45,21 @@ pub(crate) struct Event {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) xid: i32,
     pub(crate) zxid: i64,
     pub(crate) result: Result<Response, Code>,
 }
 
-impl Raw {
-    /// A connection on which nothing was said yet.
-    pub(crate) async fn dial(address: SocketAddr) -> Self {
-        let socket = soon(TcpStream::connect(address)).await.expect("somebody listens");
+impl RawClient {
+    /// Opens a connection without a handshake.
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let socket = within_timeout(TcpStream::connect(address)).await.expect("the server listens");
         Self {
             socket,
             unread: BytesMut::new(),
             next_xid: 0,
-            asked: VecDeque::new(),
+            pending: VecDeque::new(),
             events: VecDeque::new(),
             session: 0,
             password: Bytes::new(),
@@ -67,37 +67,37 @@ impl Raw {
         }
     }
 
-    /// A new session with a timeout that outlives the test.
+    /// Opens a session with a timeout longer than the test.
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self::connect_for(address, Duration::from_secs(40)).await
     }
 
-    /// A new session with this timeout, as far as the server grants it.
+    /// Opens a session with this timeout, as far as the server grants it.
     pub(crate) async fn connect_for(address: SocketAddr, timeout: Duration) -> Self {
-        let mut client = Self::dial(address).await;
-        client.hello(&newcomer(timeout)).await.expect("a session is granted");
+        let mut client = Self::open(address).await;
+        client.handshake(&new_session_request(timeout)).await.expect("a session is granted");
         client
     }
 
-    /// The same session on a new connection; the old one is left as it is.
+    /// Resumes the session on a new connection; the old connection is not closed.
     pub(crate) async fn resume(&self, address: SocketAddr) -> Self {
-        let mut client = Self::dial(address).await;
-        client.hello(&self.returning()).await.expect("the server answers");
+        let mut client = Self::open(address).await;
+        client.handshake(&self.resume_request()).await.expect("the server responds");
         client
     }
 
-    /// What a client says that comes back to its session.
-    pub(crate) fn returning(&self) -> ConnectRequest {
+    /// The request that resumes this session.
+    pub(crate) fn resume_request(&self) -> ConnectRequest {
         ConnectRequest {
             session_id: self.session,
             password: self.password.clone(),
             timeout_ms: self.timeout_ms,
-            ..newcomer(Duration::ZERO)
+            ..new_session_request(Duration::ZERO)
         }
     }
 
-    /// Says who it is; `None` if the server hangs up.
-    pub(crate) async fn hello(&mut self, request: &ConnectRequest) -> Option<ConnectResponse> {
+    /// Sends a connect request; `None` if the server closes the connection.
+    pub(crate) async fn handshake(&mut self, request: &ConnectRequest) -> Option<ConnectResponse> {
         let mut out = BytesMut::new();
         frame::write(&mut out, |out| request.encode(out));
         self.send_bytes(&out).await;
@@ -109,18 +109,18 @@ impl Raw {
         Some(response)
     }
 
-    /// Asks and waits for the answer; notifications before it are kept for [`Raw::event`].
-    pub(crate) async fn ask(&mut self, request: &Request) -> Answer {
+    /// Sends a request and waits for its reply; notifications before it are kept for [`RawClient::event`].
+    pub(crate) async fn request(&mut self, request: &Request) -> Reply {
         self.submit(request).await;
-        self.answer().await
+        self.reply().await
     }
 
-    /// What the server says to a request.
+    /// Sends a request and waits for its result.
     pub(crate) async fn call(&mut self, request: &Request) -> Result<Response, Code> {
-        self.ask(request).await.result
+        self.request(request).await.result
     }
 
-    /// The stat in an answer that has to have one.
+    /// Sends a request and returns the stat in its response.
     pub(crate) async fn stat(&mut self, request: &Request) -> Stat {
         match self.call(request).await {
             Ok(
@@ -130,11 +130,11 @@ impl Raw {
                 | Response::ChildrenStat { stat, .. }
                 | Response::Acl { stat, .. },
             ) => stat,
-            other => panic!("{request:?} was answered {other:?}"),
+            other => panic!("{request:?} got {other:?}"),
         }
     }
 
-    /// Asks and does not wait; the number it was asked under.
+    /// Sends a request without waiting; returns its number.
     pub(crate) async fn submit(&mut self, request: &Request) -> i32 {
         self.next_xid += 1;
         let xid = match request {
@@ -145,48 +145,48 @@ impl Raw {
         };
         let mut out = BytesMut::new();
         encode(&mut out, xid, request);
-        self.asked.push_back((xid, request.op()));
+        self.pending.push_back((xid, request.op()));
         self.send_bytes(&out).await;
         xid
     }
 
-    /// Notes that a request was sent by other means, so that its answer is understood.
-    pub(crate) fn expect_answer(&mut self, xid: i32, op: i32) {
-        self.asked.push_back((xid, op));
+    /// Registers a request that was sent with [`RawClient::send_bytes`], so that its reply can be decoded.
+    pub(crate) fn expect_reply(&mut self, xid: i32, op: i32) {
+        self.pending.push_back((xid, op));
     }
 
-    /// The next answer.
-    pub(crate) async fn answer(&mut self) -> Answer {
+    /// Waits for the next reply.
+    pub(crate) async fn reply(&mut self) -> Reply {
         loop {
             match self.next().await {
-                Incoming::Answer(answer) => return answer,
+                Incoming::Reply(reply) => return reply,
                 Incoming::Event(event) => self.events.push_back(event),
             }
         }
     }
 
-    /// The next notification.
+    /// Waits for the next notification.
     pub(crate) async fn event(&mut self) -> Event {
         if let Some(event) = self.events.pop_front() {
             return event;
         }
         match self.next().await {
             Incoming::Event(event) => event,
-            Incoming::Answer(answer) => panic!("nothing was asked, yet here is {answer:?}"),
+            Incoming::Reply(reply) => panic!("no request was sent, but there is {reply:?}"),
         }
     }
 
-    /// Kind and path of every notification that came before an answer.
-    pub(crate) fn heard(&mut self) -> Vec<(EventKind, String)> {
+    /// Removes and returns kind and path of every notification received so far.
+    pub(crate) fn take_events(&mut self) -> Vec<(EventKind, String)> {
         self.events.drain(..).map(|event| (event.kind, event.path)).collect()
     }
 
-    /// Whatever comes next.
+    /// Waits for the next reply or notification.
     pub(crate) async fn next(&mut self) -> Incoming {
-        self.incoming().await.expect("the connection lives")
+        self.incoming().await.expect("the connection is open")
     }
 
-    /// Whatever comes next; `None` when the server has hung up.
+    /// Waits for the next reply or notification; `None` if the server closed the connection.
     pub(crate) async fn incoming(&mut self) -> Option<Incoming> {
         let mut reader = Reader::new(self.frame().await?);
         let header = ReplyHeader::decode(&mut reader).unwrap();
@@ -194,53 +194,53 @@ impl Raw {
             let event = WatcherEvent::decode(&mut reader).unwrap();
             Incoming::Event(Event { zxid: header.zxid, kind: event.kind, path: event.path })
         } else {
-            let (asked, op) = self.asked.pop_front().expect("something was asked");
-            assert_eq!(header.xid, asked, "answers come in the order of the requests");
+            let (asked, op) = self.pending.pop_front().expect("a request was sent");
+            assert_eq!(header.xid, asked, "replies arrive in the order of the requests");
             let result = match header.code {
                 Code::OK => Ok(Response::decode(op, &mut reader).unwrap()),
                 code => Err(code),
             };
-            assert_eq!(reader.remaining(), 0, "an answer holds nothing else");
-            Incoming::Answer(Answer { xid: header.xid, zxid: header.zxid, result })
+            assert_eq!(reader.remaining(), 0, "a reply has no trailing bytes");
+            Incoming::Reply(Reply { xid: header.xid, zxid: header.zxid, result })
         })
     }
 
-    /// Nothing comes for this long.
-    pub(crate) async fn hears_nothing_for(&mut self, duration: Duration) {
+    /// Checks that nothing arrives for this long.
+    pub(crate) async fn expect_silence(&mut self, duration: Duration) {
         if let Ok(incoming) = timeout(duration, self.incoming()).await {
             panic!("too early: {incoming:?}");
         }
     }
 
-    /// Waits until the server has hung up; what it still had to say does not matter.
-    pub(crate) async fn ended(&mut self) {
+    /// Waits until the server closes the connection; ignores what arrives before.
+    pub(crate) async fn wait_closed(&mut self) {
         while self.frame().await.is_some() {}
     }
 
-    /// Sends bytes as they are. That nobody takes them shows in what comes back, or does not.
+    /// Sends bytes unchanged. An error is ignored: it shows in what arrives.
     pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
-        let _ = soon(self.socket.write_all(bytes)).await;
+        let _ = within_timeout(self.socket.write_all(bytes)).await;
     }
 
-    /// Says no more, but still listens.
-    pub(crate) async fn hang_up(&mut self) {
+    /// Closes the sending direction only.
+    pub(crate) async fn shutdown_write(&mut self) {
         let _ = self.socket.shutdown().await;
     }
 
-    /// Everything the server says until it hangs up.
+    /// Everything the server sends until it closes the connection.
     pub(crate) async fn text(&mut self) -> String {
         let mut text = String::new();
-        soon(self.socket.read_to_string(&mut text)).await.expect("text");
+        within_timeout(self.socket.read_to_string(&mut text)).await.expect("text");
         text
     }
 
-    /// The next frame; `None` when the server has hung up, gently or not.
+    /// Waits for the next frame; `None` if the server closed or reset the connection.
     pub(crate) async fn frame(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = frame::split(&mut self.unread, FRAME_LIMIT).unwrap() {
                 return Some(frame);
             }
-            match soon(self.socket.read_buf(&mut self.unread)).await {
+            match within_timeout(self.socket.read_buf(&mut self.unread)).await {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return None,
@@ -250,7 +250,7 @@ impl Raw {
     }
 }
 
-/// Appends a request as a frame.
+/// Appends the frame of a request.
 pub(crate) fn encode(out: &mut BytesMut, xid: i32, request: &Request) {
     frame::write(out, |out| {
         RequestHeader { xid, op: request.op() }.encode(out);
@@ -258,8 +258,8 @@ pub(crate) fn encode(out: &mut BytesMut, xid: i32, request: &Request) {
     });
 }
 
-/// What a client says that has no session yet.
-pub(crate) fn newcomer(timeout: Duration) -> ConnectRequest {
+/// The request for a new session.
+pub(crate) fn new_session_request(timeout: Duration) -> ConnectRequest {
     ConnectRequest {
         protocol_version: 0,
         last_zxid_seen: 0,
@@ -271,19 +271,19 @@ pub(crate) fn newcomer(timeout: Duration) -> ConnectRequest {
 }
 
 pub(crate) fn create(path: &str) -> Request {
-    Request::Write(creation(path, CreateMode::Persistent))
+    Request::Write(create_op(path, CreateMode::Persistent))
 }
 
 pub(crate) fn create_as(path: &str, mode: CreateMode) -> Request {
-    Request::Write(creation(path, mode))
+    Request::Write(create_op(path, mode))
 }
 
 pub(crate) fn create_for(path: &str, acl: Vec<Acl>) -> Request {
-    let Op::Create(create) = creation(path, CreateMode::Persistent) else { unreachable!() };
+    let Op::Create(create) = create_op(path, CreateMode::Persistent) else { unreachable!() };
     Request::Write(Op::Create(Create { acl, ..create }))
 }
 
-pub(crate) fn creation(path: &str, mode: CreateMode) -> Op {
+pub(crate) fn create_op(path: &str, mode: CreateMode) -> Op {
     Op::Create(Create {
         path: path.to_owned(),
         data: Some(Bytes::from_static(b"data")),
@@ -294,18 +294,18 @@ pub(crate) fn creation(path: &str, mode: CreateMode) -> Op {
 }
 
 pub(crate) fn set(path: &str, data: impl Into<Bytes>) -> Request {
-    Request::Write(setting(path, data, -1))
+    Request::Write(set_op(path, data, -1))
 }
 
-pub(crate) fn setting(path: &str, data: impl Into<Bytes>, version: i32) -> Op {
+pub(crate) fn set_op(path: &str, data: impl Into<Bytes>, version: i32) -> Op {
     Op::SetData { path: path.to_owned(), data: Some(data.into()), version }
 }
 
 pub(crate) fn delete(path: &str) -> Request {
-    Request::Write(deletion(path, -1))
+    Request::Write(delete_op(path, -1))
 }
 
-pub(crate) fn deletion(path: &str, version: i32) -> Op {
+pub(crate) fn delete_op(path: &str, version: i32) -> Op {
     Op::Delete { path: path.to_owned(), version }
 }
 

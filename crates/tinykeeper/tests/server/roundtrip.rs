@@ -1,5 +1,5 @@
-//! What holds for any bytes a stranger may send: no decoder panics, and whatever one understands it understands again after
-//! being written. Used by the tests here and by the fuzz target in `fuzz/`.
+//! Properties of the decoders for arbitrary bytes: no decoder panics, and a decoded value encodes to bytes that decode to the same
+//! value. Used by these tests and by the fuzz target in `fuzz/`.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use tinykeeper::wire::{
     Response, WatcherEvent, frame, op,
 };
 
-/// Every operation there is, and one there is not.
+/// Every operation, and one unknown number.
 pub(crate) const OPERATIONS: [i32; 29] = [
     op::CREATE,
     op::DELETE,
@@ -42,7 +42,7 @@ pub(crate) const OPERATIONS: [i32; 29] = [
     4711,
 ];
 
-/// Reads these bytes as everything they could be.
+/// Checks all decoders with these bytes.
 pub(crate) fn check(bytes: &[u8]) {
     frames(bytes);
     survives(bytes, ConnectRequest::decode, ConnectRequest::encode);
@@ -55,7 +55,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-/// Reads these bytes as the body of one operation and of its answer.
+/// Checks the decoders of one operation's request and response with these bytes.
 pub(crate) fn check_as(operation: i32, bytes: &[u8]) {
     if let Ok(request) = Request::decode(operation, &mut reader(bytes)) {
         let mut out = BytesMut::new();
@@ -66,7 +66,7 @@ pub(crate) fn check_as(operation: i32, bytes: &[u8]) {
     survives(bytes, |reader| Response::decode(operation, reader), Response::encode);
 }
 
-/// Frames come out as they are written, and nothing is lost between them.
+/// Checks that splitting into frames loses no bytes.
 fn frames(bytes: &[u8]) {
     const LIMIT: usize = 1 << 10;
     let mut buffer = BytesMut::from(bytes);

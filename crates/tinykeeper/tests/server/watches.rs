@@ -1,4 +1,4 @@
-//! Watches: who is told what, and how often.
+//! Watches: which events they report, and how often.
 
 use tinykeeper::{
     server::Server,
@@ -8,17 +8,17 @@ use tinykeeper::{
 };
 
 use super::{
-    raw::{Raw, create, create_as, creation, delete, deletion, set},
+    raw::{RawClient, create, create_as, create_op, delete, delete_op, set},
     serve,
 };
 
 use EventKind::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
 
-/// A watcher, and somebody who changes things.
-async fn pair() -> (Server, Raw, Raw) {
+/// A server, a client that watches, and a client that makes changes.
+async fn pair() -> (Server, RawClient, RawClient) {
     let server = serve(|_| {}).await;
-    let watcher = Raw::connect(server.address()).await;
-    let actor = Raw::connect(server.address()).await;
+    let watcher = RawClient::connect(server.address()).await;
+    let actor = RawClient::connect(server.address()).await;
     (server, watcher, actor)
 }
 
@@ -38,24 +38,24 @@ fn add(path: &str, mode: AddWatchMode) -> Request {
     Request::AddWatch { path: path.into(), mode }
 }
 
-/// Everything the watcher heard of what has happened until now.
-async fn heard(watcher: &mut Raw) -> Vec<(EventKind, String)> {
-    watcher.call(&Request::Ping).await.expect("an answer");
-    watcher.heard()
+/// All notifications for changes made so far.
+async fn events_so_far(watcher: &mut RawClient) -> Vec<(EventKind, String)> {
+    watcher.call(&Request::Ping).await.expect("a reply");
+    watcher.take_events()
 }
 
 fn events<const N: usize>(events: [(EventKind, &str); N]) -> Vec<(EventKind, String)> {
     events.map(|(kind, path)| (kind, path.to_owned())).to_vec()
 }
 
-async fn all(client: &mut Raw, requests: &[Request]) {
+async fn all(client: &mut RawClient, requests: &[Request]) {
     for request in requests {
         client.call(request).await.unwrap_or_else(|code| panic!("{request:?}: {code}"));
     }
 }
 
 #[tokio::test]
-async fn a_watch_set_by_a_read_is_told_once() {
+async fn one_shot_watch_fires_once() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut actor, &[create("/p"), create("/p/a")]).await;
     assert_eq!(watcher.call(&exists("/p/new")).await, Err(Code::NO_NODE));
@@ -66,26 +66,26 @@ async fn a_watch_set_by_a_read_is_told_once() {
 
     let expected =
         events([(NodeCreated, "/p/new"), (NodeChildrenChanged, "/p"), (NodeDataChanged, "/p/a")]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }
 
 #[tokio::test]
-async fn a_read_that_fails_sets_no_watch_but_exists_does() {
+async fn failed_read_sets_no_watch_except_exists() {
     let (_server, mut watcher, mut actor) = pair().await;
     assert_eq!(watcher.call(&get("/a")).await, Err(Code::NO_NODE));
     assert_eq!(watcher.call(&children("/a")).await, Err(Code::NO_NODE));
     all(&mut actor, &[create("/a")]).await;
-    assert_eq!(heard(&mut watcher).await, []);
+    assert_eq!(events_so_far(&mut watcher).await, []);
     all(&mut actor, &[delete("/a")]).await;
 
     assert_eq!(watcher.call(&exists("/a")).await, Err(Code::NO_NODE));
     all(&mut actor, &[create("/a")]).await;
 
-    assert_eq!(heard(&mut watcher).await, events([(NodeCreated, "/a")]));
+    assert_eq!(events_so_far(&mut watcher).await, events([(NodeCreated, "/a")]));
 }
 
 #[tokio::test]
-async fn a_persistent_watch_hears_of_a_node_and_its_children_every_time() {
+async fn persistent_watch_reports_node_and_children_every_time() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut watcher, &[add("/p", AddWatchMode::Persistent)]).await;
 
@@ -99,11 +99,11 @@ async fn a_persistent_watch_hears_of_a_node_and_its_children_every_time() {
         (NodeChildrenChanged, "/p"),
         (NodeDeleted, "/p"),
     ]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }
 
 #[tokio::test]
-async fn a_recursive_watch_hears_of_everything_below() {
+async fn recursive_watch_reports_all_descendants() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut watcher, &[add("/p", AddWatchMode::PersistentRecursive)]).await;
 
@@ -117,11 +117,11 @@ async fn a_recursive_watch_hears_of_everything_below() {
         (NodeDataChanged, "/p/a/b"),
         (NodeDeleted, "/p/a/b"),
     ]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }
 
 #[tokio::test]
-async fn a_watch_is_found_by_its_kind_and_removed_once() {
+async fn watch_is_found_by_its_kind_and_removed_once() {
     let (_server, mut watcher, mut actor) = pair().await;
     let check = |kind| Request::CheckWatches { path: "/a".into(), kind };
     let remove = |kind| Request::RemoveWatches { path: "/a".into(), kind };
@@ -129,31 +129,35 @@ async fn a_watch_is_found_by_its_kind_and_removed_once() {
     all(&mut watcher, &[get("/a"), add("/a", AddWatchMode::Persistent)]).await;
 
     for (kind, expected) in [
-        (WatcherType::Data, Ok(Response::Done)),
+        (WatcherType::Data, Ok(Response::Empty)),
         (WatcherType::Children, Err(Code::NO_WATCHER)),
-        (WatcherType::Persistent, Ok(Response::Done)),
+        (WatcherType::Persistent, Ok(Response::Empty)),
         (WatcherType::PersistentRecursive, Err(Code::NO_WATCHER)),
-        (WatcherType::Any, Ok(Response::Done)),
+        (WatcherType::Any, Ok(Response::Empty)),
     ] {
         assert_eq!(watcher.call(&check(kind)).await, expected, "{kind:?}");
         assert_eq!(actor.call(&check(kind)).await, Err(Code::NO_WATCHER), "not theirs");
     }
-    assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Ok(Response::Done));
+    assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Ok(Response::Empty));
     assert_eq!(watcher.call(&remove(WatcherType::Data)).await, Err(Code::NO_WATCHER));
     all(&mut actor, &[set("/a", "x")]).await;
-    assert_eq!(heard(&mut watcher).await, events([(NodeDataChanged, "/a")]), "the one that stays");
-    assert_eq!(watcher.call(&remove(WatcherType::Any)).await, Ok(Response::Done));
+    assert_eq!(
+        events_so_far(&mut watcher).await,
+        events([(NodeDataChanged, "/a")]),
+        "the persistent watch remains"
+    );
+    assert_eq!(watcher.call(&remove(WatcherType::Any)).await, Ok(Response::Empty));
     assert_eq!(watcher.call(&check(WatcherType::Any)).await, Err(Code::NO_WATCHER));
     all(&mut actor, &[set("/a", "y")]).await;
-    assert_eq!(heard(&mut watcher).await, []);
+    assert_eq!(events_so_far(&mut watcher).await, []);
 }
 
 #[tokio::test]
-async fn watches_set_again_tell_at_once_what_was_missed_and_wait_for_the_rest() {
+async fn set_watches_reports_missed_events_at_once() {
     let (server, watcher, mut actor) = pair().await;
     let before = ["/changed", "/deleted", "/same", "/parent", "/quiet"];
     all(&mut actor, &before.map(create)).await;
-    let seen = actor.ask(&Request::Ping).await.zxid;
+    let seen = actor.request(&Request::Ping).await.zxid;
     all(&mut actor, &[set("/changed", "x"), delete("/deleted"), create("/parent/child")]).await;
     all(&mut actor, &[create("/appeared")]).await;
     let paths = |paths: &[&str]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -166,16 +170,16 @@ async fn watches_set_again_tell_at_once_what_was_missed_and_wait_for_the_rest() 
         child: paths(&["/parent", "/quiet"]),
         ..SetWatches::default()
     };
-    let answer = watcher.ask(&Request::SetWatches(again)).await;
+    let reply = watcher.request(&Request::SetWatches(again)).await;
 
-    assert_eq!((answer.xid, answer.result), (-8, Ok(Response::Done)));
+    assert_eq!((reply.xid, reply.result), (-8, Ok(Response::Empty)));
     let missed = events([
         (NodeDataChanged, "/changed"),
         (NodeDeleted, "/deleted"),
         (NodeCreated, "/appeared"),
         (NodeChildrenChanged, "/parent"),
     ]);
-    assert_eq!(watcher.heard(), missed, "before the answer");
+    assert_eq!(watcher.take_events(), missed, "before the reply");
     all(&mut actor, &[set("/changed", "y"), create("/parent/other")]).await;
     all(&mut actor, &[set("/same", "x"), create("/absent"), create("/quiet/child")]).await;
     let later = events([
@@ -183,11 +187,11 @@ async fn watches_set_again_tell_at_once_what_was_missed_and_wait_for_the_rest() 
         (NodeCreated, "/absent"),
         (NodeChildrenChanged, "/quiet"),
     ]);
-    assert_eq!(heard(&mut watcher).await, later);
+    assert_eq!(events_so_far(&mut watcher).await, later);
 }
 
 #[tokio::test]
-async fn persistent_watches_set_again_stay() {
+async fn set_watches_restores_persistent_watches() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut actor, &[create("/a"), create("/p")]).await;
 
@@ -205,11 +209,11 @@ async fn persistent_watches_set_again_stay() {
         (NodeCreated, "/p/b"),
         (NodeDataChanged, "/p/b"),
     ]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }
 
 #[tokio::test]
-async fn watches_end_with_their_connection_and_not_with_the_session() {
+async fn watches_end_with_their_connection_not_with_the_session() {
     let (server, mut watcher, mut actor) = pair().await;
     all(&mut actor, &[create("/a")]).await;
     all(&mut watcher, &[get("/a"), add("/a", AddWatchMode::Persistent)]).await;
@@ -217,28 +221,28 @@ async fn watches_end_with_their_connection_and_not_with_the_session() {
     let mut again = watcher.resume(server.address()).await;
     all(&mut actor, &[set("/a", "x")]).await;
 
-    assert_eq!(heard(&mut again).await, []);
+    assert_eq!(events_so_far(&mut again).await, []);
 }
 
 #[tokio::test]
-async fn a_multi_tells_of_all_its_members_and_a_refused_one_of_none() {
+async fn multi_fires_watches_for_all_operations_or_none() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut actor, &[create("/a"), create("/b")]).await;
     all(&mut watcher, &[add("/", AddWatchMode::PersistentRecursive)]).await;
-    let refused = Request::Multi(vec![deletion("/a", -1), deletion("/b", 7)]);
+    let refused = Request::Multi(vec![delete_op("/a", -1), delete_op("/b", 7)]);
     actor.call(&refused).await.unwrap();
-    assert_eq!(heard(&mut watcher).await, []);
+    assert_eq!(events_so_far(&mut watcher).await, []);
 
-    let create = creation("/c", CreateMode::Persistent);
+    let create = create_op("/c", CreateMode::Persistent);
     let set = Op::SetData { path: "/b".into(), data: None, version: -1 };
-    all(&mut actor, &[Request::Multi(vec![deletion("/a", -1), set, create])]).await;
+    all(&mut actor, &[Request::Multi(vec![delete_op("/a", -1), set, create])]).await;
 
     let expected = events([(NodeDeleted, "/a"), (NodeDataChanged, "/b"), (NodeCreated, "/c")]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_tells_of_each_of_its_ephemerals() {
+async fn session_end_fires_watches_for_each_ephemeral() {
     let (_server, mut watcher, mut actor) = pair().await;
     all(&mut actor, &["/a", "/b"].map(|path| create_as(path, CreateMode::Ephemeral))).await;
     all(&mut watcher, &[children("/"), get("/a"), exists("/b")]).await;
@@ -246,5 +250,5 @@ async fn the_end_of_a_session_tells_of_each_of_its_ephemerals() {
     actor.call(&Request::CloseSession).await.unwrap();
 
     let expected = events([(NodeDeleted, "/a"), (NodeChildrenChanged, "/"), (NodeDeleted, "/b")]);
-    assert_eq!(heard(&mut watcher).await, expected);
+    assert_eq!(events_so_far(&mut watcher).await, expected);
 }

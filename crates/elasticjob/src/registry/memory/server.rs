@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use tinykeeper::{
-    tree::{Caller, Notification, Tree, WatcherId, Written, is_allowed},
+    tree::{Caller, Notification, Tree, WatcherId, WriteResult, is_allowed},
     wire::{Acl, AddWatchMode, AuthId, Op, Perms},
 };
 use tokio::sync::{Notify, watch};
@@ -159,7 +159,7 @@ impl ServerState {
         self.members.get_mut(&id).expect("members stay registered until their registry is dropped")
     }
 
-    pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> Written {
+    pub(super) fn write(&mut self, id: MemberId, ops: &[Op], now_ms: i64) -> WriteResult {
         let (tree, caller) = self.on_behalf_of(id);
         let written = tree.write(caller, ops, now_ms);
         self.notify(&written.notifications);
@@ -186,7 +186,7 @@ impl ServerState {
 
     pub(super) fn unwatch(&mut self, watcher: WatcherId) {
         self.feeds.remove(&watcher);
-        self.tree.forget_watcher(watcher);
+        self.tree.remove_watcher(watcher);
     }
 
     /// Breaks the connection: requests fail, and watches get no changes.
@@ -195,7 +195,7 @@ impl ServerState {
         member.connection = Connection::Cut;
         member.states.send_replace(Some(SessionState::Suspended(member.session)));
         for watcher in self.watchers_of(id) {
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.feeds[&watcher].1.mark_gap();
         }
     }
@@ -213,7 +213,7 @@ impl ServerState {
         member.states.send_replace(Some(SessionState::Connected(session)));
         for watcher in self.watchers_of(id) {
             let feed = self.feeds[&watcher].1.clone();
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.start_watch(id, watcher, &feed);
         }
     }
@@ -248,7 +248,7 @@ impl ServerState {
         member.connection = Connection::Closed;
         member.states.send_replace(None);
         for watcher in self.watchers_of(id) {
-            self.tree.forget_watcher(watcher);
+            self.tree.remove_watcher(watcher);
             self.feeds[&watcher].1.close();
         }
     }

@@ -13,7 +13,7 @@ use std::{collections::VecDeque, future::Future, pin::Pin};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tinykeeper::{
-    client::{self, Answer, Client, WatchEvent},
+    client::{self, Client, Reply, WatchEvent},
     wire::{Code, Request, Response},
 };
 
@@ -26,7 +26,7 @@ use crate::registry::{
 /// Listings in flight at once: enough to keep the connection busy, few enough not to flood the server's queue.
 const IN_FLIGHT: usize = 256;
 
-type Listing = Pin<Box<dyn Future<Output = (Path, Result<Answer, client::Error>)> + Send>>;
+type Listing = Pin<Box<dyn Future<Output = (Path, Result<Reply, client::Error>)> + Send>>;
 
 pub(super) struct SnapshotWatch {
     client: Client,
@@ -105,7 +105,7 @@ impl SnapshotWatch {
     }
 
     /// Handles the answer to one listing of the walk.
-    fn handle_listing(&mut self, path: Path, answer: Result<Answer, client::Error>) {
+    fn handle_listing(&mut self, path: Path, answer: Result<Reply, client::Error>) {
         let State::Walking { unlisted, .. } = &mut self.state else {
             return;
         };

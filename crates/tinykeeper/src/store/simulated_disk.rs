@@ -1,6 +1,5 @@
-//! For tests: a disk as far as its promises go. A file's bytes are certain after a sync of the file,
-//! a name is certain after a sync of the folder, and anything before that may be there in part, in
-//! any order, in pieces of a sector.
+//! For tests: a disk that guarantees only what real disks guarantee. The bytes of a file survive a crash after a sync of the file,
+//! a name after a sync of the directory. Anything else may survive in part, in any order, in units of a sector.
 
 use std::{
     collections::BTreeMap,
@@ -8,24 +7,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::tape::Step;
+use super::step_recorder::Step;
 
-/// What becomes of the steps that were not synced.
+/// A kind of crash, which decides which unsynced steps survive.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fate {
-    /// The process dies, the system lives: they all happen.
+pub(super) enum Crash {
+    /// The process dies, the system continues: all of them survive.
     Kill,
-    /// None of them happens.
-    PowerCut,
-    /// Any part of them happens.
-    Anything(u64),
+    /// None of them survives.
+    PowerLoss,
+    /// A random part of them survives, by this seed.
+    Partial(u64),
 }
 
-/// The files of a folder.
-pub(super) type Disk = BTreeMap<String, Vec<u8>>;
+/// The files of a directory, by name.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 #[derive(Default)]
-pub(super) struct Platter {
+pub(super) struct SimulatedDisk {
     files: Vec<Inode>,
     names: BTreeMap<String, usize>,
     synced_names: BTreeMap<String, usize>,
@@ -50,21 +49,21 @@ enum NameChange {
     Remove(String),
 }
 
-impl Platter {
-    pub(super) fn holding(disk: &Disk) -> Platter {
-        let mut platter = Platter::default();
-        for (name, bytes) in disk {
-            platter.names.insert(name.clone(), platter.files.len());
-            platter.files.push(Inode { synced: bytes.clone(), unsynced: Vec::new() });
+impl SimulatedDisk {
+    pub(super) fn with_files(files: &Files) -> SimulatedDisk {
+        let mut disk = SimulatedDisk::default();
+        for (name, bytes) in files {
+            disk.names.insert(name.clone(), disk.files.len());
+            disk.files.push(Inode { synced: bytes.clone(), unsynced: Vec::new() });
         }
-        platter.synced_names = platter.names.clone();
-        platter
+        disk.synced_names = disk.names.clone();
+        disk
     }
 
-    pub(super) fn take(&mut self, step: &Step) {
+    pub(super) fn apply(&mut self, step: &Step) {
         match step {
             Step::Create(path) => {
-                // Nothing of ours creates over a file that is still there.
+                // The store never creates a file over an existing one.
                 assert!(!self.names.contains_key(&name(path)), "{path:?}");
                 self.files.push(Inode::default());
                 self.rename(NameChange::Link(name(path), self.files.len() - 1));
@@ -100,13 +99,13 @@ impl Platter {
         self.unsynced_names.push(change);
     }
 
-    /// What is found when the machine is up again.
-    pub(super) fn after(self, fate: Fate) -> Disk {
-        let mut random = Random(if let Fate::Anything(seed) = fate { seed } else { 0 });
-        let mut survives = || match fate {
-            Fate::Kill => true,
-            Fate::PowerCut => false,
-            Fate::Anything(_) => random.below(2) == 0,
+    /// The files that exist after the crash.
+    pub(super) fn files_after(self, crash: Crash) -> Files {
+        let mut random = Random(if let Crash::Partial(seed) = crash { seed } else { 0 });
+        let mut survives = || match crash {
+            Crash::Kill => true,
+            Crash::PowerLoss => false,
+            Crash::Partial(_) => random.below(2) == 0,
         };
         let mut names = self.synced_names;
         for change in self.unsynced_names {
@@ -127,7 +126,7 @@ impl Platter {
 }
 
 impl Change {
-    /// Does this to `bytes`, sector by sector as far as it survives.
+    /// Applies the sectors of this change that survive to `bytes`.
     fn apply(self, bytes: &mut Vec<u8>, mut survives: impl FnMut(usize) -> bool) {
         const SECTOR: usize = 16;
         match self {
@@ -166,21 +165,21 @@ impl NameChange {
     }
 }
 
-/// A folder in memory where there is one: thousands of them on a busy disk take minutes.
-pub(super) fn folder() -> tempfile::TempDir {
+/// A temporary directory, in memory if possible: thousands of them on a busy disk take minutes.
+pub(super) fn temp_dir() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
-pub(super) fn written_out(disk: &Disk) -> tempfile::TempDir {
-    let dir = folder();
-    for (name, bytes) in disk {
+pub(super) fn write_files(files: &Files) -> tempfile::TempDir {
+    let dir = temp_dir();
+    for (name, bytes) in files {
         fs::write(dir.path().join(name), bytes).unwrap();
     }
     dir
 }
 
-pub(super) fn read_in(dir: &Path) -> Disk {
+pub(super) fn read_files(dir: &Path) -> Files {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     paths.map(|path: PathBuf| (name(&path), fs::read(&path).unwrap())).collect()
 }
@@ -189,7 +188,7 @@ pub(super) fn name(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// splitmix64: the same for the same seed.
+/// splitmix64, deterministic for a seed.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Four-letter words: what an operator types into `nc`.
+//! ZooKeeper's four-letter commands.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,12 +6,12 @@ use tinykeeper::wire::{CreateMode, Request};
 
 use super::{
     log::Log,
-    raw::{Raw, create_as, set},
+    raw::{RawClient, create_as, set},
     serve,
 };
 
-async fn say(address: SocketAddr, word: &str) -> String {
-    let mut client = Raw::dial(address).await;
+async fn send(address: SocketAddr, word: &str) -> String {
+    let mut client = RawClient::open(address).await;
     client.send_bytes(word.as_bytes()).await;
     client.text().await
 }
@@ -25,22 +25,22 @@ fn value<'a>(text: &'a str, name: &str, separator: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_server_says_that_it_is_well_and_takes_writes() {
+async fn ruok_and_isro_report_a_healthy_writable_server() {
     let server = serve(|_| {}).await;
 
-    assert_eq!(say(server.address(), "ruok").await, "imok");
-    assert_eq!(say(server.address(), "ruok\n").await, "imok", "as `echo ruok | nc` sends it");
-    assert_eq!(say(server.address(), "isro").await, "rw");
+    assert_eq!(send(server.address(), "ruok").await, "imok");
+    assert_eq!(send(server.address(), "ruok\n").await, "imok", "as `echo ruok | nc` sends it");
+    assert_eq!(send(server.address(), "isro").await, "rw");
 }
 
 #[tokio::test]
-async fn srvr_and_stat_tell_what_the_server_did_and_for_whom() {
+async fn srvr_and_stat_show_statistics_and_clients() {
     let server = serve(|_| {}).await;
-    let mut client = Raw::connect(server.address()).await;
-    let zxid = client.ask(&create_as("/a", CreateMode::Persistent)).await.zxid;
+    let mut client = RawClient::connect(server.address()).await;
+    let zxid = client.request(&create_as("/a", CreateMode::Persistent)).await.zxid;
 
-    let srvr = say(server.address(), "srvr").await;
-    let stat = say(server.address(), "stat").await;
+    let srvr = send(server.address(), "srvr").await;
+    let stat = send(server.address(), "stat").await;
 
     for text in [&srvr, &stat] {
         assert!(text.starts_with("Zookeeper version: 3."), "{text}");
@@ -58,14 +58,14 @@ async fn srvr_and_stat_tell_what_the_server_did_and_for_whom() {
 }
 
 #[tokio::test]
-async fn mntr_counts() {
+async fn mntr_shows_counters() {
     let server = serve(|_| {}).await;
-    let mut client = Raw::connect(server.address()).await;
+    let mut client = RawClient::connect(server.address()).await;
     client.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
     client.call(&set("/mine", vec![b'x'; 1000])).await.unwrap();
     client.call(&Request::GetData { path: "/mine".into(), watch: true }).await.unwrap();
 
-    let text = say(server.address(), "mntr").await;
+    let text = send(server.address(), "mntr").await;
 
     for (name, expected) in [
         ("zk_server_state", "standalone"),
@@ -86,7 +86,7 @@ async fn mntr_counts() {
 }
 
 #[tokio::test]
-async fn conf_shows_the_configuration_in_force() {
+async fn conf_shows_the_configuration() {
     let server = serve(|config| {
         config.min_session_timeout = Duration::from_millis(123);
         config.max_session_timeout = Duration::from_millis(45_678);
@@ -95,7 +95,7 @@ async fn conf_shows_the_configuration_in_force() {
     })
     .await;
 
-    let text = say(server.address(), "conf").await;
+    let text = send(server.address(), "conf").await;
 
     for (name, expected) in [
         ("clientPort", server.address().port().to_string()),
@@ -113,17 +113,17 @@ async fn conf_shows_the_configuration_in_force() {
 #[tokio::test]
 async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
     let server = serve(|_| {}).await;
-    let mut one = Raw::connect(server.address()).await;
-    let mut other = Raw::connect(server.address()).await;
+    let mut one = RawClient::connect(server.address()).await;
+    let mut other = RawClient::connect(server.address()).await;
     one.call(&create_as("/mine", CreateMode::Ephemeral)).await.unwrap();
     for client in [&mut one, &mut other] {
         client.call(&Request::GetData { path: "/mine".into(), watch: true }).await.unwrap();
         client.call(&Request::GetChildren { path: "/".into(), watch: true }).await.unwrap();
     }
 
-    let cons = say(server.address(), "cons").await;
-    let dump = say(server.address(), "dump").await;
-    let wchs = say(server.address(), "wchs").await;
+    let cons = send(server.address(), "cons").await;
+    let dump = send(server.address(), "dump").await;
+    let wchs = send(server.address(), "wchs").await;
 
     for (client, received) in [(&one, 4), (&other, 3)] {
         let session = format!("sid={:#x}", client.session);
@@ -142,22 +142,22 @@ async fn cons_dump_and_wchs_show_connections_sessions_and_watches() {
 async fn envi_describes_the_machine() {
     let server = serve(|_| {}).await;
 
-    let text = say(server.address(), "envi").await;
+    let text = send(server.address(), "envi").await;
 
     assert!(text.starts_with("Environment:\nzookeeper.version=3."), "{text}");
     assert_eq!(value(&text, "os.name", "="), std::env::consts::OS);
 }
 
 #[tokio::test]
-async fn four_letters_that_are_no_word_are_a_length_nobody_should_wait_for() {
+async fn unknown_four_letters_are_an_oversized_frame_length() {
     let log = Log::capture();
     let server = serve(|_| {}).await;
 
     for word in ["kill", "RUOK", "help", "xyzw"] {
-        assert_eq!(say(server.address(), word).await, "", "{word}");
+        assert_eq!(send(server.address(), word).await, "", "{word}");
     }
 
     let length = i32::from_be_bytes(*b"xyzw");
-    log.says(&["connection closed", &format!("a frame of {length} bytes")]).await;
-    assert_eq!(say(server.address(), "ruok").await, "imok");
+    log.wait_for_line(&["connection closed", &format!("a frame of {length} bytes")]).await;
+    assert_eq!(send(server.address(), "ruok").await, "imok");
 }

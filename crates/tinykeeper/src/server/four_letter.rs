@@ -1,13 +1,12 @@
-//! Four-letter words: what an operator types into `nc` to see how a server is.
+//! ZooKeeper's four-letter commands, which an operator sends with `nc` to inspect a server.
 
 use std::{fmt::Write, net::SocketAddr, time::Duration};
 
 use super::config::Config;
 use crate::tree::Tree;
 
-/// A word this server understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum Command {
     Ruok,
     Srvr,
     Stat,
@@ -20,87 +19,89 @@ pub(super) enum Word {
     Isro,
 }
 
-impl Word {
-    pub(super) fn find(bytes: [u8; 4]) -> Option<Self> {
+impl Command {
+    pub(super) fn parse(bytes: [u8; 4]) -> Option<Self> {
         Some(match &bytes {
-            b"ruok" => Word::Ruok,
-            b"srvr" => Word::Srvr,
-            b"stat" => Word::Stat,
-            b"mntr" => Word::Mntr,
-            b"conf" => Word::Conf,
-            b"cons" => Word::Cons,
-            b"dump" => Word::Dump,
-            b"wchs" => Word::Wchs,
-            b"envi" => Word::Envi,
-            b"isro" => Word::Isro,
+            b"ruok" => Command::Ruok,
+            b"srvr" => Command::Srvr,
+            b"stat" => Command::Stat,
+            b"mntr" => Command::Mntr,
+            b"conf" => Command::Conf,
+            b"cons" => Command::Cons,
+            b"dump" => Command::Dump,
+            b"wchs" => Command::Wchs,
+            b"envi" => Command::Envi,
+            b"isro" => Command::Isro,
             _ => return None,
         })
     }
 }
 
-/// What the server counts.
+/// Statistics of the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counters {
     pub(super) received: u64,
     pub(super) sent: u64,
-    pub(super) answered: u64,
+    pub(super) replied: u64,
     pub(super) latency_sum: Duration,
     pub(super) latency_min: Option<Duration>,
     pub(super) latency_max: Duration,
 }
 
-/// One connection, as `cons` shows it.
-pub(super) struct Peer {
+/// Status of one connection, for `cons`.
+pub(super) struct ConnectionStatus {
     pub(super) address: SocketAddr,
     pub(super) session: Option<i64>,
-    /// How many bytes wait to be sent to it.
+    /// Bytes waiting to be sent.
     pub(super) queued: usize,
     pub(super) received: u64,
     pub(super) sent: u64,
 }
 
-/// Everything a word can be about.
-pub(super) struct Facts<'a> {
+/// The data that commands report.
+pub(super) struct ServerStatus<'a> {
     pub(super) tree: &'a Tree,
     pub(super) config: &'a Config,
     pub(super) listen: SocketAddr,
     pub(super) counters: Counters,
-    pub(super) peers: Vec<Peer>,
+    pub(super) connections: Vec<ConnectionStatus>,
     pub(super) outstanding: usize,
 }
 
-impl Facts<'_> {
-    pub(super) fn answer(&self, word: Word) -> String {
-        match word {
-            Word::Ruok => "imok".into(),
-            Word::Isro => "rw".into(),
-            Word::Srvr => self.server(),
-            Word::Stat => {
-                let clients = self.peers.iter().fold(String::new(), |mut text, peer| {
-                    let _ = writeln!(text, " /{}[1]", peer.address);
-                    text
-                });
+impl ServerStatus<'_> {
+    pub(super) fn reply(&self, command: Command) -> String {
+        match command {
+            Command::Ruok => "imok".into(),
+            Command::Isro => "rw".into(),
+            Command::Srvr => self.server(),
+            Command::Stat => {
+                let clients =
+                    self.connections.iter().fold(String::new(), |mut text, connection| {
+                        let _ = writeln!(text, " /{}[1]", connection.address);
+                        text
+                    });
                 let server = self.server();
                 let (version, rest) = server.split_once('\n').unwrap_or((&server, ""));
                 format!("{version}\nClients:\n{clients}\n{rest}")
             }
-            Word::Mntr => self.monitor(),
-            Word::Conf => self.configuration(),
-            Word::Cons => self.peers.iter().fold(String::new(), |mut text, peer| {
-                let session = peer.session.map_or(String::new(), |id| format!(",sid={id:#x}"));
-                let Peer { address, queued, received, sent, .. } = peer;
+            Command::Mntr => self.monitor(),
+            Command::Conf => self.configuration(),
+            Command::Cons => self.connections.iter().fold(String::new(), |mut text, connection| {
+                let session =
+                    connection.session.map_or(String::new(), |id| format!(",sid={id:#x}"));
+                let ConnectionStatus { address, queued, received, sent, .. } = connection;
                 let _ = writeln!(
                     text,
                     " /{address}[1](queued={queued},recved={received},sent={sent}{session})"
                 );
                 text
             }),
-            Word::Dump => self.dump(),
-            Word::Wchs => {
+            Command::Dump => self.dump(),
+            Command::Wchs => {
                 let (watchers, paths, total) = self.tree.watch_count();
                 format!("{watchers} connections watching {paths} paths\nTotal watches:{total}\n")
             }
-            Word::Envi => format!(
+            Command::Envi => format!(
                 "Environment:\nzookeeper.version={}\nhost.name=localhost\nos.name={}\nos.arch={}\n",
                 version(),
                 std::env::consts::OS,
@@ -110,10 +111,10 @@ impl Facts<'_> {
     }
 
     fn average_ms(&self) -> f64 {
-        let answered = self.counters.answered.max(1);
-        #[allow(clippy::cast_precision_loss, reason = "an average for people")]
-        let answered = answered as f64;
-        self.counters.latency_sum.as_secs_f64() * 1000.0 / answered
+        let replied = self.counters.replied.max(1);
+        #[allow(clippy::cast_precision_loss, reason = "an average for display")]
+        let replied = replied as f64;
+        self.counters.latency_sum.as_secs_f64() * 1000.0 / replied
     }
 
     fn minimum_ms(&self) -> u128 {
@@ -130,7 +131,7 @@ impl Facts<'_> {
             self.counters.latency_max.as_millis(),
             self.counters.received,
             self.counters.sent,
-            self.peers.len(),
+            self.connections.len(),
             self.outstanding,
             self.tree.zxid(),
             self.tree.node_count(),
@@ -147,7 +148,7 @@ impl Facts<'_> {
             ("min_latency", self.minimum_ms().to_string()),
             ("packets_received", self.counters.received.to_string()),
             ("packets_sent", self.counters.sent.to_string()),
-            ("num_alive_connections", self.peers.len().to_string()),
+            ("num_alive_connections", self.connections.len().to_string()),
             ("outstanding_requests", self.outstanding.to_string()),
             ("znode_count", self.tree.node_count().to_string()),
             ("watch_count", self.tree.watch_count().2.to_string()),
@@ -200,7 +201,7 @@ impl Facts<'_> {
     }
 }
 
-/// The version clients and tools read: theirs to compare, ours to recognise.
+/// The version that clients and tools read: a ZooKeeper version to compare, with the name of this server to recognise it.
 fn version() -> String {
     format!("3.9.0-tinykeeper-{}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,5 +1,5 @@
-//! Bytes that are not what was written: open fails, or answers a prefix of what was written. It
-//! never panics, never invents, never reorders.
+//! Random corruption: open fails, or returns a prefix of the written records. It never panics, and never returns other records or
+//! another order.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,13 +7,13 @@ use proptest::{prelude::*, test_runner::TestRunner};
 
 use super::{
     files,
-    platter::{Disk, folder, read_in, written_out},
+    simulated_disk::{Files, read_files, temp_dir, write_files},
     *,
 };
 
 type Record = (i64, Bytes);
 
-/// What happens to one file.
+/// Damage to one file.
 #[derive(Debug, Clone)]
 enum Damage {
     Flip { at: usize, bit: u8 },
@@ -39,10 +39,10 @@ impl Damage {
         ]
     }
 
-    /// Does this to the `which`th file.
-    fn befall(&self, disk: &mut Disk, which: usize) {
-        let name = disk.keys().nth(which % disk.len()).unwrap().clone();
-        let file = disk.get_mut(&name).unwrap();
+    /// Applies the damage to file number `index`.
+    fn apply_to(&self, files: &mut Files, index: usize) {
+        let name = files.keys().nth(index % files.len()).unwrap().clone();
+        let file = files.get_mut(&name).unwrap();
         let len = file.len().max(1);
         match self {
             _ if file.is_empty() => {}
@@ -55,24 +55,24 @@ impl Damage {
             Damage::Truncate { at } => file.truncate(at % len),
             Damage::Extend { bytes } => file.extend_from_slice(bytes),
             Damage::Remove => {
-                disk.remove(&name);
+                files.remove(&name);
             }
         }
     }
 }
 
 #[test]
-fn any_damage_is_an_error_or_leaves_a_prefix() {
+fn any_damage_is_an_error_or_leaves_a_prefix_of_the_records() {
     let written = [written(false), written(true)];
     let damages = prop::collection::vec((any::<usize>(), Damage::any()), 1..4);
     let case = (damages, any::<bool>());
     check(&case, |(damages, fsync)| {
-        let (mut disk, history) = written[usize::from(fsync)].clone();
+        let (mut contents, history) = written[usize::from(fsync)].clone();
         for (which, damage) in damages {
-            damage.befall(&mut disk, which);
+            damage.apply_to(&mut contents, which);
         }
 
-        if let Ok(records) = recovered(&disk) {
+        if let Ok(records) = recovered(&contents) {
             prop_assert!(records.len() <= history.len());
             prop_assert_eq!(&records[..], &history[..records.len()]);
         }
@@ -81,20 +81,20 @@ fn any_damage_is_an_error_or_leaves_a_prefix() {
 }
 
 #[test]
-fn damage_to_the_last_batch_costs_that_batch_only() {
+fn damage_to_the_last_batch_loses_only_that_batch() {
     let written = written(true);
     let allocated_ahead = 0..200_usize;
     check(&(Damage::any(), allocated_ahead), |(damage, zeros)| {
-        let (mut disk, history) = written.clone();
-        let (name, mut log) = last_log(&disk);
-        let sound = log.len() - LAST_BATCH;
+        let (mut contents, history) = written.clone();
+        let (name, mut log) = last_log(&contents);
+        let intact = log.len() - LAST_BATCH;
         log.resize(log.len() + zeros, 0);
-        let mut tail = Disk::from([("tail".to_owned(), log.split_off(sound))]);
-        damage.befall(&mut tail, 0);
+        let mut tail = Files::from([("tail".to_owned(), log.split_off(intact))]);
+        damage.apply_to(&mut tail, 0);
         log.extend(tail.into_values().flatten());
-        disk.insert(name, log);
+        contents.insert(name, log);
 
-        let records = recovered(&disk).unwrap();
+        let records = recovered(&contents).unwrap();
 
         prop_assert!(records.len() >= history.len() - 1);
         prop_assert_eq!(&records[..], &history[..records.len()]);
@@ -103,22 +103,22 @@ fn damage_to_the_last_batch_costs_that_batch_only() {
 }
 
 #[test]
-fn no_content_of_any_file_makes_open_panic() {
-    let (sound, _) = written(true);
+fn open_never_panics_on_arbitrary_file_contents() {
+    let (intact, _) = written(true);
     let bytes = prop::collection::vec(any::<u8>(), 0..200);
     let files = prop::collection::btree_map(name(), bytes, 0..5);
-    check(&(files, any::<bool>()), |(files, headed)| {
+    check(&(files, any::<bool>()), |(files, with_header)| {
         let garbage = |(name, mut bytes): (String, Vec<u8>)| {
-            if headed {
-                // With a header that is right, the rest is looked at too.
-                let (_, like) = sound.iter().find(|(other, _)| other[..3] == name[..3]).unwrap();
+            if with_header {
+                // With a valid header, the rest of the file is read too.
+                let (_, like) = intact.iter().find(|(other, _)| other[..3] == name[..3]).unwrap();
                 bytes.splice(0..0, like[..header::HEADER_LEN].iter().copied());
             }
             (name, bytes)
         };
-        let disk: Disk = files.into_iter().map(garbage).collect();
+        let contents: Files = files.into_iter().map(garbage).collect();
 
-        if let Ok(records) = recovered(&disk) {
+        if let Ok(records) = recovered(&contents) {
             prop_assert!(records.is_empty());
         }
         Ok(())
@@ -126,18 +126,18 @@ fn no_content_of_any_file_makes_open_panic() {
 }
 
 #[test]
-fn a_length_that_asks_for_more_than_the_file_has_is_not_allocated() {
-    let dir = folder();
+fn length_beyond_the_file_is_not_allocated() {
+    let dir = temp_dir();
     let header = header::Header::new(header::Kind::Log, 0);
-    // A frame with the right seal that claims a gigabyte.
-    let mut sealed = Vec::new();
-    sealed.extend_from_slice(&header.salt.to_be_bytes());
-    sealed.extend_from_slice(&(header::HEADER_LEN as u64).to_be_bytes());
-    sealed.extend_from_slice(&(batch::MAX_BODY as u32).to_be_bytes());
-    sealed.extend_from_slice(&7_u32.to_be_bytes());
+    // A frame with a valid header crc and a length of a gigabyte.
+    let mut hashed = Vec::new();
+    hashed.extend_from_slice(&header.salt.to_be_bytes());
+    hashed.extend_from_slice(&(header::HEADER_LEN as u64).to_be_bytes());
+    hashed.extend_from_slice(&(batch::MAX_BODY as u32).to_be_bytes());
+    hashed.extend_from_slice(&7_u32.to_be_bytes());
     let mut log = header.encode().to_vec();
-    log.extend_from_slice(&sealed[16..]);
-    log.extend_from_slice(&crc32fast::hash(&sealed).to_be_bytes());
+    log.extend_from_slice(&hashed[16..]);
+    log.extend_from_slice(&crc32fast::hash(&hashed).to_be_bytes());
     log.extend_from_slice(b"not a gigabyte");
     fs::write(files::log_path(dir.path(), 1), log).unwrap();
 
@@ -161,16 +161,16 @@ fn name() -> impl Strategy<Value = String> {
     })
 }
 
-/// The last batch of what is written below: frame, zxid, length, payload.
-const LAST_BATCH: usize = batch::FRAME_LEN + 12 + 20;
+/// Length of the last batch that `written` writes: frame header, zxid, length, payload.
+const LAST_BATCH: usize = batch::FRAME_HEADER_LEN + 12 + 20;
 
-/// Two snapshots, three logs from the older one on, and a last log with several batches.
-fn written(fsync: bool) -> (Disk, Vec<Record>) {
-    let dir = folder();
+/// A store with two snapshots, three logs from the older one on, and several batches in the last log.
+fn written(fsync: bool) -> (Files, Vec<Record>) {
+    let dir = temp_dir();
     let options = Options { fsync, preallocate: 0 };
     let mut history: Vec<Record> = Vec::new();
-    tape::start(None);
-    for life in 0..3 {
+    step_recorder::start(None);
+    for generation in 0..3 {
         let (mut store, _) = Store::open(dir.path(), options).unwrap();
         for batch in [3, 1, 1, 1] {
             for _ in 0..batch {
@@ -180,30 +180,31 @@ fn written(fsync: bool) -> (Disk, Vec<Record>) {
                 history.push((zxid, payload));
             }
             store.commit().unwrap();
-            if life < 2 && batch == 3 {
+            if generation < 2 && batch == 3 {
                 let zxid = history.len() as i64;
                 store.begin_snapshot(zxid).unwrap().write([zxid.to_be_bytes()]).unwrap();
             }
         }
     }
-    tape::stop();
-    let mut disk = read_in(dir.path());
-    disk.remove("lock");
-    (disk, history)
+    step_recorder::stop();
+    let mut contents = read_files(dir.path());
+    contents.remove("lock");
+    (contents, history)
 }
 
-fn last_log(disk: &Disk) -> (String, Vec<u8>) {
-    let logs: BTreeMap<_, _> = disk.iter().filter(|(name, _)| name.starts_with("log.")).collect();
+fn last_log(contents: &Files) -> (String, Vec<u8>) {
+    let logs: BTreeMap<_, _> =
+        contents.iter().filter(|(name, _)| name.starts_with("log.")).collect();
     let (name, log) = logs.into_iter().next_back().unwrap();
     (name.clone(), log.clone())
 }
 
-/// What open makes of these files; a snapshot stands for the records up to its zxid.
-fn recovered(disk: &Disk) -> Result<Vec<Record>, Error> {
-    let dir = written_out(disk);
-    tape::start(None);
+/// The records that open recovers from these files; a snapshot represents the records up to its zxid.
+fn recovered(contents: &Files) -> Result<Vec<Record>, Error> {
+    let dir = write_files(contents);
+    step_recorder::start(None);
     let opened = Store::open(dir.path(), Options::default());
-    tape::stop();
+    step_recorder::stop();
     let (_store, recovered) = opened?;
     let mut records = Vec::new();
     if let Some((zxid, body)) = recovered.snapshot {

@@ -1,4 +1,4 @@
-//! Files that are not as they were written: what open makes of it, one test for each kind.
+//! Damaged, missing and foreign files: one test for each kind of damage that open must handle.
 
 use std::{
     fs::{self, File},
@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::{
-    platter::folder,
+    simulated_disk::temp_dir,
     tests::{change_byte, commit, expected, names, open, three_logs, with_snapshots},
     *,
 };
 
 #[test]
-fn an_unreadable_snapshot_costs_nothing_but_a_replay() {
+fn unreadable_snapshot_loses_nothing() {
     let dir = with_snapshots([10, 20, 30, 40, 50]);
     let newest = files::snapshot_path(dir.path(), 50);
     change_byte(&newest, 40);
@@ -21,12 +21,12 @@ fn an_unreadable_snapshot_costs_nothing_but_a_replay() {
 
     assert_eq!(recovered.snapshot.unwrap().0, 40);
     assert_eq!(recovered.records, expected(41..=51));
-    assert!(files::beside(&newest, "bad").exists() && !newest.exists());
+    assert!(files::with_suffix(&newest, "bad").exists() && !newest.exists());
     commit(&mut store, 52..=60);
     store.begin_snapshot(60).unwrap().write([b"sixty"]).unwrap();
     drop(store);
     assert_eq!(open(dir.path()).1.snapshot.unwrap().0, 60);
-    // The good one before it is what the next fall back needs, not the bad one.
+    // The next fallback needs the good snapshot before it, not the bad one.
     assert_eq!(
         names(dir.path(), "snapshot."),
         ["snapshot.0000000000000028", "snapshot.0000000000000032.bad", "snapshot.000000000000003c"]
@@ -34,8 +34,8 @@ fn an_unreadable_snapshot_costs_nothing_but_a_replay() {
 }
 
 #[test]
-fn without_any_readable_snapshot_the_logs_must_reach_the_beginning() {
-    let dir = folder();
+fn without_a_readable_snapshot_the_logs_must_start_at_the_beginning() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     store.begin_snapshot(1).unwrap().write([b"one"]).unwrap();
@@ -62,8 +62,8 @@ fn without_any_readable_snapshot_the_logs_must_reach_the_beginning() {
 }
 
 #[test]
-fn only_unreadable_snapshots_is_not_an_empty_store() {
-    let dir = folder();
+fn directory_with_only_unreadable_snapshots_is_not_an_empty_store() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     store.begin_snapshot(0).unwrap().write([b"the empty tree"]).unwrap();
     drop(store);
@@ -71,11 +71,11 @@ fn only_unreadable_snapshots_is_not_an_empty_store() {
 
     let error = Store::open(dir.path(), Options::default()).unwrap_err();
 
-    assert!(matches!(error, Error::NoSnapshot { .. }), "{error}");
+    assert!(matches!(error, Error::UnreadableSnapshots { .. }), "{error}");
 }
 
 #[test]
-fn a_missing_log_is_a_gap() {
+fn missing_log_is_a_gap() {
     let dir = three_logs();
     fs::remove_file(files::log_path(dir.path(), 4)).unwrap();
 
@@ -86,7 +86,7 @@ fn a_missing_log_is_a_gap() {
 }
 
 #[test]
-fn a_log_that_lost_its_end_is_a_gap_unless_it_is_the_last() {
+fn truncated_log_is_a_gap_unless_it_is_the_last() {
     let dir = three_logs();
     let log = files::log_path(dir.path(), 4);
     let file = File::options().write(true).open(&log).unwrap();
@@ -98,7 +98,7 @@ fn a_log_that_lost_its_end_is_a_gap_unless_it_is_the_last() {
 }
 
 #[test]
-fn damage_in_a_log_that_is_not_the_last_names_the_place_and_a_way_out_that_works() {
+fn damage_before_the_last_log_is_reported_with_a_working_hint() {
     let dir = three_logs();
     let log = files::log_path(dir.path(), 4);
     change_byte(&log, fs::metadata(&log).unwrap().len() - 1);
@@ -119,7 +119,7 @@ fn damage_in_a_log_that_is_not_the_last_names_the_place_and_a_way_out_that_works
 }
 
 #[test]
-fn a_log_under_another_name_is_not_taken_for_what_it_is_not() {
+fn renamed_log_is_refused() {
     let dir = three_logs();
     fs::rename(files::log_path(dir.path(), 7), files::log_path(dir.path(), 9)).unwrap();
 
@@ -129,9 +129,9 @@ fn a_log_under_another_name_is_not_taken_for_what_it_is_not() {
 }
 
 #[test]
-fn a_newer_format_is_not_guessed_at() {
+fn newer_format_version_is_refused() {
     for path in [|dir: &Path| files::log_path(dir, 3), |dir: &Path| files::snapshot_path(dir, 2)] {
-        let dir = folder();
+        let dir = temp_dir();
         let (mut store, _) = open(dir.path());
         for zxid in 1..=2 {
             commit(&mut store, zxid..=zxid);
@@ -152,8 +152,8 @@ fn a_newer_format_is_not_guessed_at() {
 }
 
 #[test]
-fn damage_before_a_later_commit_is_never_taken_for_a_torn_end() {
-    let dir = folder();
+fn damage_before_a_later_commit_is_not_a_torn_tail() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=3);
     commit(&mut store, 4..=4);
@@ -173,12 +173,12 @@ fn damage_before_a_later_commit_is_never_taken_for_a_torn_end() {
 }
 
 #[test]
-fn a_later_commit_is_found_wherever_it_lies() {
-    // Large enough that the next frame lies across the windows in which the rest is read.
+fn later_commit_is_found_across_read_windows() {
+    // Large enough that the next frame crosses the windows in which the rest is read.
     for end in (1 << 16) - 14..(1 << 16) + 2 {
-        let dir = folder();
+        let dir = temp_dir();
         let (mut store, _) = open(dir.path());
-        store.append(1, &vec![0; end - batch::FRAME_LEN - 12]);
+        store.append(1, &vec![0; end - batch::FRAME_HEADER_LEN - 12]);
         store.commit().unwrap();
         store.append(2, b"");
         store.commit().unwrap();
@@ -192,8 +192,8 @@ fn a_later_commit_is_found_wherever_it_lies() {
 }
 
 #[test]
-fn without_fsync_holes_after_a_power_cut_are_a_torn_end() {
-    let dir = folder();
+fn without_fsync_damage_after_a_power_loss_is_a_torn_tail() {
+    let dir = temp_dir();
     let options = Options { fsync: false, ..Options::default() };
     let (mut store, _) = Store::open(dir.path(), options).unwrap();
     for zxid in 1..=3 {
@@ -211,8 +211,8 @@ fn without_fsync_holes_after_a_power_cut_are_a_torn_end() {
 }
 
 #[test]
-fn a_torn_end_of_any_size_is_kept_whole() {
-    let dir = folder();
+fn large_torn_tail_is_saved_completely() {
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     commit(&mut store, 1..=1);
     let end = header::HEADER_LEN as u64 + store.since_snapshot().bytes;
@@ -229,21 +229,21 @@ fn a_torn_end_of_any_size_is_kept_whole() {
     assert_eq!(recovered.records, expected(1..=1));
     let torn = recovered.torn.unwrap();
     assert_eq!((torn.offset, torn.bytes), (end, written.len() as u64 - end));
-    assert_eq!(fs::read(torn.kept).unwrap(), written[end as usize..]);
+    assert_eq!(fs::read(torn.saved_to).unwrap(), written[end as usize..]);
     assert_eq!(fs::read(log).unwrap(), written[..end as usize]);
 }
 
 #[test]
-fn a_payload_cannot_pass_for_a_later_batch() {
-    // The frame it contains would be right at its place in a log with salt 0.
-    let dir = folder();
+fn payload_is_never_mistaken_for_a_later_batch() {
+    // The frames it contains would be valid at their position in a log with salt 0.
+    let dir = temp_dir();
     let (mut store, _) = open(dir.path());
     let mut payload = Vec::new();
     for _ in 0..1000 {
         let mut inner = batch::Batch::default();
         inner.push(99, b"not mine");
-        let offset = header::HEADER_LEN + batch::FRAME_LEN + 12 + payload.len();
-        payload.extend_from_slice(inner.seal(0, offset as u64));
+        let offset = header::HEADER_LEN + batch::FRAME_HEADER_LEN + 12 + payload.len();
+        payload.extend_from_slice(inner.encode(0, offset as u64));
     }
     store.append(1, &payload);
     store.commit().unwrap();
@@ -257,8 +257,8 @@ fn a_payload_cannot_pass_for_a_later_batch() {
 }
 
 #[test]
-fn a_folder_in_place_of_a_file_is_an_error() {
-    let dir = folder();
+fn directory_in_place_of_a_file_is_an_error() {
+    let dir = temp_dir();
     fs::create_dir(files::log_path(dir.path(), 1)).unwrap();
 
     let error = Store::open(dir.path(), Options::default()).unwrap_err();
@@ -266,7 +266,7 @@ fn a_folder_in_place_of_a_file_is_an_error() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
-/// Where the batch at `start` of a log ends.
+/// The end of the batch at `start` of a log.
 fn batch_end(log: &[u8], start: usize) -> usize {
-    start + batch::FRAME_LEN + header::u32_at(log, start) as usize
+    start + batch::FRAME_HEADER_LEN + header::u32_at(log, start) as usize
 }
