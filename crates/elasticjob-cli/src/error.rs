@@ -16,7 +16,7 @@ use elasticjob::{
     schedule::{CronError, ZoneError},
 };
 #[cfg(feature = "console")]
-use elasticjob_console::{ConsoleError, Kind};
+use elasticjob_console::{ConsoleError, ConsoleErrorKind};
 use elasticjob_jobfile::JobFileError;
 
 /// What a script does differently about it.
@@ -153,9 +153,9 @@ impl From<JobFileError> for Error {
 impl From<ConsoleError> for Error {
     fn from(ConsoleError { kind, problem }: ConsoleError) -> Self {
         let code = match kind {
-            Kind::Setting => Code::BadInput,
-            Kind::Refused => Code::Refused,
-            Kind::Internal => Code::Internal,
+            ConsoleErrorKind::InvalidSetting => Code::BadInput,
+            ConsoleErrorKind::Refused => Code::Refused,
+            ConsoleErrorKind::Internal => Code::Internal,
         };
         Self { code, problems: vec![problem] }
     }

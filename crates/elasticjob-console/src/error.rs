@@ -7,16 +7,16 @@ use elasticjob::problem::Problem;
 #[error("{}", .problem.message)]
 pub struct ConsoleError {
     /// What a caller does about it.
-    pub kind: Kind,
+    pub kind: ConsoleErrorKind,
     /// What is wrong, and a way out.
     pub problem: Problem,
 }
 
 /// What a caller does about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConsoleErrorKind {
     /// A setting is wrong: correct it.
-    Setting,
+    InvalidSetting,
     /// It could be done and is not, to be safe.
     Refused,
     /// A bug, or a machine that is out of something.
@@ -24,11 +24,11 @@ pub enum Kind {
 }
 
 impl ConsoleError {
-    pub(crate) fn new(kind: Kind, text: impl AsRef<str>) -> Self {
+    pub(crate) fn new(kind: ConsoleErrorKind, text: impl AsRef<str>) -> Self {
         Self { kind, problem: Problem::new(text) }
     }
 
     pub(crate) fn setting(text: impl AsRef<str>) -> Self {
-        Self::new(Kind::Setting, text)
+        Self::new(ConsoleErrorKind::InvalidSetting, text)
     }
 }

@@ -25,12 +25,12 @@ pub(crate) fn replace(path: &Path, content: &impl Serialize) -> Result<(), Probl
 }
 
 fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("new");
+    let temporary = path.with_extension("new");
     let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     // One that was left behind may have had other rights.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(&serde_json::to_vec_pretty(content)?)?;
     file.sync_all()?;
-    fs::rename(new, path)
+    fs::rename(temporary, path)
 }

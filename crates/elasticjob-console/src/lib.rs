@@ -31,13 +31,13 @@ mod registries;
 pub use self::{
     auth::{
         oidc::{OidcFile, Settings as OidcSettings},
-        proxies::Proxies,
+        proxies::TrustedProxies,
     },
-    error::{ConsoleError, Kind},
+    error::{ConsoleError, ConsoleErrorKind},
     http::{
-        detached_changes::Errands,
-        server::{Console, First, Listening},
-        tls::Identity,
+        detached_changes::DetachedChanges,
+        server::{Console, ConsoleServer, FirstAccount},
+        tls::TlsIdentity,
     },
-    registries::catalog::Adding,
+    registries::catalog::AdditionPolicy,
 };

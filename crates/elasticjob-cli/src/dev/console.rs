@@ -10,14 +10,16 @@ use elasticjob::{
     history::{HistoryUrl, Store},
     runtime::Tasks,
 };
-use elasticjob_console::{Adding, Console, Errands, First, Listening, Proxies};
+use elasticjob_console::{
+    AdditionPolicy, Console, ConsoleServer, DetachedChanges, FirstAccount, TrustedProxies,
+};
 
 use crate::{error::Error, output::say};
 
 /// Where the console usually is.
-const CONSOLE: u16 = 8899;
+const DEFAULT_PORT: u16 = 8899;
 /// Nobody wants to log in again all day on a machine of their own.
-const SESSION: Duration = Duration::from_hours(12);
+const SESSION_IDLE: Duration = Duration::from_hours(12);
 
 /// How long changes that are under way may take when it is to stop.
 pub(super) const CHANGES: Duration = Duration::from_secs(3);
@@ -27,12 +29,12 @@ pub(super) async fn start(
     given: Option<SocketAddr>,
     url: &str,
     history: Option<&str>,
-    data: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     tasks: &mut Tasks,
-) -> Result<Errands, Error> {
-    let console = listen(given, url, history, data).await?;
+) -> Result<DetachedChanges, Error> {
+    let console = listen(given, url, history, data_dir).await?;
     say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
-    let changes = console.errands.clone();
+    let changes = console.detached_changes.clone();
     tasks.spawn(console.serve());
     Ok(changes)
 }
@@ -41,8 +43,8 @@ async fn listen(
     given: Option<SocketAddr>,
     url: &str,
     history: Option<&str>,
-    data: Option<PathBuf>,
-) -> Result<Listening, Error> {
+    data_dir: Option<PathBuf>,
+) -> Result<ConsoleServer, Error> {
     let named = |url: &str| ("dev".to_owned(), url.to_owned());
     if let Some(url) = history.and_then(|url| url.parse::<HistoryUrl>().ok())
         && url.file().is_some()
@@ -57,20 +59,20 @@ async fn listen(
         registries: vec![named(url)],
         histories: history.map(named).into_iter().collect(),
         listen,
-        data: data.clone(),
+        data_dir: data_dir.clone(),
         hosts: Vec::new(),
-        proxies: Proxies::default(),
-        is_secure: false,
-        identity: None,
-        idle: SESSION,
-        adding: Adding::default(),
-        adding_histories: Adding::default(),
+        proxies: TrustedProxies::default(),
+        is_https: false,
+        tls: None,
+        session_idle: SESSION_IDLE,
+        registry_additions: AdditionPolicy::default(),
+        history_additions: AdditionPolicy::default(),
         oidc: None,
-        first: First::Root,
+        first_account: FirstAccount::Root,
     };
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, CONSOLE));
-    Ok(match at(given.unwrap_or(usual)).listen().await {
+    let default_address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    Ok(match at(given.unwrap_or(default_address)).listen().await {
         Err(_) if given.is_none() => at((Ipv4Addr::LOCALHOST, 0).into()).listen().await,
-        listening => listening,
+        server => server,
     }?)
 }

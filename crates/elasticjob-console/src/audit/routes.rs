@@ -9,16 +9,16 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::trail::Entry;
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
-        extract::{Query, instant},
-        paging::{Order, page},
+        extract::{Query, parse_timestamp},
+        paging::{Order, check_page},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct AuditAsked {
+struct AuditQuery {
     registry: Option<String>,
     username: Option<String>,
     /// What the action begins with: `job.`, `job.trigger`, `refused`.
@@ -48,7 +48,7 @@ struct AuditAsked {
     page_size: usize,
 }
 
-impl Default for AuditAsked {
+impl Default for AuditQuery {
     fn default() -> Self {
         Self {
             registry: None,
@@ -77,37 +77,37 @@ struct AuditPage {
 }
 
 /// Who changed what, what was refused, and who logged in; the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
 async fn audit(
-    State(shared): State<Shared>,
-    who: Who,
-    Query(asked): Query<AuditAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Query(query): Query<AuditQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
-    if who.roles().values().all(|role| *role < Role::Admin) {
-        who.needs(Role::Admin)?;
+    if caller.roles().values().all(|role| *role < Role::Admin) {
+        caller.require_everywhere(Role::Admin)?;
     }
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let since = asked.from.as_deref().map(|from| instant("from", from)).transpose()?;
-    let until = asked.to.as_deref().map(|to| instant("to", to)).transpose()?;
-    let is_then = |at: Timestamp| {
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let since = query.from.as_deref().map(|from| parse_timestamp("from", from)).transpose()?;
+    let until = query.to.as_deref().map(|to| parse_timestamp("to", to)).transpose()?;
+    let is_in_span = |at: Timestamp| {
         since.is_none_or(|since| since <= at) && until.is_none_or(|until| at < until)
     };
-    let fits = |wanted: &Option<String>, given: Option<&str>| {
+    let matches = |wanted: &Option<String>, given: Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
     };
     let skip = (page - 1).saturating_mul(page_size);
-    let (total, items) = shared.audit.page(asked.order, skip, page_size, |entry| {
+    let (total, items) = app.audit.page(query.order, skip, page_size, |entry| {
         let is_allowed = match &entry.registry {
-            Some(registry) => who.role(registry) == Some(Role::Admin),
-            None => who.needs(Role::Admin).is_ok(),
+            Some(registry) => caller.role(registry) == Some(Role::Admin),
+            None => caller.require_everywhere(Role::Admin).is_ok(),
         };
         is_allowed
-            && is_then(entry.at)
-            && fits(&asked.registry, entry.registry.as_deref())
-            && fits(&asked.username, Some(&entry.username))
-            && fits(&asked.target, entry.target.as_deref())
-            && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
+            && is_in_span(entry.at)
+            && matches(&query.registry, entry.registry.as_deref())
+            && matches(&query.username, Some(&entry.username))
+            && matches(&query.target, entry.target.as_deref())
+            && query.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
     });
-    let problem = shared.audit.problem();
+    let problem = app.audit.problem();
     Ok(Json(AuditPage { total, page, page_size, items, problem }))
 }

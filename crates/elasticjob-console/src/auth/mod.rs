@@ -15,7 +15,7 @@ pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;
-pub(crate) mod who;
+pub(crate) mod caller;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use ring::{
@@ -26,7 +26,7 @@ use ring::{
 use crate::http::problem::{Code, Problem};
 
 /// So many random bytes, as text.
-pub(crate) fn secret(bytes: usize) -> Result<String, Problem> {
+pub(crate) fn random_secret(bytes: usize) -> Result<String, Problem> {
     let mut secret = vec![0; bytes];
     SystemRandom::new()
         .fill(&mut secret)
@@ -35,6 +35,6 @@ pub(crate) fn secret(bytes: usize) -> Result<String, Problem> {
 }
 
 /// What is kept of a secret that is random itself: nobody can go back from there.
-pub(crate) fn imprint(secret: &str) -> String {
+pub(crate) fn hash_secret(secret: &str) -> String {
     BASE64.encode(digest(&SHA256, secret.as_bytes()))
 }

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{limit, span_of, word};
+use super::{check_limit, check_text, span_or_last_hours};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
-        extract::{Named, Query},
+        extract::{PathJob, Query},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
@@ -24,14 +24,14 @@ use crate::{
 const WEEK: i64 = 7 * 24;
 const DAY: i64 = 24;
 /// How many jobs may be asked about at once, and how many of their last runs.
-const MOST_JOBS: usize = 200;
-const MOST_LAST: usize = 100;
+const MAX_JOBS: usize = 200;
+const MAX_LAST_RUNS: usize = 100;
 /// How many failures, or missed fires.
-const MOST_WRONG: usize = 100;
+const MAX_GROUPS: usize = 100;
 /// Into how many pieces a span may be cut.
-const MOST_BUCKETS: i64 = 2_000;
+const MAX_BUCKETS: i64 = 2_000;
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(figures))
         .routes(routes!(job_figures))
@@ -43,10 +43,11 @@ pub(super) fn router() -> OpenApiRouter<Shared> {
 /// A job in figures.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct FiguresShown {
+#[schema(as = FiguresShown)]
+struct JobFiguresWithRuns {
     job_name: String,
     /// Over the span that was asked for; nothing if it did not run then.
-    figures: Option<Rated>,
+    figures: Option<RatedFigures>,
     /// Its last runs, newest first, whenever they were.
     last_runs: Vec<LastRun>,
 }
@@ -54,7 +55,8 @@ struct FiguresShown {
 /// Figures, and what they amount to.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Rated {
+#[schema(as = Rated)]
+struct RatedFigures {
     #[serde(flatten)]
     figures: JobFigures,
     /// How many of a thousand that came to an end are done; nothing if none came to an end.
@@ -85,21 +87,21 @@ impl From<Run> for LastRun {
     }
 }
 
-async fn shown(
+async fn read_figures(
     store: &Store,
     jobs: &[&str],
     span: Span,
     last: usize,
-) -> Result<Vec<FiguresShown>, Problem> {
+) -> Result<Vec<JobFiguresWithRuns>, Problem> {
     let mut figures = store.figures(jobs, span).await?;
     let mut runs = store.last_runs(jobs, last).await?;
     let shown = jobs.iter().map(|job| {
         let known = figures.iter().position(|figures| figures.job_name == *job);
         let rated = known
-            .map(|place| figures.swap_remove(place))
-            .map(|figures| Rated { success_permille: figures.success_permille(), figures });
+            .map(|index| figures.swap_remove(index))
+            .map(|figures| RatedFigures { success_permille: figures.success_permille(), figures });
         let last_runs: Vec<_> = runs.extract_if(.., |run| run.job_name == *job).collect();
-        FiguresShown {
+        JobFiguresWithRuns {
             job_name: (*job).to_owned(),
             figures: rated,
             last_runs: last_runs.into_iter().map(LastRun::from).collect(),
@@ -115,7 +117,7 @@ async fn shown(
     dead_code,
     reason = "what it describes is read pair by pair, for a name may come several times"
 )]
-struct FiguresAsked {
+struct FiguresQuery {
     /// A job; up to 200 times.
     job: Vec<String>,
     /// From when; without, a week before `to`.
@@ -130,48 +132,48 @@ struct FiguresAsked {
 }
 
 /// Jobs in figures, and their last runs: everything that a page of a list shows, at once.
-#[utoipa::path(get, path = "/r/{registry}/figures", tag = "history", params(("registry" = String, Path), FiguresAsked),
-    responses((status = 200, body = [FiguresShown]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/r/{registry}/figures", tag = "history", params(("registry" = String, Path), FiguresQuery),
+    responses((status = 200, body = [JobFiguresWithRuns]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn figures(
-    door: Door<Looks>,
+    access: Authorized<Viewer>,
     Query(pairs): Query<Vec<(String, String)>>,
-) -> Result<Json<Vec<FiguresShown>>, Problem> {
+) -> Result<Json<Vec<JobFiguresWithRuns>>, Problem> {
     let (mut jobs, mut from, mut to, mut last) = (Vec::new(), None, None, None);
     for (name, value) in pairs {
         match name.as_str() {
             "job" if jobs.contains(&value) => {}
-            "job" => jobs.extend(word("job", Some(value))?),
+            "job" => jobs.extend(check_text("job", Some(value))?),
             "from" => from = Some(value),
             "to" => to = Some(value),
             "last" => {
-                let count = value
-                    .parse()
-                    .map_err(|_| Problem::new(Code::Malformed, "last is no number").of("last"))?;
+                let count = value.parse().map_err(|_| {
+                    Problem::new(Code::Malformed, "last is no number").with_field("last")
+                })?;
                 last = Some(count);
             }
             name => {
                 let text = format!(
                     "the query cannot be read: {name:?} means nothing here; hint: job, from, to, last"
                 );
-                return Err(Problem::new(Code::Malformed, text).of(name));
+                return Err(Problem::new(Code::Malformed, text).with_field(name));
             }
         }
     }
-    if jobs.is_empty() || jobs.len() > MOST_JOBS {
-        let text = format!("1 to {MOST_JOBS} jobs can be asked about; hint: job=a&job=b");
+    if jobs.is_empty() || jobs.len() > MAX_JOBS {
+        let text = format!("1 to {MAX_JOBS} jobs can be asked about; hint: job=a&job=b");
         return Err(Problem::invalid("job", text));
     }
-    let span = span_of(from.as_deref(), to.as_deref(), WEEK, door.shared.clock.now())?;
-    let last = limit("last", last, 20, MOST_LAST)?;
+    let span = span_or_last_hours(from.as_deref(), to.as_deref(), WEEK, access.app.clock.now())?;
+    let last = check_limit("last", last, 20, MAX_LAST_RUNS)?;
     let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
-    Ok(Json(shown(&door.history().await?, &jobs, span, last).await?))
+    Ok(Json(read_figures(&access.history().await?, &jobs, span, last).await?))
 }
 
 /// When.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct JobFiguresAsked {
+struct JobFiguresQuery {
     /// From when; without, a week before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
@@ -184,17 +186,17 @@ struct JobFiguresAsked {
 }
 
 /// A job in figures, and its last runs.
-#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/figures", tag = "history", params(("registry" = String, Path), ("job" = String, Path), JobFiguresAsked),
-    responses((status = 200, body = FiguresShown), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/figures", tag = "history", params(("registry" = String, Path), ("job" = String, Path), JobFiguresQuery),
+    responses((status = 200, body = JobFiguresWithRuns), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn job_figures(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<JobFiguresAsked>,
-) -> Result<Json<FiguresShown>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), WEEK, now)?;
-    let last = limit("last", asked.last, 20, MOST_LAST)?;
-    let mut shown = shown(&door.history().await?, &[job.as_str()], span, last).await?;
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<JobFiguresQuery>,
+) -> Result<Json<JobFiguresWithRuns>, Problem> {
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), WEEK, now)?;
+    let last = check_limit("last", query.last, 20, MAX_LAST_RUNS)?;
+    let mut shown = read_figures(&access.history().await?, &[job.as_str()], span, last).await?;
     shown.pop().map(Json).ok_or_else(|| Problem::new(Code::Internal, "a job got lost"))
 }
 
@@ -202,7 +204,7 @@ async fn job_figures(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct BucketsAsked {
+struct BucketsQuery {
     /// Only of this job.
     job: Option<String>,
     /// From when; without, a day before `to`.
@@ -228,25 +230,25 @@ struct Buckets {
 }
 
 /// How many runs began in each piece of a span, by how they stand: what a chart shows.
-#[utoipa::path(get, path = "/r/{registry}/buckets", tag = "history", params(("registry" = String, Path), BucketsAsked),
+#[utoipa::path(get, path = "/r/{registry}/buckets", tag = "history", params(("registry" = String, Path), BucketsQuery),
     responses((status = 200, body = Buckets), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn buckets(
-    door: Door<Looks>,
-    Query(asked): Query<BucketsAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<BucketsQuery>,
 ) -> Result<Json<Buckets>, Problem> {
-    let now = door.shared.clock.now();
-    let mut span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
+    let now = access.app.clock.now();
+    let mut span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
     let until = *span.until.get_or_insert(now);
     let since = span.since.unwrap_or(until);
     let length = until.as_millisecond().saturating_sub(since.as_millisecond()).max(1);
-    let bucket_ms = asked.bucket_ms.unwrap_or((length / 96).max(1));
-    if bucket_ms < 1 || length / bucket_ms > MOST_BUCKETS {
-        let least = length / MOST_BUCKETS + 1;
-        let text = format!("a span has at most {MOST_BUCKETS} pieces; hint: {least} or more");
+    let bucket_ms = query.bucket_ms.unwrap_or((length / 96).max(1));
+    if bucket_ms < 1 || length / bucket_ms > MAX_BUCKETS {
+        let least = length / MAX_BUCKETS + 1;
+        let text = format!("a span has at most {MAX_BUCKETS} pieces; hint: {least} or more");
         return Err(Problem::invalid("bucketMs", text));
     }
-    let job = word("job", asked.job)?;
-    let store = door.history().await?;
+    let job = check_text("job", query.job)?;
+    let store = access.history().await?;
     let length = SignedDuration::from_millis(bucket_ms);
     let items = store.buckets(job.as_deref(), span, length).await?;
     Ok(Json(Buckets { from: span.since, to: until, bucket_ms, items }))
@@ -256,7 +258,7 @@ async fn buckets(
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct WrongAsked {
+struct IncidentsQuery {
     /// Only of this job.
     job: Option<String>,
     /// From when; without, a day before `to`.
@@ -270,29 +272,29 @@ struct WrongAsked {
 }
 
 /// What went wrong, most often first; similar messages are one.
-#[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), WrongAsked),
+#[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [FailureGroup]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn failures(
-    door: Door<Looks>,
-    Query(asked): Query<WrongAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<FailureGroup>>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
-    let job = word("job", asked.job)?;
-    Ok(Json(door.history().await?.failures(job.as_deref(), span, limit).await?))
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
+    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
+    let job = check_text("job", query.job)?;
+    Ok(Json(access.history().await?.failures(job.as_deref(), span, limit).await?))
 }
 
 /// Fires that did not run, the last noticed first.
-#[utoipa::path(get, path = "/r/{registry}/missed", tag = "history", params(("registry" = String, Path), WrongAsked),
+#[utoipa::path(get, path = "/r/{registry}/missed", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [MissedFires]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn missed(
-    door: Door<Looks>,
-    Query(asked): Query<WrongAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<MissedFires>>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
-    let job = word("job", asked.job)?;
-    Ok(Json(door.history().await?.missed(job.as_deref(), span, limit).await?))
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
+    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
+    let job = check_text("job", query.job)?;
+    Ok(Json(access.history().await?.missed(job.as_deref(), span, limit).await?))
 }

@@ -7,7 +7,7 @@
 
 pub(crate) mod stores;
 mod figures;
-pub(crate) mod news;
+pub(crate) mod run_changes;
 mod output;
 pub(crate) mod store_routes;
 mod runs;
@@ -17,12 +17,12 @@ use elasticjob::history::Span;
 use jiff::{SignedDuration, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::{extract::instant, problem::Problem, state::Shared};
+use crate::http::{extract::parse_timestamp, problem::Problem, state::AppState};
 
 /// How many rows a page may have.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(runs::router())
         .merge(output::router())
@@ -32,9 +32,9 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
 }
 
 /// From when until when, as a client says it.
-fn span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
-    let since = from.map(|from| instant("from", from)).transpose()?;
-    let until = to.map(|to| instant("to", to)).transpose()?;
+fn parse_span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
+    let since = from.map(|from| parse_timestamp("from", from)).transpose()?;
+    let until = to.map(|to| parse_timestamp("to", to)).transpose()?;
     if let (Some(since), Some(until)) = (since, until)
         && since >= until
     {
@@ -44,13 +44,13 @@ fn span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
 }
 
 /// The same; so many hours up to its end, or until now, if its beginning is not said.
-fn span_of(
+fn span_or_last_hours(
     from: Option<&str>,
     to: Option<&str>,
     hours: i64,
     now: Timestamp,
 ) -> Result<Span, Problem> {
-    let mut span = span(from, to)?;
+    let mut span = parse_span(from, to)?;
     if span.since.is_none() {
         let end = span.until.unwrap_or(now);
         let since = end.checked_sub(SignedDuration::from_hours(hours));
@@ -60,15 +60,20 @@ fn span_of(
 }
 
 /// How many rows, if that is not too many.
-fn limit(field: &str, asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
-    match asked.unwrap_or(usual) {
-        limit if (1..=most).contains(&limit) => Ok(limit),
-        _ => Err(Problem::invalid(field, format!("1 to {most} can be asked for"))),
+fn check_limit(
+    field: &str,
+    requested: Option<usize>,
+    default: usize,
+    max: usize,
+) -> Result<usize, Problem> {
+    match requested.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(Problem::invalid(field, format!("1 to {max} can be asked for"))),
     }
 }
 
 /// A word to look for; databases do not take every character.
-fn word(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Err(Problem::invalid(field, "there is a NUL in it"));
     }

@@ -20,23 +20,23 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::runs::{RunName, unknown};
+use super::runs::{PathRun, no_such_run};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
-        extract::{Query, shard},
+        extract::{Query, check_shard},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
     registries::live::may_listen,
 };
 
 /// How long to wait for what is printed next.
-const PAUSE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How often is looked whether somebody may still listen.
-const BEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(output)).routes(routes!(follow))
 }
 
@@ -44,24 +44,25 @@ pub(super) fn router() -> OpenApiRouter<Shared> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct OutputAsked {
+struct OutputQuery {
     /// Only of this shard.
     shard: Option<u32>,
     /// What was named as `position` before.
     after: Option<String>,
 }
 
-impl OutputAsked {
+impl OutputQuery {
     fn position(&self) -> Result<OutputPosition, Problem> {
         let position = self.after.as_deref().unwrap_or_default().parse();
-        position.map_err(|error: StoreError| Problem::from(error).of("after"))
+        position.map_err(|error: StoreError| Problem::from(error).with_field("after"))
     }
 }
 
 /// What a run printed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct OutputShown {
+#[schema(as = OutputShown)]
+struct OutputPage {
     /// By their time.
     lines: Vec<OutputLine>,
     /// What to give as `after` for what comes next.
@@ -78,23 +79,23 @@ async fn is_running(store: &Store, run: &str) -> Result<bool, Problem> {
         return Ok(run.state == RunState::Running);
     }
     // Perhaps the ancestor wrote it.
-    store.run(run).await?.map(|_| false).ok_or_else(|| unknown(run))
+    store.run(run).await?.map(|_| false).ok_or_else(|| no_such_run(run))
 }
 
 /// What a run printed, of all its shards or one, from the beginning or from where somebody had come.
-#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputAsked),
-    responses((status = 200, body = OutputShown), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
+    responses((status = 200, body = OutputPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn output(
-    door: Door<Looks>,
-    RunName(run): RunName,
-    Query(asked): Query<OutputAsked>,
-) -> Result<Json<OutputShown>, Problem> {
-    let position = asked.position()?;
-    let store = door.history().await?;
+    access: Authorized<Viewer>,
+    PathRun(run): PathRun,
+    Query(query): Query<OutputQuery>,
+) -> Result<Json<OutputPage>, Problem> {
+    let position = query.position()?;
+    let store = access.history().await?;
     // First this: what is printed at the end is there when the end is.
     let is_running = is_running(&store, &run).await?;
-    let output = store.output(&run, shard(asked.shard)?, &position).await?;
-    Ok(Json(OutputShown {
+    let output = store.output(&run, check_shard(query.shard)?, &position).await?;
+    Ok(Json(OutputPage {
         lines: output.lines,
         position: output.position.to_string(),
         has_more: output.more,
@@ -103,62 +104,62 @@ async fn output(
 }
 
 /// What a run prints, as it prints it, as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
-#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputAsked),
+#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn follow(
-    door: Door<Looks>,
-    RunName(run): RunName,
-    Query(asked): Query<OutputAsked>,
+    access: Authorized<Viewer>,
+    PathRun(run): PathRun,
+    Query(query): Query<OutputQuery>,
 ) -> Result<Response, Problem> {
-    let position = asked.position()?;
-    let store = door.history().await?;
+    let position = query.position()?;
+    let store = access.history().await?;
     is_running(&store, &run).await?;
-    let checked = door.shared.clock.monotonic();
-    let reader = Reader {
-        door,
+    let checked_at = access.app.clock.monotonic();
+    let stream_state = OutputStream {
+        access,
         store,
         run,
-        shard: shard(asked.shard)?,
+        shard: check_shard(query.shard)?,
         position,
-        waiting: VecDeque::new(),
-        checked,
+        pending: VecDeque::new(),
+        checked_at,
         has_ended: false,
     };
-    let events = stream::unfold(reader, |mut reader| async move {
-        let event = reader.next().await?;
-        Some((Ok::<_, Infallible>(event), reader))
+    let events = stream::unfold(stream_state, |mut stream_state| async move {
+        let event = stream_state.next().await?;
+        Some((Ok::<_, Infallible>(event), stream_state))
     });
-    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(BEAT));
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     Ok(([("x-accel-buffering", "no")], events).into_response())
 }
 
 /// Somebody who reads along.
-struct Reader {
-    door: Door<Looks>,
+struct OutputStream {
+    access: Authorized<Viewer>,
     store: Store,
     run: String,
     shard: Option<u32>,
     position: OutputPosition,
-    waiting: VecDeque<Event>,
+    pending: VecDeque<Event>,
     /// When was last looked whether they may.
-    checked: Monotonic,
+    checked_at: Monotonic,
     has_ended: bool,
 }
 
-impl Reader {
+impl OutputStream {
     /// The next event; nothing when it is over.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             if self.has_ended {
                 return None;
             }
-            let clock = self.door.shared.clock.clone();
-            if clock.monotonic().saturating_since(self.checked) >= BEAT {
-                self.checked = clock.monotonic();
-                if !may_listen(&self.door.shared, &self.door.who, &self.door.place) {
+            let clock = self.access.app.clock.clone();
+            if clock.monotonic().saturating_since(self.checked_at) >= HEARTBEAT {
+                self.checked_at = clock.monotonic();
+                if !may_listen(&self.access.app, &self.access.caller, &self.access.registry) {
                     return None;
                 }
             }
@@ -168,19 +169,19 @@ impl Reader {
             self.position = output.position;
             if !output.lines.is_empty() {
                 let lines = serde_json::to_string(&output.lines).unwrap_or_default();
-                self.waiting.push_back(Event::default().event("lines").data(lines));
+                self.pending.push_back(Event::default().event("lines").data(lines));
             }
             if output.more {
                 continue;
             }
             if is_running {
-                if self.waiting.is_empty() {
-                    clock.sleep_until(clock.monotonic() + PAUSE).await;
+                if self.pending.is_empty() {
+                    clock.sleep_until(clock.monotonic() + POLL_INTERVAL).await;
                 }
                 continue;
             }
             let end = json!({ "position": self.position.to_string() });
-            self.waiting.push_back(Event::default().event("end").data(end.to_string()));
+            self.pending.push_back(Event::default().event("end").data(end.to_string()));
             self.has_ended = true;
         }
     }

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::stores::{Book, opened};
+use super::stores::{HistoryConnection, open_store};
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
         extract::{Body, Path},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
-    registries::connections::unknown,
+    registries::connections::no_such_registry,
 };
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(histories, add_history))
         .routes(routes!(test_history))
@@ -33,7 +33,8 @@ pub(super) fn router() -> OpenApiRouter<Shared> {
 /// The history of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct HistoryShown {
+#[schema(as = HistoryShown)]
+struct HistoryInfo {
     /// Whose.
     registry: String,
     /// Without the password.
@@ -46,31 +47,32 @@ struct HistoryShown {
     is_added: bool,
 }
 
-impl HistoryShown {
-    fn new(book: &Book) -> Self {
-        let (is_open, problem) = book.state();
+impl HistoryInfo {
+    fn new(history: &HistoryConnection) -> Self {
+        let (is_open, problem) = history.status();
         Self {
-            registry: book.name.clone(),
-            url: book.url.to_string(),
+            registry: history.name.clone(),
+            url: history.url.to_string(),
             is_open,
             problem,
-            is_added: book.is_added,
+            is_added: history.is_added,
         }
     }
 }
 
 /// The histories of the registries whoever asks may look at.
-#[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryShown]), (status = 401, body = Problem)))]
-async fn histories(State(shared): State<Shared>, who: Who) -> Json<Vec<HistoryShown>> {
-    let all = shared.books.all();
-    let seen = all.iter().filter(|book| who.role(&book.name).is_some());
-    Json(seen.map(|book| HistoryShown::new(book)).collect())
+#[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryInfo]), (status = 401, body = Problem)))]
+async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<HistoryInfo>> {
+    let all = app.histories.all();
+    let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
+    Json(visible.map(|history| HistoryInfo::new(history)).collect())
 }
 
 /// A history to be added.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HistoryAsked {
+#[schema(as = HistoryAsked)]
+struct HistoryBody {
     /// Whose it is.
     registry: String,
     /// `postgres://user:password@host:5432/database` or `mysql://…`, on hosts on the list alone.
@@ -78,45 +80,47 @@ struct HistoryAsked {
 }
 
 /// Adds the history of a registry for good. Takes an admin of `*`, and that it is switched on.
-#[utoipa::path(post, path = "/histories", tag = "history", request_body = HistoryAsked,
-    responses((status = 201, body = HistoryShown), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+#[utoipa::path(post, path = "/histories", tag = "history", request_body = HistoryBody,
+    responses((status = 201, body = HistoryInfo), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_history(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<HistoryAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<HistoryBody>,
 ) -> Result<Response, Problem> {
-    let book = add(&shared, &who, &asked.registry, &asked.url)?;
-    Ok((StatusCode::CREATED, Json(HistoryShown::new(&book))).into_response())
+    let history = add(&app, &caller, &request.registry, &request.url)?;
+    Ok((StatusCode::CREATED, Json(HistoryInfo::new(&history))).into_response())
 }
 
 /// Adds a history, and writes down that it was added or not.
 pub(crate) fn add(
-    shared: &Shared,
-    who: &Who,
+    app: &AppState,
+    caller: &Caller,
     registry: &str,
     url: &str,
-) -> Result<std::sync::Arc<Book>, Problem> {
-    who.needs(Role::Admin)?;
-    let added = match shared.registries.get(registry) {
-        Some(_) => shared.books.add(registry, url),
-        None => Err(unknown(registry)),
+) -> Result<std::sync::Arc<HistoryConnection>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let added = match app.registries.get(registry) {
+        Some(_) => app.histories.add(registry, url),
+        None => Err(no_such_registry(registry)),
     };
-    let told = added.as_ref().map(|book| json!({ "url": book.url.to_string() }));
-    who.note(shared, "history.add", registry, Value::Null, told);
+    let outcome = added.as_ref().map(|history| json!({ "url": history.url.to_string() }));
+    caller.audit(app, "history.add", registry, Value::Null, outcome);
     added
 }
 
 /// A history to be tried.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HistoryTried {
+#[schema(as = HistoryTried)]
+struct HistoryTestBody {
     url: String,
 }
 
 /// How that went.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct HistoryTrial {
+#[schema(as = HistoryTrial)]
+pub(crate) struct HistoryTestResult {
     pub(crate) is_reachable: bool,
     /// How many jobs have runs there.
     job_count: Option<usize>,
@@ -124,36 +128,40 @@ pub(crate) struct HistoryTrial {
 }
 
 /// Tries a history without adding it; what is missing in the database is made there. Takes an admin of `*`, and that adding is switched on.
-#[utoipa::path(post, path = "/histories/test", tag = "history", request_body = HistoryTried,
-    responses((status = 200, body = HistoryTrial), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+#[utoipa::path(post, path = "/histories/test", tag = "history", request_body = HistoryTestBody,
+    responses((status = 200, body = HistoryTestResult), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn test_history(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<HistoryTried>,
-) -> Result<Json<HistoryTrial>, Problem> {
-    Ok(Json(try_out(&shared, &who, &asked.url).await?))
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<HistoryTestBody>,
+) -> Result<Json<HistoryTestResult>, Problem> {
+    Ok(Json(test_connection(&app, &caller, &request.url).await?))
 }
 
 /// Tries a history, and writes down that it was tried.
-pub(crate) async fn try_out(
-    shared: &Shared,
-    who: &Who,
+pub(crate) async fn test_connection(
+    app: &AppState,
+    caller: &Caller,
     url: &str,
-) -> Result<HistoryTrial, Problem> {
-    who.needs(Role::Admin)?;
-    let url = shared.books.check(url)?;
-    who.note(shared, "history.test", &url.to_string(), Value::Null, Ok(Value::Null));
-    let look = async {
-        let store = opened(&url, &*shared.clock).await?;
+) -> Result<HistoryTestResult, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let url = app.histories.check_addable(url)?;
+    caller.audit(app, "history.test", &url.to_string(), Value::Null, Ok(Value::Null));
+    let read_jobs = async {
+        let store = open_store(&url, &*app.clock).await?;
         let jobs = store.jobs().await;
         store.close().await;
         Ok::<_, Problem>(jobs?.len())
     };
-    Ok(match look.await {
-        Ok(count) => HistoryTrial { is_reachable: true, job_count: Some(count), problem: None },
-        Err(problem) => {
-            HistoryTrial { is_reachable: false, job_count: None, problem: Some(problem.detail) }
+    Ok(match read_jobs.await {
+        Ok(count) => {
+            HistoryTestResult { is_reachable: true, job_count: Some(count), problem: None }
         }
+        Err(problem) => HistoryTestResult {
+            is_reachable: false,
+            job_count: None,
+            problem: Some(problem.detail),
+        },
     })
 }
 
@@ -161,19 +169,19 @@ pub(crate) async fn try_out(
 #[utoipa::path(delete, path = "/histories/{registry}", tag = "history", params(("registry" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove_history(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(registry): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    remove(&shared, &who, &registry)?;
+    remove(&app, &caller, &registry)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Takes a history away, and writes down that it was or not.
-pub(crate) fn remove(shared: &Shared, who: &Who, registry: &str) -> Result<(), Problem> {
-    who.needs(Role::Admin)?;
-    let removed = shared.books.remove(registry);
-    let told = removed.as_ref().map(|()| Value::Null);
-    who.note(shared, "history.remove", registry, Value::Null, told);
+pub(crate) fn remove(app: &AppState, caller: &Caller, registry: &str) -> Result<(), Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let removed = app.histories.remove(registry);
+    let outcome = removed.as_ref().map(|()| Value::Null);
+    caller.audit(app, "history.remove", registry, Value::Null, outcome);
     removed
 }

@@ -19,40 +19,44 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let is_json = is_json(&request);
-        let bytes = bytes(request, state).await?;
+        let bytes = read_body(request, state).await?;
         if !is_json {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
                 "the body is not said to be JSON; hint: Content-Type: application/json",
             ));
         }
-        Ok(Self(parse(&bytes)?))
+        Ok(Self(parse_body(&bytes)?))
     }
 }
 
 /// A body of JSON that may be left out, and then says nothing.
-pub(crate) struct MaybeBody<T>(pub(crate) T);
+pub(crate) struct OptionalBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = bytes(request, state).await?;
+        let bytes = read_body(request, state).await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
         }
-        Ok(Self(parse(&bytes)?))
+        Ok(Self(parse_body(&bytes)?))
     }
 }
 
 fn is_json(request: &Request) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
-        || kind.eq_ignore_ascii_case("application/merge-patch+json")
+    let content_type = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok());
+    let content_type =
+        content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    content_type.eq_ignore_ascii_case("application/json")
+        || content_type.eq_ignore_ascii_case("application/merge-patch+json")
 }
 
-async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
         BytesRejection::FailedToBufferBody(error)
             if error.status() == StatusCode::PAYLOAD_TOO_LARGE =>
@@ -67,7 +71,7 @@ async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Pro
 }
 
 /// An object, or what is wrong with it and where.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         // A list would be taken for an object whose names were left out.
@@ -83,7 +87,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         let cause = error.into_inner();
         let code = if cause.is_data() { Code::Invalid } else { Code::Malformed };
         let problem = Problem::new(code, format!("the body cannot be read: {cause}"));
-        if field == "." { problem } else { problem.of(&field) }
+        if field == "." { problem } else { problem.with_field(&field) }
     })?;
     reader.end().map_err(|error| {
         Problem::new(Code::Malformed, format!("the body cannot be read: {error}"))
@@ -102,15 +106,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             Ok(axum::extract::Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let text = rejection.body_text();
-                let said =
+                let message =
                     text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
                 let problem =
-                    Problem::new(Code::Malformed, format!("the query cannot be read: {said}"));
-                let field = said.split_once(": ").map(|(field, _)| field);
-                let unknown = said.split('`').nth(1).filter(|_| said.contains("unknown field"));
+                    Problem::new(Code::Malformed, format!("the query cannot be read: {message}"));
+                let field = message.split_once(": ").map(|(field, _)| field);
+                let unknown =
+                    message.split('`').nth(1).filter(|_| message.contains("unknown field"));
                 let field = unknown.or(field.filter(|field| !field.contains(' ')));
                 Err(match field {
-                    Some(field) => problem.of(field),
+                    Some(field) => problem.with_field(field),
                     None => problem,
                 })
             }
@@ -136,13 +141,13 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// The job a path names.
-pub(crate) struct Named(pub(crate) JobName);
+pub(crate) struct PathJob(pub(crate) JobName);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for PathJob {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let job = part(parts, state, "job").await?;
+        let job = path_param(parts, state, "job").await?;
         Ok(Self(job.parse().map_err(|error: elasticjob::job::Invalid| {
             Problem::invalid("job", error.to_string())
         })?))
@@ -150,13 +155,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 }
 
 /// The shard a path names.
-pub(crate) struct Item(pub(crate) u32);
+pub(crate) struct PathShard(pub(crate) u32);
 
-impl<S: Send + Sync> FromRequestParts<S> for Item {
+impl<S: Send + Sync> FromRequestParts<S> for PathShard {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let item = part(parts, state, "item").await?;
+        let item = path_param(parts, state, "item").await?;
         item.parse().map(Self).map_err(|_| {
             Problem::invalid(
                 "item",
@@ -167,7 +172,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Item {
 }
 
 /// A shard as a client names it: what the ancestor can count to.
-pub(crate) fn shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
+pub(crate) fn check_shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
     match given {
         Some(shard) if i32::try_from(shard).is_err() => {
             Err(Problem::invalid("shard", "that is no shard; hint: shards are numbers, from 0 on"))
@@ -177,42 +182,50 @@ pub(crate) fn shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
 }
 
 /// The server a path names.
-pub(crate) struct Address(pub(crate) String);
+pub(crate) struct PathServer(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Address {
+impl<S: Send + Sync> FromRequestParts<S> for PathServer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let address = part(parts, state, "server").await?;
-        plain("server", address, "that is no address of a server; hint: for example 10.0.0.7")
-            .map(Self)
+        let address = path_param(parts, state, "server").await?;
+        check_segment(
+            "server",
+            address,
+            "that is no address of a server; hint: for example 10.0.0.7",
+        )
+        .map(Self)
     }
 }
 
 /// The instance a path names.
-pub(crate) struct InstanceName(pub(crate) String);
+pub(crate) struct PathInstance(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for InstanceName {
+impl<S: Send + Sync> FromRequestParts<S> for PathInstance {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let id = part(parts, state, "instance").await?;
-        plain("instance", id, "that is no id of an instance; hint: GET …/instances lists them")
-            .map(Self)
+        let id = path_param(parts, state, "instance").await?;
+        check_segment(
+            "instance",
+            id,
+            "that is no id of an instance; hint: GET …/instances lists them",
+        )
+        .map(Self)
     }
 }
 
 /// What can be one part of a path in the registry, and nothing that is long.
-fn plain(field: &str, text: String, problem: &str) -> Result<String, Problem> {
-    let is_plain = !text.is_empty()
+fn check_segment(field: &str, text: String, problem: &str) -> Result<String, Problem> {
+    let is_valid = !text.is_empty()
         && text.chars().count() <= 255
-        && text.chars().all(|each| !each.is_control() && each != '/')
+        && text.chars().all(|character| !character.is_control() && character != '/')
         && !matches!(text.as_str(), "." | "..");
-    if is_plain { Ok(text) } else { Err(Problem::invalid(field, problem)) }
+    if is_valid { Ok(text) } else { Err(Problem::invalid(field, problem)) }
 }
 
 /// A part of the path, by its name.
-pub(crate) async fn part<S: Send + Sync>(
+pub(crate) async fn path_param<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
     name: &str,
@@ -225,7 +238,7 @@ pub(crate) async fn part<S: Send + Sync>(
 }
 
 /// An instant as a client gives it.
-pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Problem> {
+pub(crate) fn parse_timestamp(field: &str, text: &str) -> Result<Timestamp, Problem> {
     text.parse().map_err(|_| {
         Problem::invalid(
             field,

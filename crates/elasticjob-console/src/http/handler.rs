@@ -7,24 +7,24 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use axum::{extract::Request, handler::Handler, response::Response};
 
-use super::state::Shared;
+use super::state::AppState;
 
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Any handler.
 #[derive(Clone)]
-pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, Shared) -> Answer + Send + Sync>);
+pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>);
 
-impl Handler<BoxedHandler, Shared> for BoxedHandler {
-    type Future = Answer;
+impl Handler<BoxedHandler, AppState> for BoxedHandler {
+    type Future = ResponseFuture;
 
-    fn call(self, request: Request, shared: Shared) -> Answer {
-        (self.0)(request, shared)
+    fn call(self, request: Request, app: AppState) -> ResponseFuture {
+        (self.0)(request, app)
     }
 }
 
-pub(crate) fn boxed<T, H: Handler<T, Shared>>(handler: H) -> BoxedHandler {
-    BoxedHandler(Arc::new(move |request, shared| Box::pin(handler.clone().call(request, shared))))
+pub(crate) fn boxed<T, H: Handler<T, AppState>>(handler: H) -> BoxedHandler {
+    BoxedHandler(Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
 }
 
 /// The routes of handlers that `#[utoipa::path]` describes, as `utoipa_axum::routes!` makes them, with the handlers boxed.

@@ -2,19 +2,19 @@
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 
-use super::state::Shared;
+use super::state::AppState;
 
 /// `/healthz`: the process lives. `/readyz`: it also can write down what is changed.
-pub(crate) fn router() -> Router<Shared> {
+pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))
 }
 
-async fn ready(State(shared): State<Shared>) -> (StatusCode, &'static str) {
+async fn ready(State(app): State<AppState>) -> (StatusCode, &'static str) {
     // Whoever has made room finds out by asking.
-    if shared.audit.is_behind() {
-        shared.audit.keep().await;
+    if app.audit.has_unwritten() {
+        app.audit.flush().await;
     }
-    match shared.audit.problem() {
+    match app.audit.problem() {
         None => (StatusCode::OK, "ready\n"),
         Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "the audit file cannot be written\n"),
     }

@@ -15,7 +15,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::openapi_common::PROBLEM;
+use super::openapi_common::PROBLEM_MEDIA_TYPE;
 
 /// What a client does about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -162,17 +162,17 @@ impl Problem {
 
     /// What was given makes no sense.
     pub(crate) fn invalid(field: &str, text: impl AsRef<str>) -> Self {
-        Self::new(Code::Invalid, text).of(field)
+        Self::new(Code::Invalid, text).with_field(field)
     }
 
     /// The same, of this field.
-    pub(crate) fn of(mut self, field: &str) -> Self {
+    pub(crate) fn with_field(mut self, field: &str) -> Self {
         self.field = Some(field.to_owned());
         self
     }
 
     /// The same, to be tried again after so many seconds.
-    pub(crate) fn after(mut self, seconds: u64) -> Self {
+    pub(crate) fn with_retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
@@ -180,10 +180,10 @@ impl Problem {
 
 impl Problem {
     /// The same as an answer carries it along, for those who only see answers.
-    pub(crate) fn told(self) -> Extensions {
-        let mut told = Extensions::new();
-        told.insert(self);
-        told
+    pub(crate) fn into_extensions(self) -> Extensions {
+        let mut extensions = Extensions::new();
+        extensions.insert(self);
+        extensions
     }
 }
 
@@ -209,9 +209,9 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
         let mut response = (status, Json(&self)).into_response();
-        response.extensions_mut().extend(self.told());
+        response.extensions_mut().extend(self.into_extensions());
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
@@ -227,7 +227,7 @@ mod tests {
 
     /// The pages say in their reader's language what a code means; the sentences of the server are in English.
     #[test]
-    fn every_code_has_its_words_in_both_languages_of_the_pages() {
+    fn every_code_is_translated_in_both_page_languages() {
         let schema = serde_json::to_value(Code::schema()).unwrap();
         let codes = schema["enum"].as_array().unwrap();
         assert!(codes.len() >= 20, "{schema}");
@@ -248,17 +248,17 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {
+    fn problem_details_separate_code_detail_and_hint() {
         let problem = Problem::invalid("cron", "it is no cron; hint: six words");
 
-        let told = serde_json::to_value(problem).unwrap();
+        let sent = serde_json::to_value(problem).unwrap();
 
-        assert_eq!(told["type"], "urn:elasticjob:problem:invalid");
-        assert_eq!((told["status"].as_u64(), &told["code"]), (Some(422), &"invalid".into()));
+        assert_eq!(sent["type"], "urn:elasticjob:problem:invalid");
+        assert_eq!((sent["status"].as_u64(), &sent["code"]), (Some(422), &"invalid".into()));
         assert_eq!(
-            (&told["detail"], &told["hint"]),
+            (&sent["detail"], &sent["hint"]),
             (&"it is no cron".into(), &"six words".into())
         );
-        assert_eq!(told["field"], "cron");
+        assert_eq!(sent["field"], "cron");
     }
 }

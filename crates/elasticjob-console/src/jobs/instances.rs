@@ -14,20 +14,20 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    actions::{self, ServerShutDown},
+    actions::{self, ServerShutdown},
     servers::InJob,
 };
 use crate::{
-    auth::who::{Door, Looks, Steers},
+    auth::caller::{Authorized, Operator, Viewer},
     http::{
-        extract::{InstanceName, Query},
-        paging::{Order, page, ready},
+        extract::{PathInstance, Query},
+        paging::{Order, check_page, loaded_mirror},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(instances)).routes(routes!(shutdown_instance))
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct InstancesAsked {
+struct InstancesQuery {
     /// What the id contains.
     search: String,
     /// By what: instanceId, serverIp, jobCount, since.
@@ -52,7 +52,7 @@ struct InstancesAsked {
     page_size: usize,
 }
 
-impl Default for InstancesAsked {
+impl Default for InstancesQuery {
     fn default() -> Self {
         let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
         Self { search: String::new(), sort, order, page: 1, page_size: 50 }
@@ -94,30 +94,30 @@ struct InstancesPage {
 }
 
 /// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
-#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesQuery),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
-    door: Door<Looks>,
-    Query(asked): Query<InstancesAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<InstancesQuery>,
 ) -> Result<Json<InstancesPage>, Problem> {
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    Ok(Json(ready(&door).await?.seen(|seen| {
-        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    Ok(Json(loaded_mirror(&access).await?.seen(|seen| {
+        let mut matching: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
-            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-                found.entry(id).or_default().push(job);
+            for id in outline.instances.iter().filter(|id| id.contains(&query.search)) {
+                matching.entry(id).or_default().push(job);
             }
         }
-        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
+        let mut matching: Vec<(&str, Vec<&str>)> = matching.into_iter().collect();
         let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
         // They are in the order of their ids, and stay so where nothing else tells them apart.
-        asked.order.sort(&mut found, |one, other| match asked.sort {
+        query.order.sort(&mut matching, |one, other| match query.sort {
             InstanceOrder::InstanceId => one.0.cmp(other.0),
             InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
             InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
             InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
         });
-        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         let items = rows.map(|(id, jobs)| InstanceRow {
             instance_id: (*id).to_owned(),
             server_ip: server_of(id).to_owned(),
@@ -126,7 +126,7 @@ async fn instances(
             detail: seen.instances.get(*id).cloned(),
         });
         InstancesPage {
-            total: found.len(),
+            total: matching.len(),
             page,
             page_size,
             items: items.collect(),
@@ -139,11 +139,11 @@ async fn instances(
 /// Ends the membership of an instance, in one job or in all. What runs comes to its end.
 #[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
     params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
-    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+    responses((status = 200, body = ServerShutdown), (status = 404, body = Problem)))]
 async fn shutdown_instance(
-    door: Door<Steers>,
-    InstanceName(id): InstanceName,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerShutDown>, Problem> {
-    Ok(Json(actions::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
+    access: Authorized<Operator>,
+    PathInstance(id): PathInstance,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerShutdown>, Problem> {
+    Ok(Json(actions::shutdown_instance(&access, &id, scope.name()?.as_ref()).await?))
 }

@@ -16,14 +16,14 @@ use axum::{
     routing::{delete, get, post, put},
 };
 
-pub(crate) use self::registry_center::Choices;
-use crate::http::{handler::boxed, state::Shared};
+pub(crate) use self::registry_center::SelectedRegistries;
+use crate::http::{handler::boxed, state::AppState};
 
-pub(crate) fn router() -> Router<Shared> {
+pub(crate) fn router() -> Router<AppState> {
     Router::new().merge(consoles()).merge(jobs()).merge(servers()).merge(history())
 }
 
-fn consoles() -> Router<Shared> {
+fn consoles() -> Router<AppState> {
     Router::new()
         .route("/api/login", post(boxed(login::login)))
         .route("/api/registry-center", delete(boxed(registry_center::remove)))
@@ -33,7 +33,7 @@ fn consoles() -> Router<Shared> {
         .route("/api/registry-center/connect", post(boxed(registry_center::connect)))
 }
 
-fn jobs() -> Router<Shared> {
+fn jobs() -> Router<AppState> {
     Router::new()
         .route("/api/jobs", get(boxed(jobs::list)))
         .route("/api/jobs/count", get(boxed(jobs::count)))
@@ -55,7 +55,7 @@ fn jobs() -> Router<Shared> {
         .route("/api/jobs/{job}/sharding/{item}/enable", post(boxed(jobs::enable_shard)))
 }
 
-fn servers() -> Router<Shared> {
+fn servers() -> Router<AppState> {
     Router::new()
         .route("/api/servers", get(boxed(servers::list)))
         .route("/api/servers/count", get(boxed(servers::count)))
@@ -78,7 +78,7 @@ fn servers() -> Router<Shared> {
         .route("/api/servers/{server}/{port}/jobs/{job}/dump", post(boxed(servers::dump)))
 }
 
-fn history() -> Router<Shared> {
+fn history() -> Router<AppState> {
     Router::new()
         .route("/api/event-trace/execution", post(boxed(history::executions)))
         .route("/api/event-trace/execution/jobNames/{prefix}", get(boxed(history::executed_jobs)))

@@ -17,19 +17,19 @@ use crate::{
 };
 
 /// How many may stand there.
-const MOST: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 /// What an administrator may add.
 #[derive(Debug, Clone, Default)]
-pub struct Adding {
+pub struct AdditionPolicy {
     /// Whether anything.
-    pub is_on: bool,
+    pub is_enabled: bool,
     /// To which hosts: names, addresses, or `*.example.com`.
-    pub hosts: Vec<String>,
+    pub allowed_hosts: Vec<String>,
 }
 
 /// Something that stands on a shelf.
-pub(crate) trait Shelved: Debug + Sized {
+pub(crate) trait CatalogEntry: Debug + Sized {
     /// What they are called, in the file too: `registries`.
     const KIND: &'static str;
     /// What a client calls the field that names one.
@@ -37,81 +37,81 @@ pub(crate) trait Shelved: Debug + Sized {
     /// The flag that names one.
     const FLAG: &'static str;
     /// The table of the configuration file that says what may be added.
-    const ADDING: &'static str;
+    const CONFIG_TABLE: &'static str;
 
     /// What its URL says.
     type Url;
 
     /// One under this name, as this URL says; it may hold passwords.
-    fn new(tag: Tag) -> Result<Self, Problem>;
+    fn new(info: EntryInfo) -> Result<Self, Problem>;
 
-    fn tag(&self) -> &Tag;
+    fn info(&self) -> &EntryInfo;
 
     /// What an administrator gave, and the hosts it leads to; a problem if it is of a kind that cannot be added.
-    fn addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
+    fn parse_addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
 
     /// What people call the one of this name.
-    fn called(name: &str) -> String;
+    fn describe(name: &str) -> String;
 
     /// There is none of this name.
-    fn none(name: &str) -> Problem;
+    fn not_found(name: &str) -> Problem;
 }
 
 /// What is known of everything on a shelf.
 #[derive(Debug)]
-pub(crate) struct Tag {
+pub(crate) struct EntryInfo {
     pub(crate) name: String,
     /// The URL as it was given; with passwords.
-    pub(crate) text: String,
+    pub(crate) url: String,
     /// Whether it was added while the console ran.
     pub(crate) is_added: bool,
 }
 
-impl Tag {
-    fn new(name: &str, text: &str, is_added: bool) -> Self {
-        Self { name: name.to_owned(), text: text.to_owned(), is_added }
+impl EntryInfo {
+    fn new(name: &str, url: &str, is_added: bool) -> Self {
+        Self { name: name.to_owned(), url: url.to_owned(), is_added }
     }
 }
 
 /// All of them, by name.
 #[derive(Debug)]
-pub(crate) struct Shelf<T> {
-    places: RwLock<BTreeMap<String, Arc<T>>>,
-    adding: Adding,
+pub(crate) struct Catalog<T> {
+    entries: RwLock<BTreeMap<String, Arc<T>>>,
+    additions: AdditionPolicy,
     file: Option<PathBuf>,
 }
 
-impl<T: Shelved> Shelf<T> {
+impl<T: CatalogEntry> Catalog<T> {
     /// Those that were named, and those that were added in former times.
     pub(crate) fn open(
         named: &[(String, String)],
-        adding: Adding,
+        additions: AdditionPolicy,
         file: Option<PathBuf>,
     ) -> Result<Self, Problem> {
-        let mut places = BTreeMap::new();
+        let mut entries = BTreeMap::new();
         for (name, text) in named {
-            let place = T::new(Tag::new(name, text, false))?;
-            if places.insert(name.clone(), Arc::new(place)).is_some() {
-                let text = format!("{} is named twice; hint: leave one out", T::called(name));
+            let entry = T::new(EntryInfo::new(name, text, false))?;
+            if entries.insert(name.clone(), Arc::new(entry)).is_some() {
+                let text = format!("{} is named twice; hint: leave one out", T::describe(name));
                 return Err(Problem::invalid(T::FIELD, text));
             }
         }
-        let cannot = |error: io::Error| {
+        let read_error = |error: io::Error| {
             let text = format!("cannot read the file of added {}: {error}", T::KIND);
             Problem::new(Code::Internal, text)
         };
-        if adding.is_on
+        if additions.is_enabled
             && let Some(path) = file.as_ref().filter(|path| path.exists())
         {
-            let bytes = fs::read(path).map_err(cannot)?;
-            let mut filed: BTreeMap<String, BTreeMap<String, String>> =
-                serde_json::from_slice(&bytes).map_err(|error| cannot(error.into()))?;
-            for (name, text) in filed.remove(T::KIND).unwrap_or_default() {
-                let place = T::new(Tag::new(&name, &text, true))?;
-                places.entry(name).or_insert_with(|| Arc::new(place));
+            let bytes = fs::read(path).map_err(read_error)?;
+            let mut stored: BTreeMap<String, BTreeMap<String, String>> =
+                serde_json::from_slice(&bytes).map_err(|error| read_error(error.into()))?;
+            for (name, text) in stored.remove(T::KIND).unwrap_or_default() {
+                let entry = T::new(EntryInfo::new(&name, &text, true))?;
+                entries.entry(name).or_insert_with(|| Arc::new(entry));
             }
         }
-        Ok(Self { places: RwLock::new(places), adding, file })
+        Ok(Self { entries: RwLock::new(entries), additions, file })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
@@ -122,30 +122,31 @@ impl<T: Shelved> Shelf<T> {
         self.read().get(name).cloned()
     }
 
-    pub(crate) fn adding(&self) -> &Adding {
-        &self.adding
+    pub(crate) fn additions(&self) -> &AdditionPolicy {
+        &self.additions
     }
 
     /// What an administrator gave, if it may be looked at.
-    pub(crate) fn check(&self, text: &str) -> Result<T::Url, Problem> {
-        if !self.adding.is_on {
+    pub(crate) fn check_addable(&self, text: &str) -> Result<T::Url, Problem> {
+        if !self.additions.is_enabled {
             let text = format!(
                 "{} cannot be added while this console runs; hint: name it with {}, or set {} in the configuration file",
                 T::KIND,
                 T::FLAG,
-                T::ADDING
+                T::CONFIG_TABLE
             );
             return Err(Problem::new(Code::Refused, text));
         }
-        let (url, hosts) = T::addable(text)?;
-        let is_listed =
-            |host: &&String| self.adding.hosts.iter().any(|allowed| matches(allowed, host));
+        let (url, hosts) = T::parse_addable(text)?;
+        let is_listed = |host: &&String| {
+            self.additions.allowed_hosts.iter().any(|allowed| matches_host(allowed, host))
+        };
         match hosts.iter().find(|host| !is_listed(host)) {
             None => Ok(url),
             Some(host) => {
                 let text = format!(
                     "{host} is not on the list of hosts; hint: {}.hosts in the configuration file names them",
-                    T::ADDING
+                    T::CONFIG_TABLE
                 );
                 Err(Problem::invalid("url", text))
             }
@@ -154,39 +155,39 @@ impl<T: Shelved> Shelf<T> {
 
     /// Adds one for good.
     pub(crate) fn add(&self, name: &str, text: &str) -> Result<Arc<T>, Problem> {
-        self.check(text)?;
-        let place = Arc::new(T::new(Tag::new(name, text, true))?);
-        self.change(|places| {
-            if places.contains_key(name) {
+        self.check_addable(text)?;
+        let entry = Arc::new(T::new(EntryInfo::new(name, text, true))?);
+        self.change(|entries| {
+            if entries.contains_key(name) {
                 let text = format!(
                     "{} is there already; hint: remove that one first, or choose another name",
-                    T::called(name)
+                    T::describe(name)
                 );
-                return Err(Problem::new(Code::Conflict, text).of(T::FIELD));
+                return Err(Problem::new(Code::Conflict, text).with_field(T::FIELD));
             }
-            if places.len() >= MOST {
-                let text = format!("there are {MOST} {} already; hint: remove one", T::KIND);
+            if entries.len() >= MAX_ENTRIES {
+                let text = format!("there are {MAX_ENTRIES} {} already; hint: remove one", T::KIND);
                 return Err(Problem::new(Code::Refused, text));
             }
-            places.insert(name.to_owned(), Arc::clone(&place));
+            entries.insert(name.to_owned(), Arc::clone(&entry));
             Ok(())
         })?;
-        Ok(place)
+        Ok(entry)
     }
 
     /// Takes one away that was added. What it leads to stays as it is.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
-        self.change(|places| match places.get(name) {
-            None => Err(T::none(name)),
-            Some(place) if !place.tag().is_added => {
+        self.change(|entries| match entries.get(name) {
+            None => Err(T::not_found(name)),
+            Some(entry) if !entry.info().is_added => {
                 let text = format!(
                     "{} is from the command line or the configuration file; hint: take it away there",
-                    T::called(name)
+                    T::describe(name)
                 );
                 Err(Problem::new(Code::Refused, text))
             }
             Some(_) => {
-                places.remove(name);
+                entries.remove(name);
                 Ok(())
             }
         })
@@ -197,25 +198,25 @@ impl<T: Shelved> Shelf<T> {
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Arc<T>>) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
-        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = places.clone();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = entries.clone();
         change(&mut changed)?;
         if let Some(path) = &self.file {
-            let added = changed.values().map(|place| place.tag()).filter(|tag| tag.is_added);
-            let added: BTreeMap<_, _> = added.map(|tag| (&tag.name, &tag.text)).collect();
+            let added = changed.values().map(|entry| entry.info()).filter(|info| info.is_added);
+            let added: BTreeMap<_, _> = added.map(|info| (&info.name, &info.url)).collect();
             files::replace(path, &BTreeMap::from([(T::KIND, added)]))?;
         }
-        *places = changed;
+        *entries = changed;
         Ok(())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<T>>> {
-        self.places.read().unwrap_or_else(PoisonError::into_inner)
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether a host is what an entry of the list means.
-fn matches(allowed: &str, host: &str) -> bool {
+fn matches_host(allowed: &str, host: &str) -> bool {
     match allowed.strip_prefix("*.") {
         Some(domain) => host.len().checked_sub(domain.len() + 1).is_some_and(|dot| {
             host.is_char_boundary(dot) && host[dot..].eq_ignore_ascii_case(&format!(".{domain}"))

@@ -12,9 +12,9 @@ pub(crate) mod routes;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::state::Shared;
+use crate::http::state::AppState;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(routes::router())
         .merge(live::router())

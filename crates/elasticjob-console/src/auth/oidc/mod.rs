@@ -24,19 +24,22 @@ mod settings;
 mod token;
 
 pub use self::settings::{OidcFile, Settings};
-use self::{logins::Logins, provider::Provider};
+use self::{logins::PendingLogins, provider::Provider};
 use crate::http::problem::Problem;
 
 /// The provider, and who is on the way there and back.
 #[derive(Debug)]
 pub(crate) struct Oidc {
     provider: Provider,
-    logins: Logins,
+    logins: PendingLogins,
 }
 
 impl Oidc {
     /// `home` is where browsers find this console, if the settings do not say.
-    pub(crate) fn new(settings: Settings, home: &str) -> Result<Self, Problem> {
-        Ok(Self { provider: Provider::new(settings, home)?, logins: Logins::default() })
+    pub(crate) fn new(settings: Settings, console_url: &str) -> Result<Self, Problem> {
+        Ok(Self {
+            provider: Provider::new(settings, console_url)?,
+            logins: PendingLogins::default(),
+        })
     }
 }

@@ -16,17 +16,17 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::accounts::{EVERYWHERE, Role, Roles, TOKEN};
+use super::accounts::{ALL_REGISTRIES, Role, Roles, TOKEN_PREFIX};
 use crate::{
     audit::trail::{Author, Entry},
     http::{
-        extract::part,
-        lifecycle::Trail,
+        extract::path_param,
+        lifecycle::RequestAudit,
         problem::{Code, Problem},
         server::Peer,
-        state::Shared,
+        state::AppState,
     },
-    registries::connections::{Place, unknown},
+    registries::connections::{RegistryConnection, no_such_registry},
 };
 use elasticjob::admin::mirror::Mirror;
 
@@ -39,18 +39,18 @@ pub(crate) const ACCESS_TOKEN: &str = "access-token";
 
 /// Somebody who is recognised.
 #[derive(Debug, Clone)]
-pub(crate) struct Who {
+pub(crate) struct Caller {
     pub(crate) username: String,
-    pub(crate) via: Via,
+    pub(crate) via: AuthMethod,
     pub(crate) address: Option<String>,
     roles: Roles,
     /// Where is noted that what they did is written down.
-    trail: Trail,
+    request_audit: RequestAudit,
 }
 
 /// How they are recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum AuthMethod {
     /// A browser's session, and its secret.
     Session(String),
     /// An API token, and its name.
@@ -61,8 +61,8 @@ pub(crate) enum Via {
     Basic,
 }
 
-impl Via {
-    fn word(&self) -> String {
+impl AuthMethod {
+    fn audit_name(&self) -> String {
         match self {
             Self::Session(_) => "session".to_owned(),
             Self::Token(name) => format!("token {name}"),
@@ -77,71 +77,72 @@ impl Via {
     }
 }
 
-impl FromRequestParts<Shared> for Who {
+impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
-        let who = recognise(parts, shared).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let caller = authenticate(parts, app).await?;
         if !parts.method.is_safe() {
             check_origin(&parts.headers)?;
-            check_csrf(&parts.method, &parts.headers, &who.via, shared)?;
+            check_csrf(&parts.method, &parts.headers, &caller.via, app)?;
         }
-        Ok(who)
+        Ok(caller)
     }
 }
 
-async fn recognise(parts: &Parts, shared: &Shared) -> Result<Who, Problem> {
+async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> {
     let headers = &parts.headers;
-    let address = address(parts, shared);
-    let known = |username: String, via: Via, roles: Option<Roles>| {
-        let roles = roles.or_else(|| shared.accounts.roles(&username)).ok_or_else(stranger)?;
-        let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
-        let who = Who { username, via, address: address.clone(), roles, trail };
-        who.trail.met(who.author());
-        Ok(who)
+    let address = client_address(parts, app);
+    let caller = |username: String, via: AuthMethod, roles: Option<Roles>| {
+        let roles =
+            roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
+        let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
+        let caller = Caller { username, via, address: address.clone(), roles, request_audit };
+        caller.request_audit.set_author(caller.author());
+        Ok(caller)
     };
-    if let Some(secret) = text(headers, ACCESS_TOKEN) {
-        let session = shared.sessions.find(secret, false, shared.clock.monotonic());
-        let session = session.ok_or_else(stranger)?;
-        return known(session.username, Via::AccessToken(secret.to_owned()), None);
+    if let Some(secret) = header_text(headers, ACCESS_TOKEN) {
+        let session = app.sessions.find(secret, false, app.clock.monotonic());
+        let session = session.ok_or_else(not_authenticated)?;
+        return caller(session.username, AuthMethod::AccessToken(secret.to_owned()), None);
     }
-    if let Some(authorization) = text(headers, header::AUTHORIZATION.as_str()) {
+    if let Some(authorization) = header_text(headers, header::AUTHORIZATION.as_str()) {
         let (scheme, value) = authorization.split_once(' ').unwrap_or((authorization, ""));
-        if scheme.eq_ignore_ascii_case("bearer") && value.trim().starts_with(TOKEN) {
-            let token = shared.accounts.token(value.trim(), shared.clock.now());
-            let (username, name, roles) = token.ok_or_else(stranger)?;
-            return known(username, Via::Token(name), Some(roles));
+        if scheme.eq_ignore_ascii_case("bearer") && value.trim().starts_with(TOKEN_PREFIX) {
+            let token = app.accounts.find_token(value.trim(), app.clock.now());
+            let (username, name, roles) = token.ok_or_else(not_authenticated)?;
+            return caller(username, AuthMethod::Token(name), Some(roles));
         }
         if scheme.eq_ignore_ascii_case("basic") {
             let decoded =
                 STANDARD.decode(value.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            let decoded = decoded.ok_or_else(stranger)?;
-            let (username, password) = decoded.split_once(':').ok_or_else(stranger)?;
-            let now = shared.clock.monotonic();
-            if !shared.accounts.knew(username, password, now) {
-                shared.check_password(username, password, address.as_deref()).await?;
-                shared.accounts.remember(username, password, now);
+            let decoded = decoded.ok_or_else(not_authenticated)?;
+            let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
+            let now = app.clock.monotonic();
+            if !app.accounts.is_cached(username, password, now) {
+                app.check_password(username, password, address.as_deref()).await?;
+                app.accounts.cache_password(username, password, now);
             }
-            return known(username.to_owned(), Via::Basic, None);
+            return caller(username.to_owned(), AuthMethod::Basic, None);
         }
-        return Err(stranger());
+        return Err(not_authenticated());
     }
     if let Some(secret) = cookie(headers, COOKIE) {
-        let session = shared.sessions.find(secret, true, shared.clock.monotonic());
-        let session = session.ok_or_else(stranger)?;
-        return known(session.username, Via::Session(secret.to_owned()), session.roles);
+        let session = app.sessions.find(secret, true, app.clock.monotonic());
+        let session = session.ok_or_else(not_authenticated)?;
+        return caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles);
     }
-    Err(stranger())
+    Err(not_authenticated())
 }
 
 /// A change that a browser makes for another site is none of ours, however it is authenticated.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let refused = || Problem::new(Code::Csrf, "the request comes from another site");
-    if matches!(text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
+    if matches!(header_text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
         return Err(refused());
     }
-    if let Some(origin) = text(headers, header::ORIGIN.as_str()) {
-        let host = text(headers, header::HOST.as_str()).unwrap_or_default();
+    if let Some(origin) = header_text(headers, header::ORIGIN.as_str()) {
+        let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
         let from = origin.split_once("://").map_or(origin, |(_, from)| from);
         if !from.eq_ignore_ascii_case(host) {
             return Err(refused());
@@ -153,30 +154,30 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
 fn check_csrf(
     method: &Method,
     headers: &HeaderMap,
-    via: &Via,
-    shared: &Shared,
+    via: &AuthMethod,
+    app: &AppState,
 ) -> Result<(), Problem> {
-    let Via::Session(secret) = via else { return Ok(()) };
-    let session = shared.sessions.find(secret, true, shared.clock.monotonic());
-    let given = text(headers, CSRF).unwrap_or_default();
-    if session.is_some_and(|session| session.csrf == given) {
+    let AuthMethod::Session(secret) = via else { return Ok(()) };
+    let session = app.sessions.find(secret, true, app.clock.monotonic());
+    let sent = header_text(headers, CSRF).unwrap_or_default();
+    if session.is_some_and(|session| session.csrf == sent) {
         return Ok(());
     }
     Err(Problem::new(
         Code::Csrf,
         format!("a {method} by cookie needs the session's CSRF token; hint: header X-CSRF-Token, as GET /api/v1/session tells it"),
     )
-    .of(CSRF))
+    .with_field(CSRF))
 }
 
-pub(crate) fn stranger() -> Problem {
+pub(crate) fn not_authenticated() -> Problem {
     Problem::new(
         Code::NotAuthenticated,
         "nobody is logged in; hint: POST /api/v1/login, or send an API token as Authorization: Bearer",
     )
 }
 
-pub(crate) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(crate) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -189,16 +190,16 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
 }
 
 /// Where a request comes from.
-pub(crate) fn address(parts: &Parts, shared: &Shared) -> Option<String> {
+pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<String> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
-    Some(shared.proxies.origin(peer.ip(), &parts.headers).to_string())
+    Some(app.proxies.client_address(peer.ip(), &parts.headers).to_string())
 }
 
-impl Who {
+impl Caller {
     /// What they may in a registry; nothing if they may not even look.
     pub(crate) fn role(&self, registry: &str) -> Option<Role> {
         let here = self.roles.get(registry).copied();
-        here.max(self.roles.get(EVERYWHERE).copied())
+        here.max(self.roles.get(ALL_REGISTRIES).copied())
     }
 
     pub(crate) fn roles(&self) -> &Roles {
@@ -206,153 +207,154 @@ impl Who {
     }
 
     /// What they may everywhere.
-    pub(crate) fn needs(&self, role: Role) -> Result<(), Problem> {
-        match self.roles.get(EVERYWHERE) {
-            Some(given) if *given >= role => Ok(()),
+    pub(crate) fn require_everywhere(&self, role: Role) -> Result<(), Problem> {
+        match self.roles.get(ALL_REGISTRIES) {
+            Some(held) if *held >= role => Ok(()),
             _ => Err(forbidden(role, "the console")),
         }
     }
 
     /// The place, if they may this there.
-    pub(crate) fn at(
+    pub(crate) fn authorize(
         &self,
-        shared: &Shared,
+        app: &AppState,
         registry: &str,
         role: Role,
-    ) -> Result<Arc<Place>, Problem> {
-        let place = shared.registries.get(registry);
+    ) -> Result<Arc<RegistryConnection>, Problem> {
+        let registry_connection = app.registries.get(registry);
         // Whoever may not look there is not told whether it is there.
-        let (Some(place), Some(given)) = (place, self.role(registry)) else {
-            return Err(unknown(registry));
+        let (Some(registry_connection), Some(held)) = (registry_connection, self.role(registry))
+        else {
+            return Err(no_such_registry(registry));
         };
-        if given < role {
+        if held < role {
             return Err(forbidden(role, &format!("registry {registry}")));
         }
-        Ok(place)
+        Ok(registry_connection)
     }
 
     fn author(&self) -> Author {
-        let (username, via) = (self.username.clone(), self.via.word());
+        let (username, via) = (self.username.clone(), self.via.audit_name());
         Author { username, via, address: self.address.clone() }
     }
 
     /// Writes down what became of something they wanted to be done to the console itself.
-    pub(crate) fn note(
+    pub(crate) fn audit(
         &self,
-        shared: &Shared,
+        app: &AppState,
         action: &str,
         target: &str,
-        asked: Value,
+        request: Value,
         result: Result<Value, &Problem>,
     ) {
-        self.write_down(shared, None, (action, target), asked, result);
+        self.audit_in(app, None, (action, target), request, result);
     }
 
-    fn write_down(
+    fn audit_in(
         &self,
-        shared: &Shared,
+        app: &AppState,
         registry: Option<&str>,
         (action, target): (&str, &str),
-        asked: Value,
+        request: Value,
         result: Result<Value, &Problem>,
     ) {
-        let mut entry = Entry::by(self.author(), shared.clock.now(), action);
+        let mut entry = Entry::new(self.author(), app.clock.now(), action);
         entry.registry = registry.map(ToOwned::to_owned);
         entry.target = Some(target.to_owned());
-        entry.asked = asked;
+        entry.request = request;
         match result {
             Ok(result) => entry.result = result,
             Err(problem) => entry.problem = Some(problem.detail.clone()),
         }
-        shared.audit.add(entry);
-        self.trail.written();
+        app.audit.add(entry);
+        self.request_audit.mark_written();
     }
 }
 
-fn forbidden(role: Role, place: &str) -> Problem {
-    let word = serde_json::to_value(role).unwrap_or_default();
-    let word = word.as_str().unwrap_or_default().to_owned();
+fn forbidden(role: Role, scope: &str) -> Problem {
+    let role_name = serde_json::to_value(role).unwrap_or_default();
+    let role_name = role_name.as_str().unwrap_or_default().to_owned();
     Problem::new(
         Code::Forbidden,
-        format!("that takes the role {word} in {place}; hint: an admin can give it"),
+        format!("that takes the role {role_name} in {scope}; hint: an admin can give it"),
     )
 }
 
 /// What a door takes.
-pub(crate) trait Right: Send + Sync + 'static {
+pub(crate) trait RequiredRole: Send + Sync + 'static {
     const ROLE: Role;
 }
 
 /// Looking.
-pub(crate) enum Looks {}
+pub(crate) enum Viewer {}
 /// Steering.
-pub(crate) enum Steers {}
+pub(crate) enum Operator {}
 /// Changing.
-pub(crate) enum Rules {}
+pub(crate) enum Administrator {}
 
-impl Right for Looks {
+impl RequiredRole for Viewer {
     const ROLE: Role = Role::Viewer;
 }
-impl Right for Steers {
+impl RequiredRole for Operator {
     const ROLE: Role = Role::Operator;
 }
-impl Right for Rules {
+impl RequiredRole for Administrator {
     const ROLE: Role = Role::Admin;
 }
 
 /// The registry a path names, open for somebody who may.
-pub(crate) struct Door<R> {
-    pub(crate) who: Who,
-    pub(crate) shared: Shared,
-    pub(crate) place: Arc<Place>,
-    right: PhantomData<R>,
+pub(crate) struct Authorized<R> {
+    pub(crate) caller: Caller,
+    pub(crate) app: AppState,
+    pub(crate) registry: Arc<RegistryConnection>,
+    role: PhantomData<R>,
 }
 
-impl<R: Right> FromRequestParts<Shared> for Door<R> {
+impl<R: RequiredRole> FromRequestParts<AppState> for Authorized<R> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
-        let who = Who::from_request_parts(parts, shared).await?;
-        let registry = part(parts, shared, "registry").await?;
-        let place = who.at(shared, &registry, R::ROLE)?;
-        Ok(Self { who, shared: shared.clone(), place, right: PhantomData })
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let registry = path_param(parts, app, "registry").await?;
+        let registry_connection = caller.authorize(app, &registry, R::ROLE)?;
+        Ok(Self { caller, app: app.clone(), registry: registry_connection, role: PhantomData })
     }
 }
 
-impl<R> Door<R> {
+impl<R> Authorized<R> {
     /// The same of a registry that is named otherwise than in the path. Whoever calls this has asked for the role.
-    pub(crate) fn to(who: Who, shared: Shared, place: Arc<Place>) -> Self {
-        Self { who, shared, place, right: PhantomData }
+    pub(crate) fn new(caller: Caller, app: AppState, registry: Arc<RegistryConnection>) -> Self {
+        Self { caller, app, registry, role: PhantomData }
     }
 
     /// The library's door.
     pub(crate) async fn admin(&self) -> Result<Admin, Problem> {
-        self.shared.registries.door(&self.place).await
+        self.app.registries.admin(&self.registry).await
     }
 
     /// The registry's history.
     pub(crate) async fn history(&self) -> Result<Store, Problem> {
-        self.shared.books.of(&self.place.name).await
+        self.app.histories.store(&self.registry.name).await
     }
 
     /// Writes down what became of something that is about this registry.
-    pub(crate) fn note(
+    pub(crate) fn audit(
         &self,
         action: &str,
         target: &str,
-        asked: Value,
+        request: Value,
         result: Result<Value, &Problem>,
     ) {
-        let registry = Some(self.place.name.as_str());
-        self.who.write_down(&self.shared, registry, (action, target), asked, result);
+        let registry = Some(self.registry.name.as_str());
+        self.caller.audit_in(&self.app, registry, (action, target), request, result);
     }
 
     /// Makes a change, writes down that it was made or not, and has the mirror look at what it was about.
     pub(crate) async fn change<T: Serialize>(
         &self,
         action: &str,
-        about: About<'_>,
-        asked: Value,
+        target: ChangeTarget<'_>,
+        request: Value,
         work: impl AsyncFnOnce(&Admin) -> Result<T, AdminError>,
     ) -> Result<T, Problem> {
         let admin = self.admin().await;
@@ -360,27 +362,27 @@ impl<R> Door<R> {
             Ok(admin) => work(admin).await.map_err(Problem::from),
             Err(problem) => Err(problem.clone()),
         };
-        let told = result.as_ref().map(|done| serde_json::to_value(done).unwrap_or_default());
-        self.note(action, &about.to_string(), asked, told);
+        let outcome = result.as_ref().map(|done| serde_json::to_value(done).unwrap_or_default());
+        self.audit(action, &target.to_string(), request, outcome);
         if let Ok(admin) = admin {
-            let mirror = &self.place.mirror;
-            let looks = about.jobs(mirror).into_iter().map(|job| {
+            let mirror = &self.registry.mirror;
+            let refreshes = target.jobs(mirror).into_iter().map(|job| {
                 let admin = &admin;
                 // The watch comes round to it anyway; this is only sooner.
                 async move { drop(mirror.look(admin, &job).await) }
             });
-            join_all(looks).await;
+            join_all(refreshes).await;
         }
         result
     }
 }
 
 /// How many jobs are looked at at once after a change that is about many; the watch comes round to the others.
-const MOST_LOOKED_AT: usize = 128;
+const MAX_REFRESHED_JOBS: usize = 128;
 
 /// What a change is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum About<'a> {
+pub(crate) enum ChangeTarget<'a> {
     Job(&'a JobName),
     Shard(&'a JobName, u32),
     /// A server in one job, or in all.
@@ -389,13 +391,13 @@ pub(crate) enum About<'a> {
     Instance(&'a str, Option<&'a JobName>),
 }
 
-impl About<'_> {
+impl ChangeTarget<'_> {
     /// The jobs that look otherwise afterwards.
     fn jobs(&self, mirror: &Mirror) -> Vec<String> {
-        let having = |is_there: &dyn Fn(&Outline) -> bool| {
+        let jobs_where = |is_there: &dyn Fn(&Outline) -> bool| {
             mirror.seen(|seen| {
                 let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
-                jobs.map(|(job, _)| job.clone()).take(MOST_LOOKED_AT).collect()
+                jobs.map(|(job, _)| job.clone()).take(MAX_REFRESHED_JOBS).collect()
             })
         };
         match self {
@@ -404,16 +406,16 @@ impl About<'_> {
             | Self::Server(_, Some(job))
             | Self::Instance(_, Some(job)) => vec![job.to_string()],
             Self::Server(address, None) => {
-                having(&|outline: &Outline| outline.servers.contains_key(*address))
+                jobs_where(&|outline: &Outline| outline.servers.contains_key(*address))
             }
             Self::Instance(id, None) => {
-                having(&|outline: &Outline| outline.instances.contains(*id))
+                jobs_where(&|outline: &Outline| outline.instances.contains(*id))
             }
         }
     }
 }
 
-impl fmt::Display for About<'_> {
+impl fmt::Display for ChangeTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(job) => write!(f, "{job}"),
