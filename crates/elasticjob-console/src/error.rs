@@ -1,25 +1,23 @@
-//! Why a console does not start.
+//! Startup errors of the console.
 
 use elasticjob::problem::Problem;
 
-/// Why a console does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problem.message)]
 pub struct ConsoleError {
-    /// What a caller does about it.
     pub kind: ConsoleErrorKind,
-    /// What is wrong, and a way out.
+    /// Message and hint.
     pub problem: Problem,
 }
 
-/// What a caller does about it.
+/// Tells the caller how to react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleErrorKind {
-    /// A setting is wrong: correct it.
+    /// A setting is invalid: correct it.
     InvalidSetting,
-    /// It could be done and is not, to be safe.
+    /// Starting would be possible but unsafe.
     Refused,
-    /// A bug, or a machine that is out of something.
+    /// A bug, or a resource of this machine is exhausted.
     Internal,
 }
 

@@ -13,11 +13,10 @@ use super::{
 };
 use crate::{error::Error, logs, output, worker::Stop};
 
-/// Where it listens if nobody says anything.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8899";
-/// After how long a session that is not used is over.
+/// Sessions expire after being unused for this long.
 const SESSION_IDLE: Duration = Duration::from_hours(1);
-/// How long changes that are under way may take when it is to stop.
+/// How long a shutdown waits for running changes.
 const CHANGES_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
@@ -45,20 +44,20 @@ pub(super) struct Console {
 struct File {
     listen: Option<String>,
     data: Option<PathBuf>,
-    /// What else the console is called.
+    /// Additional host names under which the console is reachable.
     hosts: Vec<String>,
-    /// Proxies that are believed about where a request comes from: addresses and nets.
+    /// Addresses and networks of proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: Vec<String>,
-    /// Whether browsers come by HTTPS, through a proxy.
+    /// Browsers reach the console by HTTPS, through a proxy.
     behind_https: bool,
-    /// Speaks HTTPS itself.
+    /// Certificate and key, if the console terminates TLS itself.
     tls: Option<TlsFiles>,
     session_idle_minutes: Option<u64>,
     registries: toml::Table,
     add_registries: Additions,
     histories: toml::Table,
     add_histories: Additions,
-    /// Where else somebody may log in.
+    /// OpenID Connect provider.
     oidc: Option<OidcFile>,
 }
 
@@ -96,7 +95,7 @@ impl Console {
         let mut histories = named_urls("histories", &file.histories)?;
         for given in &self.history {
             let (name, url) = parse_named(given);
-            // The only one there is needs no name here, either.
+            // A single registry needs no name here, either.
             let name = match registries.as_slice() {
                 [(only, _)] if name == "default" => only.clone(),
                 _ => name,
@@ -140,13 +139,13 @@ impl From<Additions> for AdditionPolicy {
     }
 }
 
-/// Names and URLs of a table.
+/// Names and URLs of a table of the configuration file.
 fn named_urls(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
     let text = |(name, url): (&String, &toml::Value)| match url.as_str() {
         Some(url) => Ok((name.clone(), url.to_owned())),
-        None => {
-            Err(Error::bad_input(format!("{table}.{name} is not text; hint: {name} = \"a URL\"")))
-        }
+        None => Err(Error::bad_input(format!(
+            "{table}.{name} is not a string; hint: {name} = \"a URL\""
+        ))),
     };
     entries.iter().map(text).collect()
 }
@@ -158,7 +157,7 @@ fn read(path: &PathBuf) -> Result<File, Error> {
     toml::from_str(&text).map_err(|error| read_error(error.to_string()))
 }
 
-/// `NAME=URL`, or a URL alone.
+/// Parses `NAME=URL`, or a URL alone.
 fn parse_named(given: &str) -> (String, String) {
     match given.split_once('=') {
         Some((name, url)) if !name.contains([':', '/']) => (name.to_owned(), url.to_owned()),

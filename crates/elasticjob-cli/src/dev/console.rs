@@ -1,4 +1,4 @@
-//! The console of `elasticjob dev`: of its registry alone, for this machine alone.
+//! The console of `elasticjob dev`: only for its own registry, reachable only from this machine.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,15 +16,14 @@ use elasticjob_console::{
 
 use crate::{error::Error, output::say};
 
-/// Where the console usually is.
 const DEFAULT_PORT: u16 = 8899;
-/// Nobody wants to log in again all day on a machine of their own.
+/// Long enough for a day's work.
 const SESSION_IDLE: Duration = Duration::from_hours(12);
 
-/// How long changes that are under way may take when it is to stop.
+/// How long a shutdown waits for running changes.
 pub(super) const CHANGES: Duration = Duration::from_secs(3);
 
-/// Serves the console until `tasks` end. The changes it has under way are for whoever stops it to wait for.
+/// Serves the console until `tasks` end. Returns its running changes, which the shutdown should wait for.
 pub(super) async fn start(
     given: Option<SocketAddr>,
     url: &str,
@@ -49,10 +48,10 @@ async fn listen(
     if let Some(url) = history.and_then(|url| url.parse::<HistoryUrl>().ok())
         && url.file().is_some()
     {
-        // Until somebody writes it, it is an empty book and not a missing one.
+        // Creates the file, so that the history is empty and not missing until the first run is recorded.
         match Store::open(&url).await {
             Ok(store) => store.close().await,
-            Err(error) => tracing::warn!(%error, "history cannot be looked at"),
+            Err(error) => tracing::warn!(%error, "cannot open history store"),
         }
     }
     let at = |listen| Console {

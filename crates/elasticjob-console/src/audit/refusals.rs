@@ -1,4 +1,4 @@
-//! How many refusals of a user are written down.
+//! Limits audit entries about refused requests.
 
 use std::{
     collections::HashMap,
@@ -8,13 +8,13 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-/// How many refusals of a user are written down in a minute.
+/// Refusals of a user that are audited per minute.
 const MAX_PER_MINUTE: u32 = 10;
 const MINUTE: Duration = Duration::from_mins(1);
-/// How many users are remembered for it.
+/// Users that are tracked.
 const MAX_USERS: usize = 10_000;
 
-/// Refusals of each user: the first of a minute are written down, and of the others how many there were, so that nobody drowns the audit in them.
+/// Audits the first refusals of a user in each minute and only counts the rest, so that refusals cannot flood the audit.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLimiter(Mutex<HashMap<String, RefusalCount>>);
 
@@ -26,7 +26,7 @@ struct RefusalCount {
 }
 
 impl RefusalLimiter {
-    /// One more. If it is to be written down, how many were not since the last that was.
+    /// Counts a refusal. `Some` if it should be audited, with the number of refusals suppressed since the last audited one.
     pub(crate) fn record(&self, username: &str, now: Monotonic) -> Option<u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_USERS {
@@ -58,7 +58,7 @@ mod tests {
             (0..50).filter(|second| refusals.record("ann", at(*second)).is_some()).count();
 
         assert_eq!(written, 10);
-        assert_eq!(refusals.record("bob", at(50)), Some(0), "each has their own");
+        assert_eq!(refusals.record("bob", at(50)), Some(0), "users are counted separately");
         assert_eq!(refusals.record("ann", at(60)), Some(40));
         assert_eq!(refusals.record("ann", at(61)), Some(0));
     }

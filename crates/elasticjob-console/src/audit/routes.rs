@@ -1,4 +1,4 @@
-//! The audit as clients see it.
+//! The audit trail over HTTP.
 
 use crate::http::handler::routes;
 use axum::{Json, extract::State};
@@ -22,26 +22,25 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 
-/// What the audit is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct AuditQuery {
     registry: Option<String>,
     username: Option<String>,
-    /// What the action begins with: `job.`, `job.trigger`, `refused`.
+    /// Prefix of the action: `job.`, `job.trigger`, `refused`.
     action: Option<String>,
     target: Option<String>,
-    /// From then on.
+    /// Earliest time, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Before.
+    /// Latest time, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// desc: the newest first; asc: the oldest.
+    /// desc: newest first; asc: oldest first.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
     #[param(minimum = 1, maximum = 1000)]
@@ -64,7 +63,6 @@ impl Default for AuditQuery {
     }
 }
 
-/// A page of the audit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AuditPage {
@@ -72,11 +70,11 @@ struct AuditPage {
     page: usize,
     page_size: usize,
     items: Vec<Entry>,
-    /// Why entries are not on disk, if they are not: they are lost when the console ends.
+    /// Why entries are not on disk; they would be lost if the console stopped.
     problem: Option<String>,
 }
 
-/// Who changed what, what was refused, and who logged in; the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
+/// Lists changes, refusals and logins, newest first. An admin of a registry sees its entries; entries about the console itself require an admin of `*`.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
 async fn audit(
     State(app): State<AppState>,

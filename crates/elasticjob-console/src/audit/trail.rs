@@ -1,9 +1,9 @@
-//! Who changed what, when: every change that was asked for here, also those that came to nothing, and what was refused.
+//! The audit trail: every requested change, including failed ones, every login, and refused requests.
 //!
-//! One line of JSON each, in a file that is only ever added to. An entry is in memory at once and on disk when it was [kept](Audit::keep), which a change waits
-//! for before it is answered. If the file cannot be written, that is said loudly (log, `/readyz`, every page of the audit), changes go on, and what was not
-//! written is written as soon as that is possible again. When the file has grown large it is put aside under the number of its last entry, and a new one is
-//! begun; old ones are kept for [`MAX_FILE_AGE`], the newest [`MAX_OLD_FILES`] of them. What is long in an entry is [cut](cut), so that nobody can push others out.
+//! Each entry is a line of JSON in an append-only file. An entry is in memory at once and on disk after a [flush](AuditTrail::flush), which a change waits for
+//! before it is answered. If the file cannot be written, this is reported in the log, by `/readyz` and on every page of the audit; changes go on, and the
+//! entries are written as soon as possible. A file that has grown too large is renamed after the id of its last entry; old files are kept up to
+//! [`MAX_FILE_AGE`], the newest [`MAX_OLD_FILES`] of them. Long values are [truncated](truncate_entry), so that one user cannot push out the entries of others.
 
 use std::{
     collections::VecDeque,
@@ -23,45 +23,42 @@ use utoipa::ToSchema;
 use super::truncate::truncate_entry;
 use crate::http::paging::Order;
 
-/// How many entries can be looked at, and how many bytes of them.
+/// Entries and bytes that are kept in memory and can be queried.
 const MEMORY_LIMIT: (usize, usize) = (10_000, 16 * 1024 * 1024);
-/// How large a file may grow before a new one is begun.
+/// Size at which a new file is started.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// How many old files there are at most.
 const MAX_OLD_FILES: usize = 16;
-/// How old they may be.
 const MAX_FILE_AGE: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// One change, or the attempt.
+/// A change, a login, or an attempt at one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
-    /// Counted from one, since the console first ran.
+    /// Consecutive number, starting at 1 when the console first ran.
     pub(crate) id: u64,
-    /// When.
     pub(crate) at: Timestamp,
-    /// Who; what was typed, if nobody could be recognised.
+    /// Username; for a failed login the name that was typed.
     pub(crate) username: String,
-    /// How they came in: `session`, `token NAME`, `accessToken`, `basic`, `login`, `oidc`.
+    /// How the user authenticated: `session`, `token NAME`, `accessToken`, `basic`, `login`, `oidc`.
     pub(crate) via: String,
-    /// From where.
+    /// Address of the client.
     pub(crate) address: Option<String>,
-    /// In which registry; none if it is about the console itself.
+    /// The registry; null for changes of the console itself.
     pub(crate) registry: Option<String>,
-    /// What: `job.disable`, `account.put`.
+    /// For example `job.disable` or `account.put`.
     pub(crate) action: String,
-    /// On what: a job, a server, an account.
+    /// What the action applies to: a job, a server, an account.
     pub(crate) target: Option<String>,
-    /// What was asked for, secrets masked. What is long is cut: its beginning, its length and its SHA-256.
+    /// The request, secrets masked. Long values are truncated to their beginning, length and SHA-256.
     #[serde(rename = "asked")]
     pub(crate) request: Value,
-    /// What it changed.
+    /// The result.
     pub(crate) result: Value,
-    /// Why it came to nothing.
+    /// Why the action failed.
     pub(crate) problem: Option<String>,
 }
 
-/// Who is behind an entry.
+/// The user that an entry is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) username: String,
@@ -70,13 +67,13 @@ pub(crate) struct Author {
 }
 
 impl Entry {
-    /// Somebody logged in, or tried to.
+    /// A login or a failed attempt.
     pub(crate) fn login(at: Timestamp, username: &str, via: &str, address: Option<String>) -> Self {
         let author = Author { username: username.to_owned(), via: via.to_owned(), address };
         Self::new(author, at, "login")
     }
 
-    /// One that is to be filled in.
+    /// An entry without details.
     pub(crate) fn new(author: Author, at: Timestamp, action: &str) -> Self {
         Self {
             id: 0,
@@ -94,29 +91,28 @@ impl Entry {
     }
 }
 
-/// The record.
 #[derive(Debug)]
 pub(crate) struct AuditTrail {
     file: Option<PathBuf>,
     entries: Mutex<Entries>,
-    /// Whoever writes to the file holds it.
+    /// Held while writing to the file.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     last: u64,
-    /// Each with how long it is.
+    /// Entries with their length in bytes.
     entries: VecDeque<(Entry, usize)>,
     bytes: usize,
-    /// Lines that are not on disk yet.
+    /// Lines that are not on disk.
     unwritten: VecDeque<Vec<u8>>,
-    /// Why not, if that was tried.
+    /// Why the last write failed.
     problem: Option<String>,
 }
 
 impl AuditTrail {
-    /// Goes on where the file ends; without a file, in memory alone.
+    /// Continues an existing file; without a file, entries are in memory only.
     pub(crate) fn open(file: Option<PathBuf>) -> io::Result<Self> {
         let mut entries = Entries::default();
         if let Some(file) = &file {
@@ -124,7 +120,7 @@ impl AuditTrail {
             for path in newest.iter().chain([file]).filter(|path| path.exists()) {
                 for line in BufReader::new(File::open(path)?).split(b'\n') {
                     let line = line?;
-                    // A line may be half written, if the machine went down or the disk was full.
+                    // A line may be incomplete after a crash or when the disk was full.
                     let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
                     entries.push(entry, line.len());
                 }
@@ -133,7 +129,7 @@ impl AuditTrail {
         Ok(Self { file, entries: Mutex::new(entries), writing: tokio::sync::Mutex::default() })
     }
 
-    /// Adds an entry; its number is given here. It is on disk once it was [kept](Self::keep).
+    /// Adds an entry and assigns its id. It is on disk after a [flush](Self::flush).
     pub(crate) fn add(&self, mut entry: Entry) {
         truncate_entry(&mut entry);
         let mut entries = self.lock();
@@ -145,25 +141,23 @@ impl AuditTrail {
             entries.unwritten.push_back(line);
             if entries.unwritten.len() > MEMORY_LIMIT.0 {
                 entries.unwritten.pop_front();
-                tracing::error!(
-                    "the audit file cannot be written for so long that an entry is lost"
-                );
+                tracing::error!("audit entry lost: too many unwritten entries");
             }
         }
         entries.push(entry, length);
     }
 
-    /// Whether there are entries that are not on disk.
+    /// Whether some entries are not on disk.
     pub(crate) fn has_unwritten(&self) -> bool {
         !self.lock().unwritten.is_empty()
     }
 
-    /// Why entries are not on disk.
+    /// Why the last write failed, if it did.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
 
-    /// Has all entries on disk, or says why they are not.
+    /// Writes all pending entries to disk; a failure is reported by [`problem`](Self::problem).
     pub(crate) async fn flush(&self) {
         let Some(path) = self.file.clone() else { return };
         let _turn = self.writing.lock().await;
@@ -179,16 +173,16 @@ impl AuditTrail {
         let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
         let mut entries = self.lock();
         if let Err(error) = &written {
-            tracing::error!(%error, entries = lines.len(), "changes cannot be written to the audit file");
+            tracing::error!(%error, entries = lines.len(), "cannot write audit file");
             for line in lines.into_iter().rev() {
                 entries.unwritten.push_front(line);
             }
         }
         entries.problem =
-            written.err().map(|error| format!("the audit file cannot be written: {error}"));
+            written.err().map(|error| format!("cannot write the audit file: {error}"));
     }
 
-    /// Those that are wanted, in this order of time, and how many there are.
+    /// One page of the matching entries, and how many match.
     pub(crate) fn page(
         &self,
         order: Order,
@@ -206,13 +200,12 @@ impl AuditTrail {
         (wanted.len(), page.collect())
     }
 
-    /// When the newest entry was made.
     fn newest_at(&self) -> Option<Timestamp> {
         self.lock().entries.back().map(|(entry, _)| entry.at)
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Nothing under this lock panics half way.
+        // No code panics while holding this lock.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -229,7 +222,7 @@ impl Entries {
     }
 }
 
-/// Adds lines to a file, which is put aside if it is large; `before` is the number of its last entry.
+/// Appends lines. A file over `max_bytes` is renamed first; `before` is the id of its last entry.
 fn append(
     path: &Path,
     lines: &[u8],
@@ -244,7 +237,7 @@ fn append(
     let mut file =
         OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
     if file.metadata()?.len() > 0 {
-        // What was half written stays alone on its line.
+        // Terminates an incomplete line, so that it spoils no other.
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
@@ -256,7 +249,7 @@ fn append(
     file.sync_data()
 }
 
-/// Old files by the number of their last entry, the oldest first.
+/// Old files by the id of their last entry, oldest first.
 fn old_files(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_stem().and_then(|it| it.to_str()))
     else {
@@ -278,7 +271,7 @@ fn old_files(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// Removes old files: all but the newest, and those that are too old.
+/// Removes old files that are too many or too old.
 fn remove_old_files(path: &Path, now: Timestamp) -> io::Result<()> {
     let files = old_files(path)?;
     let too_many = files.len().saturating_sub(MAX_OLD_FILES);
@@ -341,7 +334,7 @@ mod tests {
         audit.add(entry("ann"));
         audit.flush().await;
         assert!(audit.problem().is_some() && audit.has_unwritten());
-        assert_eq!(names(&audit), ["ann"], "it can be looked at all the same");
+        assert_eq!(names(&audit), ["ann"], "entries in memory are still listed");
 
         fs::create_dir(path.parent().unwrap()).unwrap();
         audit.add(entry("bob"));
@@ -369,7 +362,7 @@ mod tests {
         assert_eq!(
             audit.page(Order::Desc, 0, 10, |_| true).0,
             2,
-            "of the newest old one, and the new one"
+            "entries of the newest old file and of the current one"
         );
         audit.add(entry("bob"));
         assert_eq!(audit.page(Order::Desc, 0, 1, |_| true).1[0].id, 41);

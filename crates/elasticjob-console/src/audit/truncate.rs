@@ -1,4 +1,4 @@
-//! What is long in an entry of the audit is cut: who asks for something large is not to push out what others did.
+//! Truncates long values of an audit entry, so that large requests of one user do not push out the entries of others.
 
 use std::fmt::Write;
 
@@ -7,14 +7,12 @@ use serde_json::Value;
 
 use super::trail::Entry;
 
-/// How many characters of a text are kept.
 const MAX_TEXT_CHARS: usize = 256;
-/// How many parts a list or an object may have.
+/// Items of a list.
 const MAX_ITEMS: usize = 100;
-/// How many bytes what was asked for, or what came of it, may have as a whole.
+/// Bytes of a request or result as a whole.
 const MAX_VALUE_BYTES: usize = 8 * 1024;
 
-/// Cuts whatever is long.
 pub(super) fn truncate_entry(entry: &mut Entry) {
     shorten(&mut entry.username, MAX_TEXT_CHARS);
     shorten(&mut entry.action, MAX_TEXT_CHARS);
@@ -52,10 +50,10 @@ fn shorten(text: &mut String, longest: usize) {
     }
 }
 
-/// Its beginning, how long it is, and by what it can be recognised.
+/// The beginning of a text, its length, and its SHA-256 to identify it.
 fn shortened(text: &str, longest: usize) -> String {
     let mut short: String = text.chars().take(longest).collect();
-    // Writing to a string does not fail.
+    // Writing to a string never fails.
     let _ = write!(short, "… ({} bytes, SHA-256 ", text.len());
     for byte in digest(&SHA256, text.as_bytes()).as_ref() {
         let _ = write!(short, "{byte:02x}");
@@ -86,6 +84,6 @@ mod tests {
         assert_eq!(entry.request["short"], "y");
         assert_eq!(entry.request["shards"][100], "… and 900 more");
         assert!(serde_json::to_vec(&entry).unwrap().len() < 12_000);
-        assert!(entry.result.as_str().unwrap().contains("SHA-256"), "it is too long as a whole");
+        assert!(entry.result.as_str().unwrap().contains("SHA-256"), "too long as a whole");
     }
 }

@@ -25,35 +25,34 @@ use crate::{
     http::problem::{Code, Problem},
 };
 
-/// How many passwords are looked at at once: each takes a core for a moment, and 19 MiB.
+/// Each argon2 hash takes a core for a moment and 19 MiB.
 const MAX_CONCURRENT_HASHES: usize = 2;
-/// What may be a password.
+/// Characters of a password.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 8..=1024;
 const MAX_ACCOUNTS: usize = 1_000;
 const MAX_TOKENS: usize = 50;
-/// How long a password that was right is not looked at again.
+/// A verified password is not hashed again for this long.
 const PASSWORD_CACHE_TTL: Duration = Duration::from_mins(5);
-/// What an API token begins with, so that it is recognised where it should not be.
+/// Prefix of API tokens, so that a leaked one is recognizable.
 pub(crate) const TOKEN_PREFIX: &str = "ejt_";
-/// Every registry, those to come included; and the console itself.
+/// All registries, including future ones, and the console itself.
 pub(crate) const ALL_REGISTRIES: &str = "*";
 
-/// What somebody may do. Each may what the one before may.
+/// Roles in ascending order; each includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Role {
-    /// Look.
+    /// Read.
     Viewer,
-    /// Steer what there is: trigger, cancel, enable, disable, shut down.
+    /// Operate jobs: trigger, cancel, enable, disable, shut down.
     Operator,
-    /// Change what there is: configuration, which is also what machines execute; remove; everywhere (`*`): registries and accounts.
+    /// Change configuration (which determines what machines execute) and remove jobs; as a role on `*` also manage registries and accounts.
     Admin,
 }
 
-/// Roles by registry; `*` is all of them.
+/// Roles by registry; `*` stands for all of them.
 pub(crate) type Roles = BTreeMap<String, Role>;
 
-/// Somebody who may log in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Account {
@@ -64,7 +63,7 @@ pub(crate) struct Account {
     pub(crate) tokens: Vec<Token>,
 }
 
-/// What a program shows instead of a password.
+/// An API token: used by programs instead of a password.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
@@ -72,7 +71,7 @@ pub(crate) struct Token {
     pub(crate) name: String,
     #[serde(rename = "imprint")]
     hash: String,
-    /// At most this, and never more than the account.
+    /// Upper limit; the token never has a higher role than its account.
     pub(crate) role: Role,
     pub(crate) created_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
@@ -83,21 +82,21 @@ struct AccountsFile {
     accounts: BTreeMap<String, Account>,
 }
 
-/// All accounts.
+/// All accounts, stored in a file or in memory only.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     path: Option<PathBuf>,
     contents: Mutex<AccountsFile>,
-    /// What a password is compared with where there is no such account, so that both take the same time.
+    /// A hash to verify against if the account does not exist, so that both cases take the same time.
     decoy: String,
     permits: Semaphore,
-    /// Passwords that were right lately, sealed with a key that only this process knows; whoever sends theirs with every request is not hashed every time.
+    /// Recently verified passwords as HMACs under a key of this process; spares clients with HTTP basic authentication one argon2 hash per request.
     password_cache: Mutex<HashMap<Vec<u8>, Monotonic>>,
     cache_key: hmac::Key,
 }
 
 impl Accounts {
-    /// Those in the file; without a file, none yet, and in memory alone.
+    /// Reads the file; without one, there are no accounts yet and they stay in memory.
     pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, Problem> {
         let read_error = |error: io::Error, path: &PathBuf| {
             let text = format!("cannot read the accounts in {}: {error}", path.display());
@@ -126,7 +125,7 @@ impl Accounts {
         self.lock().accounts.is_empty()
     }
 
-    /// Adds the first account, if there is none. The password is told once, by whoever calls this.
+    /// Creates the first account, an admin of everything.
     pub(crate) fn create_first(&self, name: &str, password: &str) -> Result<(), Problem> {
         let roles = Roles::from([(ALL_REGISTRIES.to_owned(), Role::Admin)]);
         let account = Account { password_hash: hash(password)?, roles, tokens: Vec::new() };
@@ -134,17 +133,15 @@ impl Accounts {
         self.save()
     }
 
-    /// All, by name.
     pub(crate) fn all(&self) -> BTreeMap<String, Account> {
         self.lock().accounts.clone()
     }
 
-    /// What somebody may; nothing if there is no such account.
+    /// `None` if there is no such account.
     pub(crate) fn roles(&self, name: &str) -> Option<Roles> {
         self.lock().accounts.get(name).map(|account| account.roles.clone())
     }
 
-    /// Whether that is the password.
     pub(crate) async fn verify_password(
         &self,
         name: &str,
@@ -160,7 +157,7 @@ impl Accounts {
         Ok(exists && matches.unwrap_or(false))
     }
 
-    /// Whether that was the password a moment ago, and still is.
+    /// Whether this password was verified recently and has not changed since.
     pub(crate) fn is_cached(&self, name: &str, password: &str, now: Monotonic) -> bool {
         let Some(cache_entry) = self.cache_entry(name, password) else { return false };
         let password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +166,7 @@ impl Accounts {
             .is_some_and(|since| now.saturating_since(*since) < PASSWORD_CACHE_TTL)
     }
 
-    /// It is the password, and will be for a moment.
+    /// Remembers a verified password.
     pub(crate) fn cache_password(&self, name: &str, password: &str, now: Monotonic) {
         let Some(cache_entry) = self.cache_entry(name, password) else { return };
         let mut password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,14 +176,14 @@ impl Accounts {
         }
     }
 
-    /// With the hash that is kept of it: another password, another seal.
+    /// The stored hash is part of the key: a changed password invalidates the entry.
     fn cache_entry(&self, name: &str, password: &str) -> Option<Vec<u8>> {
         let hash = self.lock().accounts.get(name)?.password_hash.clone();
         let text = format!("{name}\n{hash}\n{password}");
         Some(hmac::sign(&self.cache_key, text.as_bytes()).as_ref().to_vec())
     }
 
-    /// Makes an account, or changes it. What is left out stays.
+    /// Creates or updates an account; `None` keeps the current value. Returns whether it is new.
     pub(crate) async fn put(
         &self,
         name: &str,
@@ -194,18 +191,18 @@ impl Accounts {
         roles: Option<Roles>,
     ) -> Result<bool, Problem> {
         check_name(name)?;
-        let hash =
-            match password {
-                Some(password) => {
-                    check_password_length(&password)?;
-                    let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
-                    let hashed = spawn_blocking(move || hash(&password)).await;
-                    Some(hashed.map_err(|_| {
-                        Problem::new(Code::Internal, "the password was not hashed")
-                    })??)
-                }
-                None => None,
-            };
+        let hash = match password {
+            Some(password) => {
+                check_password_length(&password)?;
+                let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
+                let hashed = spawn_blocking(move || hash(&password)).await;
+                Some(
+                    hashed
+                        .map_err(|_| Problem::new(Code::Internal, "cannot hash the password"))??,
+                )
+            }
+            None => None,
+        };
         let is_new = self.change(|accounts| {
             if let Some(account) = accounts.get_mut(name) {
                 account.password_hash = hash.unwrap_or_else(|| account.password_hash.clone());
@@ -213,10 +210,7 @@ impl Accounts {
                 return Ok(false);
             }
             if accounts.len() >= MAX_ACCOUNTS {
-                return Err(Problem::new(
-                    Code::Refused,
-                    "there are too many accounts; hint: remove one",
-                ));
+                return Err(Problem::new(Code::Refused, "too many accounts; hint: remove one"));
             }
             let (Some(hash), Some(roles)) = (hash, roles) else {
                 let text = format!(
@@ -237,7 +231,7 @@ impl Accounts {
         self.change(|accounts| accounts.remove(name).map(drop).ok_or_else(|| no_account(name)))
     }
 
-    /// Makes a token. It is told once, here.
+    /// Creates a token. The secret is returned only here.
     pub(crate) fn add_token(
         &self,
         account: &str,
@@ -253,10 +247,7 @@ impl Accounts {
         self.change(|accounts| {
             let account = accounts.get_mut(account).ok_or_else(|| no_account(account))?;
             if account.tokens.len() >= MAX_TOKENS {
-                return Err(Problem::new(
-                    Code::Refused,
-                    "there are too many tokens; hint: remove one",
-                ));
+                return Err(Problem::new(Code::Refused, "too many tokens; hint: remove one"));
             }
             account.tokens.push(stored);
             Ok(())
@@ -278,7 +269,7 @@ impl Accounts {
         })
     }
 
-    /// Whose token that is, what it is called, and what it may.
+    /// Account, token name and effective roles of a valid token.
     pub(crate) fn find_token(
         &self,
         secret: &str,
@@ -298,7 +289,7 @@ impl Accounts {
         None
     }
 
-    /// Whether an account still has a token of this name.
+    /// Whether an account has an unexpired token of this name.
     pub(crate) fn has_token(&self, account: &str, name: &str, now: Timestamp) -> bool {
         let contents = self.lock();
         let mut tokens =
@@ -306,7 +297,7 @@ impl Accounts {
         tokens.any(|token| token.name == name && token.expires_at.is_none_or(|end| now < end))
     }
 
-    /// Changes accounts, on disk too, or not at all. Somebody who may everything is always left.
+    /// Changes accounts in memory and on disk, or neither. An admin of everything must always remain.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Account>) -> Result<T, Problem>,
@@ -320,7 +311,7 @@ impl Accounts {
             if !has_admin {
                 return Err(Problem::new(
                     Code::Refused,
-                    "nobody would be left who may everything; hint: make somebody else an admin of * first",
+                    "the last admin of * cannot be removed or demoted; hint: make another account an admin of * first",
                 ));
             }
             match &self.path {
@@ -342,16 +333,15 @@ impl Accounts {
     }
 
     fn lock(&self) -> MutexGuard<'_, AccountsFile> {
-        // Nothing under this lock panics half way.
+        // No code panics while holding this lock.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn hash(password: &str) -> Result<String, Problem> {
     let hash = Argon2::default().hash_password(password.as_bytes());
-    hash.map(|hash| hash.to_string()).map_err(|error| {
-        Problem::new(Code::Internal, format!("a password cannot be hashed: {error}"))
-    })
+    hash.map(|hash| hash.to_string())
+        .map_err(|error| Problem::new(Code::Internal, format!("cannot hash the password: {error}")))
 }
 
 fn matches_hash(hash: &str, password: &str) -> bool {
@@ -362,14 +352,14 @@ fn matches_hash(hash: &str, password: &str) -> bool {
 fn check_name(name: &str) -> Result<(), Problem> {
     let is_valid = (1..=64).contains(&name.len())
         && name.chars().all(|character| character.is_ascii_alphanumeric() || "._@-".contains(character))
-        // Dots alone are no part of a path.
+        // A name of dots alone is not a path segment.
         && name.chars().any(|character| character.is_ascii_alphanumeric());
     if is_valid {
         return Ok(());
     }
     Err(Problem::invalid(
         "username",
-        "that cannot be a user name; hint: letters, digits, dots, dashes, underscores and @, at most 64",
+        "not a valid username; hint: letters, digits, dots, dashes, underscores and @, at most 64 characters",
     ))
 }
 

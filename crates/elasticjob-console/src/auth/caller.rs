@@ -1,4 +1,4 @@
-//! The one who asks.
+//! The authenticated caller of a request, and the registry it is authorized for.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -30,34 +30,34 @@ use crate::{
 };
 use elasticjob::admin::mirror::Mirror;
 
-/// The session's cookie.
+/// Name of the session cookie.
 pub(crate) const COOKIE: &str = "elasticjob_session";
-/// What a change by cookie carries besides.
+/// Header with the CSRF token that a change by cookie must carry.
 pub(crate) const CSRF: &str = "x-csrf-token";
-/// What the ancestor's clients carry.
+/// Header with the session secret of legacy clients.
 pub(crate) const ACCESS_TOKEN: &str = "access-token";
 
-/// Somebody who is recognised.
+/// An authenticated caller.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) username: String,
     pub(crate) via: AuthMethod,
     pub(crate) address: Option<String>,
     roles: Roles,
-    /// Where is noted that what they did is written down.
+    /// Records that an audit entry was written for this request.
     request_audit: RequestAudit,
 }
 
-/// How they are recognised.
+/// How a caller authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuthMethod {
-    /// A browser's session, and its secret.
+    /// A browser session; contains its secret.
     Session(String),
-    /// An API token, and its name.
+    /// An API token; contains its name.
     Token(String),
-    /// The ancestor's header: a session's secret.
+    /// The legacy `Access-Token` header; contains the session's secret.
     AccessToken(String),
-    /// Name and password with every request.
+    /// HTTP basic authentication.
     Basic,
 }
 
@@ -71,7 +71,7 @@ impl AuthMethod {
         }
     }
 
-    /// Whether a browser may have added it by itself.
+    /// Whether a browser attaches the credentials by itself, also to requests of other sites.
     pub(crate) fn is_ambient(&self) -> bool {
         matches!(self, Self::Session(_))
     }
@@ -135,7 +135,7 @@ async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> 
     Err(not_authenticated())
 }
 
-/// A change that a browser makes for another site is none of ours, however it is authenticated.
+/// Rejects changes that a browser sends on behalf of another site, however they are authenticated.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let refused = || Problem::new(Code::Csrf, "the request comes from another site");
     if matches!(header_text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
@@ -165,7 +165,7 @@ fn check_csrf(
     }
     Err(Problem::new(
         Code::Csrf,
-        format!("a {method} by cookie needs the session's CSRF token; hint: header X-CSRF-Token, as GET /api/v1/session tells it"),
+        format!("a {method} by cookie needs the session's CSRF token; hint: header X-CSRF-Token with the token from GET /api/v1/session"),
     )
     .with_field(CSRF))
 }
@@ -173,7 +173,7 @@ fn check_csrf(
 pub(crate) fn not_authenticated() -> Problem {
     Problem::new(
         Code::NotAuthenticated,
-        "nobody is logged in; hint: POST /api/v1/login, or send an API token as Authorization: Bearer",
+        "not logged in; hint: POST /api/v1/login, or send an API token as Authorization: Bearer",
     )
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h 
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// What a browser sends under this name.
+/// The value of a cookie.
 pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let pairs = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
@@ -189,14 +189,14 @@ pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
     pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-/// Where a request comes from.
+/// The client's address, as reported by trusted proxies.
 pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<String> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
     Some(app.proxies.client_address(peer.ip(), &parts.headers).to_string())
 }
 
 impl Caller {
-    /// What they may in a registry; nothing if they may not even look.
+    /// The caller's role in a registry; `None` if it is not visible to them.
     pub(crate) fn role(&self, registry: &str) -> Option<Role> {
         let here = self.roles.get(registry).copied();
         here.max(self.roles.get(ALL_REGISTRIES).copied())
@@ -206,7 +206,7 @@ impl Caller {
         &self.roles
     }
 
-    /// What they may everywhere.
+    /// Requires a role on `*`.
     pub(crate) fn require_everywhere(&self, role: Role) -> Result<(), Problem> {
         match self.roles.get(ALL_REGISTRIES) {
             Some(held) if *held >= role => Ok(()),
@@ -214,7 +214,7 @@ impl Caller {
         }
     }
 
-    /// The place, if they may this there.
+    /// The connection of a registry in which the caller has at least this role.
     pub(crate) fn authorize(
         &self,
         app: &AppState,
@@ -222,7 +222,7 @@ impl Caller {
         role: Role,
     ) -> Result<Arc<RegistryConnection>, Problem> {
         let registry_connection = app.registries.get(registry);
-        // Whoever may not look there is not told whether it is there.
+        // A caller without any role must not learn whether the registry exists.
         let (Some(registry_connection), Some(held)) = (registry_connection, self.role(registry))
         else {
             return Err(no_such_registry(registry));
@@ -238,7 +238,7 @@ impl Caller {
         Author { username, via, address: self.address.clone() }
     }
 
-    /// Writes down what became of something they wanted to be done to the console itself.
+    /// Audits a change of the console itself.
     pub(crate) fn audit(
         &self,
         app: &AppState,
@@ -276,20 +276,17 @@ fn forbidden(role: Role, scope: &str) -> Problem {
     let role_name = role_name.as_str().unwrap_or_default().to_owned();
     Problem::new(
         Code::Forbidden,
-        format!("that takes the role {role_name} in {scope}; hint: an admin can give it"),
+        format!("this requires the role {role_name} in {scope}; hint: an admin can grant it"),
     )
 }
 
-/// What a door takes.
+/// A role as a type, for [`Authorized`].
 pub(crate) trait RequiredRole: Send + Sync + 'static {
     const ROLE: Role;
 }
 
-/// Looking.
 pub(crate) enum Viewer {}
-/// Steering.
 pub(crate) enum Operator {}
-/// Changing.
 pub(crate) enum Administrator {}
 
 impl RequiredRole for Viewer {
@@ -302,7 +299,7 @@ impl RequiredRole for Administrator {
     const ROLE: Role = Role::Admin;
 }
 
-/// The registry a path names, open for somebody who may.
+/// The registry in the path, and a caller who has at least the role `R` there.
 pub(crate) struct Authorized<R> {
     pub(crate) caller: Caller,
     pub(crate) app: AppState,
@@ -322,22 +319,22 @@ impl<R: RequiredRole> FromRequestParts<AppState> for Authorized<R> {
 }
 
 impl<R> Authorized<R> {
-    /// The same of a registry that is named otherwise than in the path. Whoever calls this has asked for the role.
+    /// For a registry that is not named in the path. The caller of this function must have checked the role.
     pub(crate) fn new(caller: Caller, app: AppState, registry: Arc<RegistryConnection>) -> Self {
         Self { caller, app, registry, role: PhantomData }
     }
 
-    /// The library's door.
+    /// The admin connection of the registry.
     pub(crate) async fn admin(&self) -> Result<Admin, Problem> {
         self.app.registries.admin(&self.registry).await
     }
 
-    /// The registry's history.
+    /// The history store of the registry.
     pub(crate) async fn history(&self) -> Result<Store, Problem> {
         self.app.histories.store(&self.registry.name).await
     }
 
-    /// Writes down what became of something that is about this registry.
+    /// Audits an action on this registry.
     pub(crate) fn audit(
         &self,
         action: &str,
@@ -349,7 +346,7 @@ impl<R> Authorized<R> {
         self.caller.audit_in(&self.app, registry, (action, target), request, result);
     }
 
-    /// Makes a change, writes down that it was made or not, and has the mirror look at what it was about.
+    /// Makes a change, audits it with its result, and refreshes the affected jobs in the mirror.
     pub(crate) async fn change<T: Serialize>(
         &self,
         action: &str,
@@ -368,7 +365,7 @@ impl<R> Authorized<R> {
             let mirror = &self.registry.mirror;
             let refreshes = target.jobs(mirror).into_iter().map(|job| {
                 let admin = &admin;
-                // The watch comes round to it anyway; this is only sooner.
+                // The mirror's watch would see the change anyway; this is only faster.
                 async move { drop(mirror.look(admin, &job).await) }
             });
             join_all(refreshes).await;
@@ -377,22 +374,21 @@ impl<R> Authorized<R> {
     }
 }
 
-/// How many jobs are looked at at once after a change that is about many; the watch comes round to the others.
+/// Limit of refreshed jobs after a change that affects many; the mirror's watch updates the others.
 const MAX_REFRESHED_JOBS: usize = 128;
 
-/// What a change is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChangeTarget<'a> {
     Job(&'a JobName),
     Shard(&'a JobName, u32),
-    /// A server in one job, or in all.
+    /// A server, in one job or in all.
     Server(&'a str, Option<&'a JobName>),
-    /// An instance in one job, or in all.
+    /// An instance, in one job or in all.
     Instance(&'a str, Option<&'a JobName>),
 }
 
 impl ChangeTarget<'_> {
-    /// The jobs that look otherwise afterwards.
+    /// The jobs that the change affects.
     fn jobs(&self, mirror: &Mirror) -> Vec<String> {
         let jobs_where = |is_there: &dyn Fn(&Outline) -> bool| {
             mirror.seen(|seen| {

@@ -1,7 +1,7 @@
-//! Proxies in front of the console that are believed when they say where a request comes from.
+//! Trusted proxies: determines the client address from `X-Forwarded-For`.
 //!
-//! A proxy adds the address it was asked from to the end of `X-Forwarded-For`; what stands before that anybody could have sent. So the header is read from its
-//! end, over the addresses of proxies that are believed, up to the first that is none.
+//! A proxy appends the address of its client to `X-Forwarded-For`; everything before that may be forged by the client. So the header is read
+//! from its end, past the addresses of trusted proxies, up to the first address that is not one.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -9,11 +9,11 @@ use axum::http::HeaderMap;
 
 const FORWARDED: &str = "x-forwarded-for";
 
-/// Those that are believed.
+/// Addresses of proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Vec<Network>);
 
-/// An address, or those that begin alike.
+/// An address, or a network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
@@ -21,19 +21,19 @@ struct Network {
 }
 
 impl TrustedProxies {
-    /// From addresses and nets (`10.0.0.0/8`), or which of them is none.
+    /// Parses addresses and networks (`10.0.0.0/8`).
     pub fn new(texts: &[String]) -> Result<Self, String> {
         let network = |text: &String| {
             text.parse().map_err(|()| {
                 format!(
-                    "{text:?} is no address and no net; hint: for example 10.0.0.7 or 10.0.0.0/8"
+                    "{text:?} is neither an address nor a network; hint: for example 10.0.0.7 or 10.0.0.0/8"
                 )
             })
         };
         texts.iter().map(network).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Where a request comes from that was sent by this peer.
+    /// The address of the client, given the peer of the connection.
     pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client_address = peer.to_canonical();
         let values = headers.get_all(FORWARDED).iter().filter_map(|value| value.to_str().ok());
@@ -52,7 +52,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address, with or without a port.
+/// Parses an address with or without a port.
 fn address(hop: &str) -> Option<IpAddr> {
     let plain = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
     let address = plain.unwrap_or(hop).parse().ok();
@@ -77,7 +77,7 @@ impl FromStr for Network {
 
 impl Network {
     fn contains(self, address: IpAddr) -> bool {
-        // The same number of bits from the left.
+        // Compares the leading bits.
         let same_prefix = |one: u128, other: u128, width: u32| {
             let rest = width - u32::from(self.bits);
             one.checked_shr(rest).unwrap_or(0) == other.checked_shr(rest).unwrap_or(0)
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(
             client_address(&[], "10.0.0.7", &["203.0.113.9"]),
             "10.0.0.7",
-            "nobody is believed"
+            "no proxy is trusted"
         );
         assert_eq!(client_address(&["0.0.0.0/0"], "10.0.0.7", &["203.0.113.9"]), "203.0.113.9");
         for wrong in ["", "10.0.0", "10.0.0.0/33", "10.0.0.0/x", "proxy.example.com"] {

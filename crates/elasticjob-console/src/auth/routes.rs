@@ -1,4 +1,4 @@
-//! Logging in and out, accounts, tokens.
+//! Login and logout, accounts, tokens.
 
 use std::time::Duration;
 
@@ -51,23 +51,23 @@ pub(crate) struct Credentials {
     pub(crate) password: String,
 }
 
-/// Who is logged in.
+/// The logged-in user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SessionShown)]
 struct SessionInfo {
     username: String,
-    /// Roles by registry; `*` is all of them and the console itself.
+    /// Roles by registry; `*` stands for all of them and the console itself.
     roles: Roles,
-    /// What a change by cookie carries in the header X-CSRF-Token; nothing without a cookie.
+    /// CSRF token that a change by cookie sends as X-CSRF-Token; null without a cookie.
     csrf_token: Option<String>,
-    /// Whether they have an account here, with a password and tokens; whoever logged in at a provider may have none.
+    /// Whether the user has an account here, with password and tokens; a user who logged in at a provider may have none.
     has_account: bool,
-    /// Whether registries can be added here.
+    /// Whether registries can be added at run time.
     can_add_registries: bool,
-    /// Whether histories can be added here.
+    /// Whether histories can be added at run time.
     can_add_histories: bool,
-    /// Which version of the console this is.
+    /// Version of the console.
     version: &'static str,
 }
 
@@ -88,7 +88,7 @@ fn session_info(
     }
 }
 
-/// Logs in; the answer sets the session's cookie.
+/// Logs in; the response sets the session cookie.
 #[utoipa::path(post, path = "/login", tag = "session", security(()), request_body = Credentials,
     responses((status = 200, body = SessionInfo), (status = 401, body = Problem), (status = 429, body = Problem, description = "Wait as long as Retry-After says")))]
 async fn login(
@@ -106,13 +106,13 @@ async fn login(
     Ok((session_cookie(&secret, &app)?, Json(info)).into_response())
 }
 
-/// The session's cookie; without a secret, none any more.
+/// The session cookie; an empty secret deletes it.
 pub(super) fn session_cookie(secret: &str, app: &AppState) -> Result<HeaderMap, Problem> {
     let secure = if app.is_https { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
     let cookie = HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Code::Internal, "the cookie cannot be written"))?;
+        .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))?;
     Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
 }
 
@@ -125,7 +125,7 @@ async fn logout(State(app): State<AppState>, caller: Caller) -> Result<Response,
     Ok((StatusCode::NO_CONTENT, session_cookie("", &app)?).into_response())
 }
 
-/// Who is logged in, what they may, and the session's CSRF token.
+/// The logged-in user, their roles, and the session's CSRF token.
 #[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = SessionInfo), (status = 401, body = Problem)))]
 async fn session(State(app): State<AppState>, caller: Caller) -> Json<SessionInfo> {
     let csrf = match &caller.via {
@@ -145,7 +145,7 @@ struct PasswordChange {
     new_password: String,
 }
 
-/// Changes one's own password; all other sessions are over.
+/// Changes the own password; all other sessions end.
 #[utoipa::path(post, path = "/password", tag = "session", request_body = PasswordChange,
     responses((status = 204), (status = 401, body = Problem), (status = 403, body = Problem), (status = 422, body = Problem)))]
 async fn change_password(
@@ -156,14 +156,14 @@ async fn change_password(
     let AuthMethod::Session(secret) = &caller.via else {
         return Err(Problem::new(
             Code::Forbidden,
-            "a password is changed by whoever logged in with it; hint: log in",
+            "only a user who logged in can change the own password; hint: log in",
         ));
     };
     require_account(&app, &caller)?;
     let right =
         app.check_password(&caller.username, &change.old_password, caller.address.as_deref()).await;
     right.map_err(|problem| match problem.code {
-        Code::NotAuthenticated => Problem::invalid("oldPassword", "that is not the password"),
+        Code::NotAuthenticated => Problem::invalid("oldPassword", "wrong password"),
         _ => problem,
     })?;
     let put = app.accounts.put(&caller.username, Some(change.new_password), None).await;
@@ -175,7 +175,6 @@ async fn change_password(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An account.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AccountShown)]
@@ -185,7 +184,7 @@ struct AccountInfo {
     tokens: Vec<TokenInfo>,
 }
 
-/// All accounts. Takes an admin of `*`.
+/// Lists all accounts. Requires an admin of `*`.
 #[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = [AccountInfo]), (status = 403, body = Problem)))]
 async fn accounts(
     State(app): State<AppState>,
@@ -204,14 +203,14 @@ async fn accounts(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = AccountPut)]
 struct AccountBody {
-    /// A new account needs one.
+    /// Required for a new account.
     #[schema(format = Password, min_length = 8, max_length = 1024)]
     password: Option<String>,
-    /// A new account needs some.
+    /// Required for a new account.
     roles: Option<Roles>,
 }
 
-/// Makes an account, or changes it; what is left out stays. Takes an admin of `*`.
+/// Creates or updates an account; omitted fields stay unchanged. Requires an admin of `*`.
 #[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountBody, params(("username" = String, Path)),
     responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn put_account(
@@ -240,7 +239,7 @@ async fn put_account(
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// Removes an account; its sessions and tokens are over. Takes an admin of `*`.
+/// Removes an account and ends its sessions and tokens. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/accounts/{username}", tag = "accounts", params(("username" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete_account(
@@ -257,14 +256,14 @@ async fn delete_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An API token; the token itself is told once, when it is made.
+/// An API token without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TokenShown)]
 struct TokenInfo {
     id: String,
     name: String,
-    /// At most this, and never more than the account.
+    /// Upper limit; the token never has a higher role than its account.
     role: Role,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
@@ -277,7 +276,7 @@ impl From<crate::auth::accounts::Token> for TokenInfo {
     }
 }
 
-/// One's own tokens.
+/// Lists the own tokens.
 #[utoipa::path(get, path = "/tokens", tag = "accounts", responses((status = 200, body = [TokenInfo]), (status = 401, body = Problem)))]
 async fn tokens(State(app): State<AppState>, caller: Caller) -> Json<Vec<TokenInfo>> {
     let account = app.accounts.all().remove(&caller.username);
@@ -289,28 +288,28 @@ async fn tokens(State(app): State<AppState>, caller: Caller) -> Json<Vec<TokenIn
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = TokenAsked)]
 struct TokenBody {
-    /// What it is for.
+    /// A name that tells its purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// At most this.
+    /// Upper limit of the token's rights.
     role: Role,
-    /// Until when; without, until it is removed.
+    /// Expiry; if omitted, the token is valid until it is removed.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<String>,
 }
 
-/// A token that was just made.
+/// A new token with its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TokenMade)]
 struct NewToken {
     #[serde(flatten)]
     info: TokenInfo,
-    /// The token: send it as `Authorization: Bearer …`. It is not told again.
+    /// The secret: send it as `Authorization: Bearer …`. It is not shown again.
     token: String,
 }
 
-/// Makes a token of one's own. Takes a session: a token cannot make tokens.
+/// Creates a token for the own account. Requires a session: a token cannot create tokens.
 #[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenBody,
     responses((status = 201, body = NewToken), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_token(
@@ -319,7 +318,7 @@ async fn add_token(
     Body(request): Body<TokenBody>,
 ) -> Result<Response, Problem> {
     if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
+        return Err(Problem::new(Code::Forbidden, "a token cannot create tokens; hint: log in"));
     }
     require_account(&app, &caller)?;
     if !(1..=100).contains(&request.name.chars().count()) {
@@ -338,7 +337,7 @@ async fn add_token(
     Ok((StatusCode::CREATED, Json(new_token)).into_response())
 }
 
-/// Removes one of one's own tokens. Takes a session: a token cannot remove tokens.
+/// Removes one of the own tokens. Requires a session: a token cannot remove tokens.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "accounts", params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_token(
@@ -352,7 +351,7 @@ async fn delete_token(
     remove_token(&app, &caller, &caller.username, &id)
 }
 
-/// Removes a token of an account. Takes an admin of `*`.
+/// Removes a token of any account. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/accounts/{username}/tokens/{id}", tag = "accounts", params(("username" = String, Path), ("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn revoke_token(
@@ -377,19 +376,19 @@ fn remove_token(
     removed.map(|_| StatusCode::NO_CONTENT)
 }
 
-/// Somebody who is logged in.
+/// The open sessions of a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = SessionsShown)]
 struct UserSessions {
     username: String,
-    /// How many sessions they have.
+    /// Number of open sessions.
     count: usize,
-    /// Whether a provider said what they may: they have no account here.
+    /// Whether an OIDC provider assigned the roles: the user has no account here.
     is_elsewhere: bool,
 }
 
-/// Who is logged in, by name. Takes an admin of `*`.
+/// Lists users with open sessions, by name. Requires an admin of `*`.
 #[utoipa::path(get, path = "/sessions", tag = "accounts", responses((status = 200, body = [UserSessions]), (status = 403, body = Problem)))]
 async fn sessions(
     State(app): State<AppState>,
@@ -405,7 +404,7 @@ async fn sessions(
     Ok(Json(shown.collect()))
 }
 
-/// Ends all sessions of somebody, also of one who logged in at a provider; whose account stays may log in again. Takes an admin of `*`.
+/// Ends all sessions of a user, also of one who logged in at a provider. A user whose account remains can log in again. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/sessions/{user}", tag = "accounts", params(("user" = String, Path, description = "`ann`, or `oidc:ann`")),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn end_sessions(
@@ -416,7 +415,9 @@ async fn end_sessions(
     caller.require_everywhere(Role::Admin)?;
     let ended = match app.sessions.end_all(&user, None) {
         0 => {
-            let text = format!("{user} is not logged in; hint: GET /api/v1/sessions lists who is");
+            let text = format!(
+                "{user} is not logged in; hint: GET /api/v1/sessions lists logged-in users"
+            );
             Err(Problem::new(Code::NotFound, text))
         }
         ended => Ok(ended),
@@ -426,19 +427,19 @@ async fn end_sessions(
     ended.map(|_| StatusCode::NO_CONTENT)
 }
 
-/// Whoever logged in at a provider has neither password nor tokens here.
+/// A user who logged in at a provider has neither password nor tokens here.
 fn require_account(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     if app.accounts.roles(&caller.username).is_some() {
         return Ok(());
     }
     let text = format!(
-        "{} logged in at the provider and has no account here; hint: an admin can make one for programs",
+        "{} logged in at the provider and has no account here; hint: an admin can create one for programs",
         caller.username
     );
     Err(Problem::new(Code::Forbidden, text))
 }
 
-/// How long to wait, in whole seconds.
+/// Rounded up.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

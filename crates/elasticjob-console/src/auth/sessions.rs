@@ -1,4 +1,4 @@
-//! Who logged in, and until when.
+//! Sessions of logged-in users.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,25 +11,24 @@ use elasticjob::runtime::Monotonic;
 use super::{accounts::Roles, hash_secret, random_secret};
 use crate::http::problem::Problem;
 
-/// How long a session lives, used or not.
+/// Age at which a session ends, used or not.
 const MAX_AGE: Duration = Duration::from_hours(12);
-/// How many there may be; the oldest goes first.
+/// When exceeded, the least recently used session ends.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Somebody logged in.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) username: String,
     pub(crate) csrf: String,
-    /// What a provider said they may; without, their account says it.
+    /// Roles assigned by an OIDC provider; `None` if the account determines them.
     pub(crate) roles: Option<Roles>,
-    /// Whether it is shown by cookie, and not in a header.
+    /// The secret is sent as a cookie, not in a header.
     pub(crate) is_cookie: bool,
     created_at: Monotonic,
     used_at: Monotonic,
 }
 
-/// All of them, by the imprint of their secrets.
+/// All sessions, by the hash of their secrets.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     max_idle: Duration,
@@ -37,12 +36,12 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A session that is not used for so long is over.
+    /// Sessions end after being unused for `max_idle`.
     pub(crate) fn new(max_idle: Duration) -> Self {
         Self { max_idle, open: Mutex::default() }
     }
 
-    /// Somebody logged in: the session, and the secret that shows it.
+    /// Returns the session and its secret.
     pub(crate) fn create(
         &self,
         username: &str,
@@ -71,7 +70,7 @@ impl Sessions {
         Ok((session, secret))
     }
 
-    /// Whose that is, if it is not over; it counts as used now.
+    /// Finds an open session and counts this as a use.
     pub(crate) fn find(&self, secret: &str, is_cookie: bool, now: Monotonic) -> Option<Session> {
         let mut open = self.lock();
         let session = open.get_mut(&hash_secret(secret))?;
@@ -82,17 +81,16 @@ impl Sessions {
         Some(session.clone())
     }
 
-    /// It, if it is still open, without counting as a use: for those who only listen.
+    /// Finds an open session without counting as a use: for event streams.
     pub(crate) fn peek(&self, secret: &str, now: Monotonic) -> Option<Session> {
         self.lock().get(&hash_secret(secret)).filter(|session| self.is_open(session, now)).cloned()
     }
 
-    /// They logged out.
     pub(crate) fn end(&self, secret: &str) {
         self.lock().remove(&hash_secret(secret));
     }
 
-    /// All sessions of somebody are over, but this one. Says how many that were.
+    /// Ends all sessions of a user except one. Returns how many.
     pub(crate) fn end_all(&self, username: &str, except: Option<&str>) -> usize {
         let except = except.map(hash_secret);
         let mut open = self.lock();
@@ -101,7 +99,7 @@ impl Sessions {
         before - open.len()
     }
 
-    /// Who is logged in, how often, and whether by what a provider said.
+    /// Open sessions by user: their number, and whether a provider assigned the roles.
     pub(crate) fn counts(&self, now: Monotonic) -> BTreeMap<String, (usize, bool)> {
         let mut all: BTreeMap<String, (usize, bool)> = BTreeMap::new();
         for session in self.lock().values().filter(|session| self.is_open(session, now)) {
@@ -117,7 +115,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        // Nothing under this lock panics half way.
+        // No code panics while holding this lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +134,10 @@ mod tests {
         let (_, secret) = sessions.create("ann", true, None, at(0)).unwrap();
 
         assert!(sessions.find(&secret, true, at(29 * 60)).is_some());
-        assert!(sessions.find(&secret, false, at(29 * 60)).is_none(), "a cookie is no header");
+        assert!(
+            sessions.find(&secret, false, at(29 * 60)).is_none(),
+            "a cookie secret is not accepted in a header"
+        );
         assert!(sessions.find(&secret, true, at(58 * 60)).is_some());
         assert!(sessions.find(&secret, true, at(58 * 60 + 30 * 60)).is_none());
 

@@ -1,4 +1,4 @@
-//! How often a password may be tried: five times by somebody, fifty times from an address; then each further try has to wait twice as long as the one before.
+//! Limits password attempts: five for a name from one address, fifty for an address; from then on the waiting time doubles with each attempt.
 
 use std::{
     collections::HashMap,
@@ -8,17 +8,17 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-/// So many are free for one name from one address.
+/// Free attempts for one name from one address.
 pub(crate) const TRIES_PER_NAME: u32 = 5;
-/// So many are free for an address, whatever the names: who shares it is not to wait for the mistakes of one.
+/// Free attempts for an address, whatever the names: users who share it should not wait because of one user's mistakes.
 pub(crate) const TRIES_PER_ADDRESS: u32 = 50;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_mins(5);
-/// After so long everything is forgotten.
+/// A key without attempts for this long is forgotten.
 const FORGET_AFTER: Duration = Duration::from_mins(15);
 const MAX_KEYS: usize = 10_000;
 
-/// Who failed, how often, and when.
+/// Failed attempts by key.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     failures: Mutex<HashMap<String, Failures>>,
@@ -31,8 +31,8 @@ struct Failures {
 }
 
 impl Throttle {
-    /// How long these (a name, an address, each with how many tries are free) have to wait; nothing if they may try. A try counts as failed until [`forgive`](Self::forgive) is told
-    /// otherwise, so that many at once are no way around it.
+    /// Counts an attempt, or returns how long to wait. Each key has its number of free attempts. An attempt counts as failed until
+    /// [`reset`](Self::reset) is called, so that concurrent attempts cannot bypass the limit.
     pub(crate) fn try_now(&self, keys: &[(String, u32)], now: Monotonic) -> Result<(), Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|_, failed| now.saturating_since(failed.last) < FORGET_AFTER);
@@ -46,7 +46,7 @@ impl Throttle {
             }
         }
         if failures.len() > MAX_KEYS {
-            // Somebody tries names without end. Better that everybody waits than that one may try for ever.
+            // An attacker is trying endless names. Making everyone wait is better than unlimited attempts.
             return Err(FIRST_WAIT);
         }
         for (key, _) in keys {
@@ -56,7 +56,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// That was right.
+    /// The attempt succeeded: forgets the failures of these keys.
     pub(crate) fn reset(&self, keys: &[(String, u32)]) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, _) in keys {

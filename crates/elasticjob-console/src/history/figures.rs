@@ -1,4 +1,4 @@
-//! How often, how long, how late, and what went wrong.
+//! Figures of jobs: counts, durations, delays, failures.
 
 use crate::http::handler::routes;
 use axum::Json;
@@ -20,15 +20,14 @@ use crate::{
     },
 };
 
-/// How far back is looked if nobody says anything: for figures, a job that runs once a day should have some.
+/// Default spans in hours. Figures cover a week, so that a daily job has some.
 const WEEK: i64 = 7 * 24;
 const DAY: i64 = 24;
-/// How many jobs may be asked about at once, and how many of their last runs.
+/// Limits of one request: jobs, and last runs of each.
 const MAX_JOBS: usize = 200;
 const MAX_LAST_RUNS: usize = 100;
-/// How many failures, or missed fires.
+/// Failure groups or missed fires of one request.
 const MAX_GROUPS: usize = 100;
-/// Into how many pieces a span may be cut.
 const MAX_BUCKETS: i64 = 2_000;
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
@@ -40,30 +39,29 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(missed))
 }
 
-/// A job in figures.
+/// Figures of a job with its last runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = FiguresShown)]
 struct JobFiguresWithRuns {
     job_name: String,
-    /// Over the span that was asked for; nothing if it did not run then.
+    /// Figures over the requested span; null if the job did not run then.
     figures: Option<RatedFigures>,
-    /// Its last runs, newest first, whenever they were.
+    /// The last runs, newest first, whether or not in the span.
     last_runs: Vec<LastRun>,
 }
 
-/// Figures, and what they amount to.
+/// Figures with the success rate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Rated)]
 struct RatedFigures {
     #[serde(flatten)]
     figures: JobFigures,
-    /// How many of a thousand that came to an end are done; nothing if none came to an end.
+    /// Successful runs per thousand finished ones; null if none finished.
     success_permille: Option<i64>,
 }
 
-/// A run in few words.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RunBrief)]
@@ -110,28 +108,27 @@ async fn read_figures(
     Ok(shown.collect())
 }
 
-/// Which jobs, and when.
 #[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(
     dead_code,
-    reason = "what it describes is read pair by pair, for a name may come several times"
+    reason = "only describes the parameters: `job` may be repeated, so the query is parsed pair by pair"
 )]
 struct FiguresQuery {
-    /// A job; up to 200 times.
+    /// A job; may be repeated up to 200 times.
     job: Vec<String>,
-    /// From when; without, a week before `to`.
+    /// Start; if omitted, a week before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How many of the last runs of each.
+    /// Number of last runs of each job.
     #[param(minimum = 1, maximum = 100)]
     last: Option<usize>,
 }
 
-/// Jobs in figures, and their last runs: everything that a page of a list shows, at once.
+/// Figures and last runs of several jobs: all that a page of the job list shows, in one request.
 #[utoipa::path(get, path = "/r/{registry}/figures", tag = "history", params(("registry" = String, Path), FiguresQuery),
     responses((status = 200, body = [JobFiguresWithRuns]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn figures(
@@ -147,20 +144,20 @@ async fn figures(
             "to" => to = Some(value),
             "last" => {
                 let count = value.parse().map_err(|_| {
-                    Problem::new(Code::Malformed, "last is no number").with_field("last")
+                    Problem::new(Code::Malformed, "last is not a number").with_field("last")
                 })?;
                 last = Some(count);
             }
             name => {
                 let text = format!(
-                    "the query cannot be read: {name:?} means nothing here; hint: job, from, to, last"
+                    "the query cannot be read: unknown parameter {name:?}; hint: job, from, to, last"
                 );
                 return Err(Problem::new(Code::Malformed, text).with_field(name));
             }
         }
     }
     if jobs.is_empty() || jobs.len() > MAX_JOBS {
-        let text = format!("1 to {MAX_JOBS} jobs can be asked about; hint: job=a&job=b");
+        let text = format!("name 1 to {MAX_JOBS} jobs; hint: job=a&job=b");
         return Err(Problem::invalid("job", text));
     }
     let span = span_or_last_hours(from.as_deref(), to.as_deref(), WEEK, access.app.clock.now())?;
@@ -169,23 +166,22 @@ async fn figures(
     Ok(Json(read_figures(&access.history().await?, &jobs, span, last).await?))
 }
 
-/// When.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct JobFiguresQuery {
-    /// From when; without, a week before `to`.
+    /// Start; if omitted, a week before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How many of the last runs.
+    /// Number of last runs.
     #[param(minimum = 1, maximum = 100)]
     last: Option<usize>,
 }
 
-/// A job in figures, and its last runs.
+/// Figures and last runs of a job.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/figures", tag = "history", params(("registry" = String, Path), ("job" = String, Path), JobFiguresQuery),
     responses((status = 200, body = JobFiguresWithRuns), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn job_figures(
@@ -197,39 +193,41 @@ async fn job_figures(
     let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), WEEK, now)?;
     let last = check_limit("last", query.last, 20, MAX_LAST_RUNS)?;
     let mut shown = read_figures(&access.history().await?, &[job.as_str()], span, last).await?;
-    shown.pop().map(Json).ok_or_else(|| Problem::new(Code::Internal, "a job got lost"))
+    shown
+        .pop()
+        .map(Json)
+        .ok_or_else(|| Problem::new(Code::Internal, "the figures of the job are missing"))
 }
 
-/// Of which job, and when.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct BucketsQuery {
-    /// Only of this job.
+    /// Only this job.
     job: Option<String>,
-    /// From when; without, a day before `to`.
+    /// Start; if omitted, a day before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How long a piece is; without, a 96th of the span.
+    /// Length of a bucket; if omitted, 1/96 of the span.
     #[param(minimum = 1)]
     bucket_ms: Option<i64>,
 }
 
-/// Runs over time.
+/// Runs over time, in buckets.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Buckets {
     from: Option<Timestamp>,
     to: Timestamp,
     bucket_ms: i64,
-    /// Pieces without runs are left out. Each begins at a multiple of its length since 1970.
+    /// Buckets without runs are omitted. Each begins at a multiple of its length since 1970.
     items: Vec<Bucket>,
 }
 
-/// How many runs began in each piece of a span, by how they stand: what a chart shows.
+/// Counts the runs that began in each bucket of a span, by state: the data of a chart.
 #[utoipa::path(get, path = "/r/{registry}/buckets", tag = "history", params(("registry" = String, Path), BucketsQuery),
     responses((status = 200, body = Buckets), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn buckets(
@@ -244,7 +242,7 @@ async fn buckets(
     let bucket_ms = query.bucket_ms.unwrap_or((length / 96).max(1));
     if bucket_ms < 1 || length / bucket_ms > MAX_BUCKETS {
         let least = length / MAX_BUCKETS + 1;
-        let text = format!("a span has at most {MAX_BUCKETS} pieces; hint: {least} or more");
+        let text = format!("a span has at most {MAX_BUCKETS} buckets; hint: {least} or more");
         return Err(Problem::invalid("bucketMs", text));
     }
     let job = check_text("job", query.job)?;
@@ -254,24 +252,23 @@ async fn buckets(
     Ok(Json(Buckets { from: span.since, to: until, bucket_ms, items }))
 }
 
-/// Of which job, and when.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct IncidentsQuery {
-    /// Only of this job.
+    /// Only this job.
     job: Option<String>,
-    /// From when; without, a day before `to`.
+    /// Start; if omitted, a day before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// What went wrong, most often first; similar messages are one.
+/// Failures grouped by similar messages, most frequent first.
 #[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [FailureGroup]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn failures(
@@ -285,7 +282,7 @@ async fn failures(
     Ok(Json(access.history().await?.failures(job.as_deref(), span, limit).await?))
 }
 
-/// Fires that did not run, the last noticed first.
+/// Missed fires, latest first.
 #[utoipa::path(get, path = "/r/{registry}/missed", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [MissedFires]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn missed(

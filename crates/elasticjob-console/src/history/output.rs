@@ -1,4 +1,4 @@
-//! What a run printed: from any place on, and as it prints it.
+//! The output of a run: from any position on, and live.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -31,23 +31,22 @@ use crate::{
     registries::live::may_listen,
 };
 
-/// How long to wait for what is printed next.
+/// Pause between reads of new output.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How often is looked whether somebody may still listen.
+/// How often the caller's rights are checked again, and interval of keep-alives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(output)).routes(routes!(follow))
 }
 
-/// Which lines.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct OutputQuery {
-    /// Only of this shard.
+    /// Only lines of this shard.
     shard: Option<u32>,
-    /// What was named as `position` before.
+    /// The `position` of the previous response.
     after: Option<String>,
 }
 
@@ -58,31 +57,31 @@ impl OutputQuery {
     }
 }
 
-/// What a run printed.
+/// Output of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OutputShown)]
 struct OutputPage {
-    /// By their time.
+    /// Ordered by time.
     lines: Vec<OutputLine>,
-    /// What to give as `after` for what comes next.
+    /// The value of `after` for what comes next.
     position: String,
-    /// Whether there is more already.
+    /// More lines are available already.
     has_more: bool,
-    /// Whether more may come.
+    /// The run is still running: more lines may come.
     is_running: bool,
 }
 
-/// Whether a run runs; a problem if there is none.
+/// Whether a run is running; fails if it does not exist.
 async fn is_running(store: &Store, run: &str) -> Result<bool, Problem> {
     if let Some(run) = store.brief(run).await? {
         return Ok(run.state == RunState::Running);
     }
-    // Perhaps the ancestor wrote it.
+    // A run recorded by Java ElasticJob has no row of its own.
     store.run(run).await?.map(|_| false).ok_or_else(|| no_such_run(run))
 }
 
-/// What a run printed, of all its shards or one, from the beginning or from where somebody had come.
+/// Returns the output of a run, of all shards or one, from the beginning or from a position.
 #[utoipa::path(get, path = "/r/{registry}/runs/{run}/output", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
     responses((status = 200, body = OutputPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn output(
@@ -92,7 +91,7 @@ async fn output(
 ) -> Result<Json<OutputPage>, Problem> {
     let position = query.position()?;
     let store = access.history().await?;
-    // First this: what is printed at the end is there when the end is.
+    // The state must be read first: once the run has ended, its last output is stored.
     let is_running = is_running(&store, &run).await?;
     let output = store.output(&run, check_shard(query.shard)?, &position).await?;
     Ok(Json(OutputPage {
@@ -103,7 +102,7 @@ async fn output(
     }))
 }
 
-/// What a run prints, as it prints it, as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
+/// Streams the output of a run as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
 #[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn follow(
@@ -133,7 +132,7 @@ async fn follow(
     Ok(([("x-accel-buffering", "no")], events).into_response())
 }
 
-/// Somebody who reads along.
+/// State of an output stream.
 struct OutputStream {
     access: Authorized<Viewer>,
     store: Store,
@@ -141,13 +140,13 @@ struct OutputStream {
     shard: Option<u32>,
     position: OutputPosition,
     pending: VecDeque<Event>,
-    /// When was last looked whether they may.
+    /// When the caller's rights were last checked.
     checked_at: Monotonic,
     has_ended: bool,
 }
 
 impl OutputStream {
-    /// The next event; nothing when it is over.
+    /// The next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -163,7 +162,7 @@ impl OutputStream {
                     return None;
                 }
             }
-            // Whoever reads along comes again if this ends too soon.
+            // If the stream ends early, the client reconnects.
             let is_running = is_running(&self.store, &self.run).await.ok()?;
             let output = self.store.output(&self.run, self.shard, &self.position).await.ok()?;
             self.position = output.position;

@@ -1,4 +1,4 @@
-//! Runs that are new or changed: looked for once a second, by one task for each database, as long as somebody listens.
+//! Detects new and changed runs: one task per history store polls once a second while there are subscribers.
 
 use std::sync::Arc;
 use std::{collections::HashMap, sync::Weak, time::Duration};
@@ -11,15 +11,14 @@ use elasticjob::{
 use super::stores::HistoryConnection;
 use crate::http::problem::Problem;
 
-/// How often is looked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How many of the newest are looked at, and of those that run.
+/// Limits of polled runs: newest, and running.
 const MAX_NEWEST: usize = 100;
 const MAX_RUNNING: usize = 500;
 
 type KnownRuns = HashMap<String, Arc<Run>>;
 
-/// Looks, until the history is taken away.
+/// Polls until the history is removed.
 pub(super) async fn poll_runs(history: Weak<HistoryConnection>, clock: Arc<dyn Clock>) {
     let mut known: Option<KnownRuns> = None;
     loop {
@@ -32,13 +31,13 @@ pub(super) async fn poll_runs(history: Weak<HistoryConnection>, clock: Arc<dyn C
         match poll_once(&history, known.as_ref(), &*clock).await {
             Ok(seen) => known = Some(seen),
             Err(problem) => {
-                tracing::debug!(problem = %problem.detail, "a history cannot be followed: trying again");
+                tracing::debug!(problem = %problem.detail, "history poll failed, retrying");
             }
         }
     }
 }
 
-/// What there is to see now; what is different from before is told.
+/// Reads the current runs and publishes those that differ from `known`.
 async fn poll_once(
     history: &HistoryConnection,
     known: Option<&KnownRuns>,
@@ -63,7 +62,7 @@ async fn poll_once(
         let _ = history.run_changes.send(None);
         return Ok(seen);
     }
-    // What ran, and does neither run any more nor is among the newest, has ended.
+    // A run that is neither running nor among the newest any more has ended.
     for run in known.values().filter(|run| run.state == RunState::Running) {
         if !seen.contains_key(&run.run_id)
             && let Some(run) = store.brief(&run.run_id).await?
@@ -75,7 +74,7 @@ async fn poll_once(
         seen.values().filter(|run| known.get(&run.run_id) != Some(*run)).collect();
     changed.sort_by_key(|run| run.started_at);
     for run in changed {
-        // Perhaps nobody listens any more.
+        // There may be no subscriber any more.
         let _ = history.run_changes.send(Some(Arc::clone(run)));
     }
     Ok(seen)

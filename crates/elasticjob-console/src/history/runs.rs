@@ -1,4 +1,4 @@
-//! Runs: the list, one of them, and the last of a job by its shards.
+//! Runs: the list, one run, and the recent runs of a job by shard.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// How many runs are put beside each other.
+/// Runs in one response of the matrix.
 const MAX_MATRIX_RUNS: usize = 100;
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(runs)).routes(routes!(run)).routes(routes!(matrix))
 }
 
-/// The run a path names. Where its id has a slash, the path has a tilde: not every proxy lets `%2F` through.
+/// The path parameter `run`. A tilde stands for the slash of a run id, because not every proxy passes `%2F`.
 pub(super) struct PathRun(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathRun {
@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathRun {
     }
 }
 
-/// `settle~1774785600000` is `settle/1774785600000`; everything else is itself.
+/// Turns `settle~1774785600000` into `settle/1774785600000`; other text stays unchanged.
 fn run_id(text: &str) -> String {
     match text.rsplit_once('~') {
         Some((job, millis)) if !text.contains('/') && millis.parse::<i64>().is_ok() => {
@@ -50,13 +50,12 @@ fn run_id(text: &str) -> String {
     }
 }
 
-/// There is no such run.
 pub(super) fn no_such_run(run: &str) -> Problem {
-    let hint = "GET …/runs lists them; old ones are forgotten after a while";
+    let hint = "GET …/runs lists them; old runs are deleted after a while";
     Problem::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
 }
 
-/// A place in a list as a client gives it back.
+/// Parses the cursor `after`.
 pub(super) fn parse_cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
     let cursor = text.map(str::parse).transpose();
     let cursor = cursor.map_err(|error: StoreError| Problem::from(error).with_field("after"))?;
@@ -64,7 +63,6 @@ pub(super) fn parse_cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem
     Ok(cursor)
 }
 
-/// Which runs.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -76,29 +74,28 @@ struct RunsQuery {
     /// `schedule` or `trigger`.
     #[param(pattern = "^(schedule|trigger)$")]
     source: Option<String>,
-    /// That this instance had a part in.
+    /// Runs in which this instance took part.
     instance: Option<String>,
-    /// That began from then on.
+    /// Earliest start, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// That began before.
+    /// Latest start, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// A page of runs.
 #[derive(Debug, Serialize, ToSchema)]
 struct RunPage {
     items: Vec<Run>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// Runs, newest first.
+/// Lists runs, newest first.
 #[utoipa::path(get, path = "/r/{registry}/runs", tag = "history", params(("registry" = String, Path), RunsQuery),
     responses((status = 200, body = RunPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn runs(
@@ -110,7 +107,7 @@ async fn runs(
     if let Some(source) = query.source.as_deref()
         && !["schedule", "trigger"].contains(&source)
     {
-        let text = format!("{source:?} is no source of runs; hint: schedule or trigger");
+        let text = format!("{source:?} is not a source of runs; hint: schedule or trigger");
         return Err(Problem::invalid("source", text));
     }
     let filter = RunFilter {
@@ -126,18 +123,18 @@ async fn runs(
     Ok(Json(RunPage { items: page.rows, next: page.next.map(|next| next.to_string()) }))
 }
 
-/// A run with all that is known of it.
+/// A run with all details.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RunShown)]
 struct RunWithShards {
     #[serde(flatten)]
     details: RunDetails,
-    /// How its shards stand.
+    /// State of each shard.
     items: Vec<ShardState>,
 }
 
-/// How a shard of a run stands: as its last attempt does.
+/// State of a shard in a run: that of its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ShardShown)]
@@ -145,9 +142,9 @@ struct ShardState {
     item: i64,
     /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
     state: String,
-    /// How many attempts there were.
+    /// Number of attempts.
     attempts: usize,
-    /// Why there was the last one: `due`, `misfire`, `failover`, `retry`, `catch_up`.
+    /// Reason of the last attempt: `due`, `misfire`, `failover`, `retry`, `catch_up`.
     reason: Option<String>,
     instance: Option<String>,
     started_at: Option<Timestamp>,
@@ -156,7 +153,7 @@ struct ShardState {
 }
 
 impl ShardState {
-    /// The shards of a run, out of its attempts, which are in order.
+    /// Derives the shards of a run from its attempts, which are in order.
     fn all<'a>(executions: impl IntoIterator<Item = &'a Execution>) -> Vec<Self> {
         let mut shards: BTreeMap<i64, Self> = BTreeMap::new();
         for execution in executions {
@@ -177,7 +174,7 @@ impl ShardState {
     }
 }
 
-/// How an execution stands; the ancestor says only whether it succeeded.
+/// State of an execution. Java ElasticJob records only whether it succeeded.
 fn execution_state(execution: &Execution) -> String {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     let word = match (&execution.outcome, execution.success, has_ended) {
@@ -189,7 +186,7 @@ fn execution_state(execution: &Execution) -> String {
     word.to_owned()
 }
 
-/// A run: how it stands, every attempt of every shard, what the instances said. In the path a tilde stands for the slash of its id.
+/// Returns a run: its state, every attempt of every shard, and the instances' messages. In the path a tilde stands for the slash of the run id.
 #[utoipa::path(get, path = "/r/{registry}/runs/{run}", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID")),
     responses((status = 200, body = RunWithShards), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn run(
@@ -201,27 +198,25 @@ async fn run(
     Ok(Json(RunWithShards { details, items }))
 }
 
-/// Which rounds.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct MatrixQuery {
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// The last runs of a job, by shard.
+/// The last runs of a job by shard.
 #[derive(Debug, Serialize, ToSchema)]
 struct Matrix {
     #[serde(rename = "rounds")]
     runs: Vec<MatrixRun>,
-    /// What to give as `after` for earlier ones; nothing if there are none.
+    /// The value of `after` for earlier runs; null if there are none.
     next: Option<String>,
 }
 
-/// A run and its shards.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Round)]
 struct MatrixRun {
@@ -229,7 +224,7 @@ struct MatrixRun {
     items: Vec<ShardState>,
 }
 
-/// The last runs of a job, newest first, and how each of their shards stands.
+/// Returns the last runs of a job, newest first, with the state of each shard.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/matrix", tag = "history", params(("registry" = String, Path), ("job" = String, Path), MatrixQuery),
     responses((status = 200, body = Matrix), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn matrix(
@@ -262,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tilde_before_a_time_stands_for_the_slash_of_a_run_id() {
+    fn tilde_before_a_time_stands_for_the_slash_of_a_run_id() {
         for (path, id) in [
             ("settle~1774785600000", "settle/1774785600000"),
             ("a~5~7", "a~5/7"),

@@ -1,4 +1,4 @@
-//! Histories as clients see them: listed, tried, added, taken away.
+//! Lists, tests, adds and removes history stores.
 
 use crate::http::handler::routes;
 use axum::{
@@ -30,20 +30,19 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(remove_history))
 }
 
-/// The history of a registry.
+/// The history store of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = HistoryShown)]
 struct HistoryInfo {
-    /// Whose.
     registry: String,
-    /// Without the password.
+    /// The password is masked.
     url: String,
-    /// Whether the database was asked, and answered.
+    /// The database was opened successfully.
     is_open: bool,
-    /// Why it did not.
+    /// Why opening it failed.
     problem: Option<String>,
-    /// Whether it was added while the console ran, and can be removed.
+    /// Added at run time; can be removed.
     is_added: bool,
 }
 
@@ -60,7 +59,7 @@ impl HistoryInfo {
     }
 }
 
-/// The histories of the registries whoever asks may look at.
+/// Lists the histories of the registries that the caller may see.
 #[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryInfo]), (status = 401, body = Problem)))]
 async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<HistoryInfo>> {
     let all = app.histories.all();
@@ -68,18 +67,18 @@ async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<Hist
     Json(visible.map(|history| HistoryInfo::new(history)).collect())
 }
 
-/// A history to be added.
+/// A history to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = HistoryAsked)]
 struct HistoryBody {
-    /// Whose it is.
+    /// Name of the registry.
     registry: String,
-    /// `postgres://user:password@host:5432/database` or `mysql://…`, on hosts on the list alone.
+    /// `postgres://user:password@host:5432/database` or `mysql://…`, allowed hosts only.
     url: String,
 }
 
-/// Adds the history of a registry for good. Takes an admin of `*`, and that it is switched on.
+/// Adds the history of a registry and stores it. Requires an admin of `*`, and that additions are enabled.
 #[utoipa::path(post, path = "/histories", tag = "history", request_body = HistoryBody,
     responses((status = 201, body = HistoryInfo), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_history(
@@ -91,7 +90,7 @@ async fn add_history(
     Ok((StatusCode::CREATED, Json(HistoryInfo::new(&history))).into_response())
 }
 
-/// Adds a history, and writes down that it was added or not.
+/// Adds a history and audits the result.
 pub(crate) fn add(
     app: &AppState,
     caller: &Caller,
@@ -108,7 +107,7 @@ pub(crate) fn add(
     added
 }
 
-/// A history to be tried.
+/// A history to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = HistoryTried)]
@@ -116,18 +115,18 @@ struct HistoryTestBody {
     url: String,
 }
 
-/// How that went.
+/// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = HistoryTrial)]
 pub(crate) struct HistoryTestResult {
     pub(crate) is_reachable: bool,
-    /// How many jobs have runs there.
+    /// Number of jobs with runs.
     job_count: Option<usize>,
     problem: Option<String>,
 }
 
-/// Tries a history without adding it; what is missing in the database is made there. Takes an admin of `*`, and that adding is switched on.
+/// Tests the connection to a history without adding it; creates missing tables. Requires an admin of `*`, and that additions are enabled.
 #[utoipa::path(post, path = "/histories/test", tag = "history", request_body = HistoryTestBody,
     responses((status = 200, body = HistoryTestResult), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn test_history(
@@ -138,7 +137,7 @@ async fn test_history(
     Ok(Json(test_connection(&app, &caller, &request.url).await?))
 }
 
-/// Tries a history, and writes down that it was tried.
+/// Tests a history and audits the test.
 pub(crate) async fn test_connection(
     app: &AppState,
     caller: &Caller,
@@ -165,7 +164,7 @@ pub(crate) async fn test_connection(
     })
 }
 
-/// Takes the history of a registry away that was added. The database stays as it is. Takes an admin of `*`.
+/// Removes an added history. The database stays untouched. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/histories/{registry}", tag = "history", params(("registry" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove_history(
@@ -177,7 +176,7 @@ async fn remove_history(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a history away, and writes down that it was or not.
+/// Removes a history and audits the result.
 pub(crate) fn remove(app: &AppState, caller: &Caller, registry: &str) -> Result<(), Problem> {
     caller.require_everywhere(Role::Admin)?;
     let removed = app.histories.remove(registry);

@@ -1,7 +1,7 @@
-//! The databases that history is kept in, one for each registry that has any, and the line to each.
+//! Connections to the history stores: at most one per registry.
 //!
-//! A line is opened when it is first asked for. One that does not open is left alone for a moment, so that nobody waits for it again and again. What an
-//! administrator adds is on hosts on the list, and nothing that reads files of this machine.
+//! A store is opened on first use. After a failure it is not tried again for a few seconds, so that requests fail fast. An administrator can add only stores
+//! on allowed hosts, by URLs that read no local files.
 
 use std::{
     ops::Deref,
@@ -22,14 +22,14 @@ use crate::{
     registries::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo},
 };
 
-/// How long a request waits for a database to open.
+/// How long a request waits for a store to open.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one that did not open is left alone.
+/// How long a store is not tried again after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How many runs a listener may be behind.
+/// Runs that a subscriber may lag behind.
 const BACKLOG: usize = 1_024;
 
-/// All of them, by registry.
+/// All history connections, by registry.
 #[derive(Debug)]
 pub(crate) struct HistoryConnections {
     catalog: Catalog<HistoryConnection>,
@@ -44,15 +44,15 @@ impl Deref for HistoryConnections {
     }
 }
 
-/// The history of a registry, under the registry's name.
+/// The history store of a registry, under the registry's name.
 #[derive(Debug)]
 pub(crate) struct HistoryConnection {
     info: EntryInfo,
     pub(crate) url: HistoryUrl,
     state: tokio::sync::Mutex<StoreState>,
-    /// Runs that are new or changed; nothing where some may have been missed.
+    /// New and changed runs; `None` if some may have been missed.
     pub(super) run_changes: broadcast::Sender<Option<Arc<Run>>>,
-    /// Who looks for them; nobody before somebody listens.
+    /// Polls for them; started by the first subscriber.
     pub(super) poller: Mutex<Option<Tasks>>,
 }
 
@@ -65,7 +65,7 @@ enum StoreState {
 }
 
 impl HistoryConnections {
-    /// Those that were named, and those that were added in former times.
+    /// The configured histories, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
         additions: AdditionPolicy,
@@ -75,13 +75,13 @@ impl HistoryConnections {
         Ok(Self { catalog: Catalog::open(named, additions, file)?, clock })
     }
 
-    /// The history of a registry, open.
+    /// Opens the history store of a registry.
     pub(crate) async fn store(&self, registry: &str) -> Result<Store, Problem> {
         let history = self.get(registry).ok_or_else(|| no_history(registry))?;
         history.store(&*self.clock).await
     }
 
-    /// Runs of a registry that are new or changed, from now on; nothing if it has no history.
+    /// Subscribes to new and changed runs; `None` if the registry has no history.
     pub(crate) fn subscribe(
         &self,
         registry: &str,
@@ -97,7 +97,7 @@ impl HistoryConnections {
         Some(changes)
     }
 
-    /// Takes one away if there is one that was added: what is added under the name of a registry later is another registry.
+    /// Removes the history of a removed registry if it was added: a registry added under the same name later is a different one.
     pub(crate) fn remove_if_added(&self, registry: &str) -> Result<(), Problem> {
         match self.get(registry) {
             Some(history) if history.is_added => self.remove(registry),
@@ -151,7 +151,7 @@ impl CatalogEntry for HistoryConnection {
 }
 
 impl HistoryConnection {
-    /// The database, open.
+    /// Returns the store, opening it if necessary.
     pub(crate) async fn store(&self, clock: &dyn Clock) -> Result<Store, Problem> {
         let mut state = self.state.lock().await;
         match &*state {
@@ -176,7 +176,7 @@ impl HistoryConnection {
         }
     }
 
-    /// Whether it is open, and why not.
+    /// Whether the store is open, and the problem if not.
     pub(crate) fn status(&self) -> (bool, Option<String>) {
         match self.state.try_lock().as_deref() {
             Ok(StoreState::Open(_)) => (true, None),
@@ -186,29 +186,28 @@ impl HistoryConnection {
     }
 }
 
-/// Opens a database, if it does so soon. A file that is not there is not made.
+/// Opens a store, with a timeout. A missing SQLite file is not created.
 pub(crate) async fn open_store(url: &HistoryUrl, clock: &dyn Clock) -> Result<Store, Problem> {
     if url.file().is_some_and(|file| !file.exists()) {
         return Err(Problem::new(
             Code::Unreachable,
-            format!("there is no {url}; hint: elasticjob run and elasticjob dev write it"),
+            format!("{url} does not exist; hint: elasticjob run and elasticjob dev create it"),
         ));
     }
     tokio::select! {
         store = Store::open(url) => Ok(store?),
         () = clock.sleep_until(clock.monotonic() + OPEN_TIMEOUT) => Err(Problem::new(
             Code::Unreachable,
-            format!("history in {url} does not answer; hint: is the server running?"),
+            format!("the history store {url} does not answer; hint: is the server running?"),
         )),
     }
 }
 
-/// There is no history there.
 pub(crate) fn no_history(registry: &str) -> Problem {
     Problem::new(
         Code::NoHistory,
         format!(
-            "registry {registry} has no history here; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
+            "registry {registry} has no history store; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
         ),
     )
 }
@@ -216,7 +215,7 @@ pub(crate) fn no_history(registry: &str) -> Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
-            // What was given is named by its field.
+            // A wrong URL is the client's mistake; the field is added by the caller.
             StoreError::Url { problem, hint } => {
                 Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
             }
@@ -229,25 +228,25 @@ fn parse_url(text: &str) -> Result<HistoryUrl, Problem> {
     text.parse().map_err(|error: StoreError| Problem::from(error).with_field("url"))
 }
 
-/// The host a database is on, in a URL that says nothing else than where and who: no socket, no file, no other host behind the question mark.
+/// The host of a database URL. Rejects everything that could lead elsewhere: sockets, files, and hosts in query parameters.
 fn database_host(text: &str) -> Result<&str, Problem> {
     let invalid = |text: &str| {
         let hint = "postgres://user:password@host:5432/database or mysql://…, and at most sslmode or ssl-mode";
         Problem::invalid("url", format!("{text}; hint: {hint}"))
     };
     if text.chars().any(|character| !character.is_ascii_graphic() || "#\\".contains(character)) {
-        return Err(invalid("there is a character in it that does not belong there"));
+        return Err(invalid("the URL contains an invalid character"));
     }
     let (scheme, rest) =
-        text.split_once("://").ok_or_else(|| invalid("a database on a server is wanted"))?;
+        text.split_once("://").ok_or_else(|| invalid("not the URL of a database server"))?;
     if !["postgres", "postgresql", "mysql", "mariadb"].contains(&scheme) {
-        return Err(invalid("a database on a server is wanted"));
+        return Err(invalid("not the URL of a database server"));
     }
     let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split('=').next().unwrap_or_default();
         if !["sslmode", "ssl-mode"].contains(&name) {
-            return Err(invalid("not every parameter can be given here"));
+            return Err(invalid("this parameter is not allowed here"));
         }
     }
     let authority = location.split('/').next().unwrap_or_default();
@@ -260,7 +259,7 @@ fn database_host(text: &str) -> Result<&str, Problem> {
         .chars()
         .all(|character| character.is_ascii_alphanumeric() || ".-_:".contains(character));
     if host.is_empty() || !is_valid {
-        return Err(invalid("it names no host"));
+        return Err(invalid("the URL names no host"));
     }
     Ok(host)
 }

@@ -1,4 +1,4 @@
-//! The ancestor's two views: executions of shards, and traces of state. A page at a time, or all of it to take along, as CSV or JSON.
+//! Java ElasticJob's two tables: executions of shards, and status traces. Paged, or exported as CSV or JSON.
 
 use crate::http::handler::routes;
 use axum::{
@@ -21,7 +21,6 @@ use crate::{
     http::{extract::Query, problem::Problem, state::AppState},
 };
 
-/// How many rows can be taken along at once.
 const MAX_EXPORTED_ROWS: usize = 1_000_000;
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
@@ -34,23 +33,22 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(traces_json))
 }
 
-/// Which executions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExecutionsQuery {
     job: Option<String>,
-    /// The address of a server.
+    /// Address of the server.
     ip: Option<String>,
-    /// Whether it did what it had to do.
+    /// Whether the execution succeeded.
     success: Option<bool>,
-    /// That began from then on.
+    /// Earliest start, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// That began before.
+    /// Latest start, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -69,7 +67,6 @@ impl ExecutionsQuery {
     }
 }
 
-/// Which traces.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -77,17 +74,17 @@ struct TracesQuery {
     job: Option<String>,
     /// `TASK_STAGING`, `TASK_RUNNING`, `TASK_FINISHED`, `TASK_FAILED`, `TASK_ERROR` or `TASK_KILLED`.
     state: Option<String>,
-    /// Who told it: `LITE_EXECUTOR` and so on.
+    /// Source of the trace: `LITE_EXECUTOR` and so on.
     source: Option<String>,
     /// `READY`, `FAILOVER` and so on.
     execution_type: Option<String>,
-    /// From then on.
+    /// Earliest time, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Before.
+    /// Latest time, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -107,23 +104,21 @@ impl TracesQuery {
     }
 }
 
-/// A page of executions.
 #[derive(Debug, Serialize, ToSchema)]
 struct ExecutionPage {
     items: Vec<Execution>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// A page of traces.
 #[derive(Debug, Serialize, ToSchema)]
 struct TracePage {
     items: Vec<Trace>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// Executions of shards, newest first, whoever wrote them. With `Accept: text/csv` all of them, as CSV.
+/// Lists executions of shards, newest first, recorded by Rust or Java. With `Accept: text/csv` exports all of them as CSV.
 #[utoipa::path(get, path = "/r/{registry}/executions", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = ExecutionPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions(
@@ -141,7 +136,7 @@ async fn executions(
     Ok(Json(ExecutionPage { items: page.rows, next }).into_response())
 }
 
-/// All executions of this kind as CSV, newest first: at most a million.
+/// Exports the matching executions as CSV, newest first: at most a million.
 #[utoipa::path(get, path = "/r/{registry}/executions.csv", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions_csv(
@@ -151,7 +146,7 @@ async fn executions_csv(
     Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
 }
 
-/// All executions of this kind as a JSON array, newest first: at most a million.
+/// Exports the matching executions as a JSON array, newest first: at most a million.
 #[utoipa::path(get, path = "/r/{registry}/executions.json", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = [Execution]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions_json(
@@ -161,7 +156,7 @@ async fn executions_json(
     Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
 }
 
-/// Changes of state of an instance's part of a run, newest first, whoever wrote them. With `Accept: text/csv` all of them, as CSV.
+/// Lists status traces of instances, newest first, recorded by Rust or Java. With `Accept: text/csv` exports all of them as CSV.
 #[utoipa::path(get, path = "/r/{registry}/traces", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = TracePage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces(
@@ -179,7 +174,7 @@ async fn traces(
     Ok(Json(TracePage { items: page.rows, next }).into_response())
 }
 
-/// All traces of this kind as CSV, newest first: at most a million.
+/// Exports the matching traces as CSV, newest first: at most a million.
 #[utoipa::path(get, path = "/r/{registry}/traces.csv", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces_csv(
@@ -189,7 +184,7 @@ async fn traces_csv(
     Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
 }
 
-/// All traces of this kind as a JSON array, newest first: at most a million.
+/// Exports the matching traces as a JSON array, newest first: at most a million.
 #[utoipa::path(get, path = "/r/{registry}/traces.json", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = [Trace]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces_json(
@@ -204,20 +199,19 @@ fn wants_csv(headers: &HeaderMap) -> bool {
     accepted.split([',', ';']).any(|media_type| media_type.trim().eq_ignore_ascii_case("text/csv"))
 }
 
-/// As what a table is taken along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExportFormat {
     Csv,
     Json,
 }
 
-/// A table that can be taken along.
+/// A table that can be exported.
 trait ExportTable: Send + 'static {
     type Row: Serialize + Send;
     const NAME: &'static str;
     const COLUMNS: &'static str;
 
-    /// From here on, so many rows.
+    /// Selects the page to read next.
     fn set_page(&mut self, after: Option<Cursor>, limit: usize);
     fn page(
         &self,
@@ -293,7 +287,7 @@ impl ExportTable for TraceFilter {
     }
 }
 
-/// Everything, a page at a time, as fast as it is taken.
+/// Streams all rows, reading a page whenever the client has taken the previous one.
 fn export<T: ExportTable>(store: Store, mut table: T, format: ExportFormat) -> Response {
     table.set_page(None, MAX_PAGE_SIZE);
     let prefix = match format {
@@ -315,19 +309,19 @@ fn export<T: ExportTable>(store: Store, mut table: T, format: ExportFormat) -> R
     (headers, Body::from_stream(chunks)).into_response()
 }
 
-/// A table that is being taken along.
+/// State of a running export.
 struct Export<T> {
     store: Store,
     table: T,
     format: ExportFormat,
-    /// What comes first, before it came.
+    /// Header line or opening bracket, until it is sent.
     prefix: Option<&'static str>,
     rows: usize,
     is_done: bool,
 }
 
 impl<T: ExportTable> Export<T> {
-    /// The next piece. An error cuts the answer off, so that nobody takes a part for the whole.
+    /// The next chunk. An error aborts the response, so that a truncated export cannot be mistaken for a complete one.
     async fn next(&mut self) -> Option<Result<String, StoreError>> {
         if let Some(prefix) = self.prefix.take() {
             return Some(Ok(prefix.to_owned()));
@@ -362,13 +356,12 @@ impl<T: ExportTable> Export<T> {
     }
 }
 
-/// A line of CSV.
 fn csv_line(cells: &[String]) -> String {
     let cells: Vec<String> = cells.iter().map(|cell| csv_cell(cell)).collect();
     cells.join(",") + "\r\n"
 }
 
-/// A cell of CSV. What a spreadsheet would take for a formula gets an apostrophe: jobs print what others send them.
+/// A CSV cell. Text that a spreadsheet would treat as a formula gets an apostrophe: messages of jobs may contain foreign input.
 fn csv_cell(cell: &str) -> String {
     let is_number = cell.parse::<f64>().is_ok();
     let guard =

@@ -1,4 +1,4 @@
-//! Changes that are under way, whoever still waits for them.
+//! Changes run as tasks of their own, so that they finish even if the client disconnects.
 
 use std::{
     future::Future,
@@ -9,10 +9,10 @@ use std::{
 use elasticjob::runtime::Tasks;
 use tokio::sync::{Semaphore, oneshot};
 
-/// How many changes may be under way; others wait to be begun.
+/// Further changes wait until one of these has finished.
 const MAX_CONCURRENT: usize = 1_024;
 
-/// Changes that are under way, whoever still waits for them. Cheap to clone.
+/// Runs changes to completion, independent of the client that requested them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DetachedChanges {
     tasks: Arc<Mutex<Tasks>>,
@@ -26,7 +26,7 @@ impl Default for DetachedChanges {
 }
 
 impl DetachedChanges {
-    /// Does it to its end, even if nobody waits for that any more. Nothing if it broke off.
+    /// Runs `work` to completion, even if the caller stops waiting. `None` if it panicked or was aborted.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -34,18 +34,18 @@ impl DetachedChanges {
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
         let (sender, result) = oneshot::channel();
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
-            // Perhaps nobody waits for it any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(work.await);
             drop(permit);
         });
         result.await.ok()
     }
 
-    /// Waits for those that are under way; after `patience` the rest are ended.
+    /// Waits for running changes; aborts those that still run after `timeout`.
     pub async fn finish(&self, timeout: Duration) {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         if !tasks.finish(timeout).await {
-            tracing::warn!("changes were under way that did not come to their end");
+            tracing::warn!("running changes aborted at shutdown");
         }
     }
 }
@@ -69,7 +69,7 @@ mod tests {
         };
 
         tokio::select! {
-            _ = detached_changes.run(work) => panic!("it cannot be done yet"),
+            _ = detached_changes.run(work) => panic!("the change finished before it was resumed"),
             () = started.notified() => {}
         }
         assert!(result.try_recv().is_err());

@@ -1,4 +1,4 @@
-//! What a request carries, read at the edge: bodies, queries, parts of the path. What cannot be read is a [`Problem`] that names the field.
+//! Extractors for bodies, queries and path parameters. A request that cannot be parsed is answered with a [`Problem`] that names the field.
 
 use axum::{
     body::Bytes,
@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::{Code, Problem};
 
-/// A body of JSON.
+/// A required JSON body.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -23,14 +23,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         if !is_json {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
-                "the body is not said to be JSON; hint: Content-Type: application/json",
+                "the body is not declared as JSON; hint: Content-Type: application/json",
             ));
         }
         Ok(Self(parse_body(&bytes)?))
     }
 }
 
-/// A body of JSON that may be left out, and then says nothing.
+/// An optional JSON body; an empty one yields the default.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
@@ -61,25 +61,22 @@ async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes,
         BytesRejection::FailedToBufferBody(error)
             if error.status() == StatusCode::PAYLOAD_TOO_LARGE =>
         {
-            Problem::new(
-                Code::TooLarge,
-                "the body is too large; hint: nothing here needs that much",
-            )
+            Problem::new(Code::TooLarge, "the body is too large; hint: the limit is 256 KiB")
         }
         rejection => Problem::new(Code::Malformed, rejection.body_text()),
     })
 }
 
-/// An object, or what is wrong with it and where.
+/// Parses a JSON object. An error names the path of the invalid field.
 pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
-        // A list would be taken for an object whose names were left out.
+        // serde would read an array as a struct whose field names were left out.
         let code = match serde_json::from_slice::<IgnoredAny>(bytes) {
             Ok(_) => Code::Invalid,
             Err(_) => Code::Malformed,
         };
-        return Err(Problem::new(code, "the body is no JSON object; hint: {\"name\": …}"));
+        return Err(Problem::new(code, "the body is not a JSON object; hint: {\"name\": …}"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -95,7 +92,7 @@ pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
     Ok(parsed)
 }
 
-/// What stands behind the question mark.
+/// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -123,7 +120,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The part of a path that has a name in the route.
+/// A named path parameter.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
@@ -140,7 +137,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The job a path names.
+/// The path parameter `job`.
 pub(crate) struct PathJob(pub(crate) JobName);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathJob {
@@ -154,7 +151,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathJob {
     }
 }
 
-/// The shard a path names.
+/// The path parameter `item`.
 pub(crate) struct PathShard(pub(crate) u32);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathShard {
@@ -165,23 +162,23 @@ impl<S: Send + Sync> FromRequestParts<S> for PathShard {
         item.parse().map(Self).map_err(|_| {
             Problem::invalid(
                 "item",
-                format!("{item:?} is no shard; hint: shards are numbers, from 0 on"),
+                format!("{item:?} is not a shard; hint: shards are numbers, starting at 0"),
             )
         })
     }
 }
 
-/// A shard as a client names it: what the ancestor can count to.
+/// Rejects shard numbers that Java ElasticJob cannot represent (a Java `int`).
 pub(crate) fn check_shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
     match given {
         Some(shard) if i32::try_from(shard).is_err() => {
-            Err(Problem::invalid("shard", "that is no shard; hint: shards are numbers, from 0 on"))
+            Err(Problem::invalid("shard", "not a shard; hint: shards are numbers, starting at 0"))
         }
         shard => Ok(shard),
     }
 }
 
-/// The server a path names.
+/// The path parameter `server`.
 pub(crate) struct PathServer(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathServer {
@@ -189,16 +186,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathServer {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let address = path_param(parts, state, "server").await?;
-        check_segment(
-            "server",
-            address,
-            "that is no address of a server; hint: for example 10.0.0.7",
-        )
-        .map(Self)
+        check_segment("server", address, "not a server address; hint: for example 10.0.0.7")
+            .map(Self)
     }
 }
 
-/// The instance a path names.
+/// The path parameter `instance`.
 pub(crate) struct PathInstance(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathInstance {
@@ -206,16 +199,12 @@ impl<S: Send + Sync> FromRequestParts<S> for PathInstance {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let id = path_param(parts, state, "instance").await?;
-        check_segment(
-            "instance",
-            id,
-            "that is no id of an instance; hint: GET …/instances lists them",
-        )
-        .map(Self)
+        check_segment("instance", id, "not an instance id; hint: GET …/instances lists them")
+            .map(Self)
     }
 }
 
-/// What can be one part of a path in the registry, and nothing that is long.
+/// Accepts text that is one segment of a registry path and at most 255 characters long.
 fn check_segment(field: &str, text: String, problem: &str) -> Result<String, Problem> {
     let is_valid = !text.is_empty()
         && text.chars().count() <= 255
@@ -224,7 +213,7 @@ fn check_segment(field: &str, text: String, problem: &str) -> Result<String, Pro
     if is_valid { Ok(text) } else { Err(Problem::invalid(field, problem)) }
 }
 
-/// A part of the path, by its name.
+/// Returns a path parameter by name, empty if the route has none.
 pub(crate) async fn path_param<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
@@ -237,12 +226,12 @@ pub(crate) async fn path_param<S: Send + Sync>(
     Ok(found.map(|(_, value)| value.to_owned()).unwrap_or_default())
 }
 
-/// An instant as a client gives it.
+/// Parses a timestamp sent by a client.
 pub(crate) fn parse_timestamp(field: &str, text: &str) -> Result<Timestamp, Problem> {
     text.parse().map_err(|_| {
         Problem::invalid(
             field,
-            format!("{text:?} is no instant; hint: date, time and distance from UTC, for example 2026-11-15T06:36:07Z"),
+            format!("{text:?} is not a timestamp; hint: date, time and UTC offset, for example 2026-11-15T06:36:07Z"),
         )
     })
 }

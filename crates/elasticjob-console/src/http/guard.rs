@@ -1,4 +1,4 @@
-//! What every answer carries and every request is held to: the host it is meant for, security headers, no caching of data.
+//! Checks the Host header of every request and adds security and caching headers to every response.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use axum::{
 
 use super::problem::{Code, Problem};
 
-/// Nothing from anywhere else, nothing inline.
+/// Only own resources, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
     manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -27,27 +27,27 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// The policy of a page that carries this nonce for the styles its components add.
+/// The content security policy of a page whose components add styles with this nonce.
 pub(crate) fn page_csp(nonce: &str) -> String {
     CSP.replace("style-src 'self'", &format!("style-src 'self' 'nonce-{nonce}'"))
 }
 
-/// What this console may be called.
+/// Host names under which this console may be addressed.
 #[derive(Debug, Clone)]
 pub(crate) struct AllowedHosts {
     listen: IpAddr,
     names: Vec<String>,
-    /// Whether it is reached by HTTPS, and is to be by nothing else.
+    /// The console is reached by HTTPS; browsers are told to use nothing else (HSTS).
     is_https: bool,
 }
 
 impl AllowedHosts {
-    /// Where it listens, and what else it is called.
+    /// `names` are accepted in addition to the address the console listens on.
     pub(crate) fn new(listen: SocketAddr, names: Vec<String>, is_https: bool) -> Self {
         Self { listen: listen.ip(), names, is_https }
     }
 
-    /// Whether a request is meant for this console. A page somewhere can make its own name point here; it cannot make a browser send another name.
+    /// Protects against DNS rebinding: a foreign page can point its own name at this console, but the browser then sends that name as the host.
     fn allows(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -57,14 +57,14 @@ impl AllowedHosts {
             return true;
         }
         match name.parse::<IpAddr>() {
-            // An address is no name that somebody could point elsewhere.
+            // An IP address cannot be re-pointed by an attacker.
             Ok(address) => !self.listen.is_loopback() || address.is_loopback(),
             Err(_) => self.listen.is_loopback() && name.eq_ignore_ascii_case("localhost"),
         }
     }
 }
 
-/// Turns away what is meant for others, and adds the headers.
+/// Middleware: rejects foreign host names and adds the headers.
 pub(crate) async fn guard(
     State(hosts): State<AllowedHosts>,
     request: Request,
@@ -77,7 +77,7 @@ pub(crate) async fn guard(
     } else {
         Problem::new(
             Code::Misdirected,
-            format!("this console is not called {host:?}; hint: hosts in the configuration file says what it is called"),
+            format!("this console is not reachable under the host name {host:?}; hint: add it to hosts in the configuration file"),
         )
         .into_response()
     };

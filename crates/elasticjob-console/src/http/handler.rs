@@ -1,7 +1,8 @@
-//! Handlers behind one type.
+//! Boxes handlers so that axum sees only one handler type.
 //!
-//! axum builds its layers of services anew for each type of handler, and every handler is a type of its own: a hundred of them took the compiler most of
-//! the time it spent on this crate. Here each is hidden behind a [`BoxedHandler`] before axum sees it. That costs one allocation a request.
+//! axum instantiates its service layers once for each handler type, and every handler function has its own type: a hundred of them took most of
+//! this crate's compile time.
+//! Boxing costs one allocation per request.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -11,7 +12,7 @@ use super::state::AppState;
 
 type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Any handler.
+/// A handler with its type erased.
 #[derive(Clone)]
 pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>);
 
@@ -27,7 +28,7 @@ pub(crate) fn boxed<T, H: Handler<T, AppState>>(handler: H) -> BoxedHandler {
     BoxedHandler(Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
 }
 
-/// The routes of handlers that `#[utoipa::path]` describes, as `utoipa_axum::routes!` makes them, with the handlers boxed.
+/// Like `utoipa_axum::routes!`, with the handlers boxed.
 macro_rules! routes {
     ($($handler:ident),+) => {{
         use utoipa::{Path as _, __dev::{SchemaReferences as _, Tags as _}};

@@ -1,16 +1,16 @@
-//! How the console tells whoever started it how it goes. Nobody has to log in for it, so it says no more than that.
+//! Health endpoints for process supervisors. They need no login and therefore reveal nothing but the state.
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 
 use super::state::AppState;
 
-/// `/healthz`: the process lives. `/readyz`: it also can write down what is changed.
+/// `/healthz`: the process is alive. `/readyz`: it can also write the audit file.
 pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))
 }
 
 async fn ready(State(app): State<AppState>) -> (StatusCode, &'static str) {
-    // Whoever has made room finds out by asking.
+    // Retries the write, so that the probe turns healthy once the disk has room again.
     if app.audit.has_unwritten() {
         app.audit.flush().await;
     }

@@ -1,8 +1,7 @@
-//! What every request goes through on its way to whoever answers it: it is answered in time, a change that was begun is brought to its end, and what was refused
-//! is written down.
+//! Middleware around every request: it enforces the response timeout, runs changes to completion, and audits refused requests.
 //!
-//! A client may hang up, and after a minute it is told that it took too long; neither stops a change half way. It is carried out by a task of its own
-//! ([`DetachedChanges`](crate::http::detached_changes::DetachedChanges)), which shutdown waits for, together with what the audit says of it.
+//! A client may disconnect, and after one minute it gets a timeout response; neither interrupts a change. The change runs as a task of its own
+//! ([`DetachedChanges`](crate::http::detached_changes::DetachedChanges)) that includes writing its audit entry; shutdown waits for these tasks.
 
 use std::{
     sync::{
@@ -26,12 +25,12 @@ use super::{
 };
 use crate::audit::trail::{Author, Entry};
 
-/// How long a request may take, until an answer begins.
+/// Limit until the response begins; streams may last longer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-/// GETs that change something: the ancestor's trigger, and the examination that measures clocks by a node it writes.
+/// GETs that change something: the legacy trigger, and the doctor, which measures clocks by writing a node.
 const CHANGING_GETS: [&str; 2] = ["/api/jobs/{job}/trigger", "/api/v1/r/{registry}/doctor"];
 
-/// Requests that are no GET, and look at something or are written down where they are answered.
+/// Non-GET requests whose refusals are not audited here: they only read, or their handler writes the audit entry itself.
 const NOT_AUDITED_HERE: [&str; 8] = [
     "/api/v1/r/{registry}/jobs/{job}/config/plan",
     "/api/v1/plan",
@@ -43,7 +42,7 @@ const NOT_AUDITED_HERE: [&str; 8] = [
     "/api/registry-center/connect",
 ];
 
-/// What became known of a request on its way. Cheap to clone.
+/// What is known about the audit of one request. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestAudit(Arc<RequestAuditInner>);
 
@@ -54,19 +53,18 @@ struct RequestAuditInner {
 }
 
 impl RequestAudit {
-    /// Whoever asks is this one.
     pub(crate) fn set_author(&self, author: Author) {
-        // It is the same one, however often they are recognised.
+        // Authenticating twice yields the same author.
         let _ = self.0.author.set(author);
     }
 
-    /// What they did stands in the audit.
+    /// The handler has written the audit entry of this request.
     pub(crate) fn mark_written(&self) {
         self.0.is_written.store(true, Ordering::Relaxed);
     }
 }
 
-/// Answers in time, or says that there is no answer yet.
+/// Runs a request and answers with a timeout problem if it takes too long.
 pub(crate) async fn run_request(
     State(app): State<AppState>,
     mut request: Request,
@@ -82,7 +80,7 @@ pub(crate) async fn run_request(
         if let Some(problem) = response.extensions().get::<Problem>() {
             info.audit_refusal(&app, &request_audit, problem);
         }
-        // What was changed is told once it is written down.
+        // A change is acknowledged only after its audit entry is on disk.
         if is_change || app.audit.has_unwritten() {
             app.audit.flush().await;
         }
@@ -92,24 +90,23 @@ pub(crate) async fn run_request(
         if !is_change {
             return work.await;
         }
-        let panicked = || Problem::new(Code::Internal, "it broke off").into_response();
+        let panicked = || Problem::new(Code::Internal, "the change was aborted").into_response();
         detached_changes.run(work).await.unwrap_or_else(panicked)
     };
     tokio::select! {
         response = response => response,
         () = clock.sleep_until(clock.monotonic() + RESPONSE_TIMEOUT) => Problem::new(
             Code::TimedOut,
-            "that took too long; hint: what was begun is brought to its end all the same: look before you ask again",
+            "the request took too long; hint: a change that has started is still completed: check the result before you retry",
         )
         .into_response(),
     }
 }
 
-/// What somebody wants, as far as the request says.
 struct RequestInfo {
-    /// Whether it may change something.
+    /// The request may change something.
     is_change: bool,
-    /// Whether it is said to look at something.
+    /// A refusal of this request is audited only if the caller lacked the right.
     is_read: bool,
     method: Method,
     path: String,
@@ -124,7 +121,7 @@ impl RequestInfo {
         Self { is_change, is_read, method, path: request.uri().path().to_owned() }
     }
 
-    /// Writes down that somebody was not let, or what they wanted to change came to nothing, if that is not written down already.
+    /// Audits a request that was not permitted, or a change that failed, unless the handler has audited it already.
     fn audit_refusal(&self, app: &AppState, request_audit: &RequestAudit, problem: &Problem) {
         let is_notable = !self.is_read || matches!(problem.code, Code::Forbidden | Code::Csrf);
         let is_written = request_audit.0.is_written.load(Ordering::Relaxed);

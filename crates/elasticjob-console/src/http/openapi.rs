@@ -1,4 +1,4 @@
-//! What there is, described by the code itself: `OpenAPI` 3.1, and a page to look through it.
+//! The OpenAPI 3.1 document, generated from the code, and a page to browse it.
 
 use axum::{Router, body::Bytes, http::header, routing::get};
 use utoipa::{
@@ -23,8 +23,8 @@ use crate::{audit, auth, history, jobs, registries};
     modifiers(&SecuritySchemes),
     tags(
         (name = "session", description = "Logging in and out"), (name = "jobs"), (name = "config", description = "A job's configuration"), (name = "shards"),
-        (name = "servers", description = "Servers and instances"), (name = "history", description = "What was: runs, what they printed, figures"), (name = "live", description = "What happens, as it happens"),
-        (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "What needs no registry"),
+        (name = "servers", description = "Servers and instances"), (name = "history", description = "Runs, their output and figures"), (name = "live", description = "Events as they happen"),
+        (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "Tools that need no registry"),
     )
 )]
 struct ApiInfo;
@@ -41,13 +41,13 @@ impl Modify for SecuritySchemes {
     }
 }
 
-/// Everything at `/api/v1`, and the document that describes it.
+/// Everything at `/api/v1`, including the document that describes it.
 pub(crate) fn router() -> Router<AppState> {
     let (router, mut document) = OpenApiRouter::with_openapi(ApiInfo::openapi())
         .nest("/api/v1", api_routes())
         .split_for_parts();
     openapi_common::complete(&mut document);
-    // A document that the code describes can be written.
+    // A generated document always serializes.
     let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     router
         .route(

@@ -1,24 +1,24 @@
-//! What operations have in common, described once, also for those to come: what a part of a path may be, and what is answered to a stranger, or to a body that
-//! is too large.
+//! Adds to every operation what all of them share: patterns of path parameters, and the responses for unauthenticated callers, invalid requests
+//! and oversized bodies. New operations get them automatically.
 
 use utoipa::openapi::{
     Content, OpenApi as Document, PathItem, Ref, RefOr, Response, Schema,
     path::{Operation, Parameter, ParameterIn},
 };
 
-/// What a problem is sent as.
+/// The media type of problem details.
 pub(crate) const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 
-/// What parts of a path may be. More than that is not looked at before it is looked for.
+/// Patterns of path parameters; a value that does not match is rejected without a lookup.
 const PATH_PATTERNS: [(&str, &str); 4] = [
-    // As `JobName` has it: what ZooKeeper refuses is out, and what separates the parts of a task's id.
+    // The rule of `JobName`: excludes what ZooKeeper rejects and the separator of task ids.
     ("job", r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$"),
     ("server", r"^(?!\.{1,2}$)[^/\u0000-\u001f\u007f-\u009f]{1,255}$"),
     ("instance", r"^(?!\.{1,2}$)[^/\u0000-\u001f\u007f-\u009f]{1,255}$"),
     ("username", r"^(?=.*[A-Za-z0-9])[A-Za-z0-9._@-]{1,64}$"),
 ];
 
-/// Adds that to every operation; problems are said to be sent as what they are sent as.
+/// Completes the document; problem responses get their media type.
 pub(crate) fn complete(document: &mut Document) {
     for (path, item) in &mut document.paths.paths {
         for (is_safe, operation) in operations(item) {
@@ -36,7 +36,7 @@ pub(crate) fn complete(document: &mut Document) {
     }
 }
 
-/// What there is at a path, and whether it only looks.
+/// The operations of a path, each with whether it is safe (read-only).
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation)> {
     let safe = item.get.iter_mut().map(|operation| (true, operation));
     let others = [&mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
@@ -55,30 +55,31 @@ fn common_responses(
     let has_parameters = operation.parameters.as_ref().is_some_and(|all| !all.is_empty());
     let has_body = operation.request_body.is_some();
     let mut responses = vec![
-        ("421", "The console is not called so"),
-        ("500", "A bug, or a registry that does not behave"),
-        ("504", "It took too long"),
+        ("421", "The console is not reachable under this host name"),
+        ("500", "Internal error"),
+        ("504", "The request took too long"),
     ];
     if !is_public {
-        responses.push(("401", "Nobody is logged in"));
-        responses.push(("429", "Too many passwords were wrong; wait as long as Retry-After says"));
+        responses.push(("401", "Not logged in"));
+        responses.push(("429", "Too many wrong passwords; wait as long as Retry-After says"));
     }
     if !is_public || !is_safe {
-        responses.push(("403", "It takes another role, or the session's CSRF token"));
+        responses
+            .push(("403", "The role is not sufficient, or the session's CSRF token is missing"));
     }
     if has_parameters || has_body {
-        responses.push(("400", "It cannot be read"));
-        responses.push(("422", "It can be read, and makes no sense"));
+        responses.push(("400", "The request cannot be parsed"));
+        responses.push(("422", "The request is well-formed but invalid"));
     }
     if has_body {
         responses.push(("413", "The body is too large"));
-        responses.push(("415", "The body is not said to be JSON"));
+        responses.push(("415", "The body is not declared as JSON"));
     }
     if path.contains('{') {
-        responses.push(("404", "There is no such thing, or not for whoever asks"));
+        responses.push(("404", "Not found, or not visible to the caller"));
     }
     if path.contains("/r/{registry}") {
-        responses.push(("503", "The registry, or its history, does not answer"));
+        responses.push(("503", "The registry or its history store does not answer"));
     }
     responses
 }

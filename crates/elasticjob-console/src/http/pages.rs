@@ -1,4 +1,4 @@
-//! The pages: what `make web` built, embedded in the binary. Without it, a page that says how to build it.
+//! The web pages built by `make web`, embedded in the binary. Without them, a page explains how to build them.
 
 use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::auth::random_secret;
 
-/// What stands for the nonce in `index.html`.
+/// Placeholder for the nonce in `index.html`.
 const NONCE_PLACEHOLDER: &str = "__CSP_NONCE__";
 const NOT_BUILT_PAGE: &str = include_str!("docs/missing.html");
 
@@ -21,14 +21,14 @@ const NOT_BUILT_PAGE: &str = include_str!("docs/missing.html");
 #[allow_missing = true]
 struct Dist;
 
-/// A file of the pages; anything else that a browser may be at is the page itself, which knows the way.
+/// Serves a file of the pages; every other path gets `index.html`, whose router handles it.
 pub(crate) async fn pages(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if method != Method::GET && method != Method::HEAD {
-        return Err(Problem::new(Code::MethodNotAllowed, "there are only pages here"));
+        return Err(Problem::new(Code::MethodNotAllowed, "only GET and HEAD are allowed here"));
     }
     let path = uri.path().trim_start_matches('/');
     if path == "api" || path.starts_with("api/") {
@@ -52,15 +52,14 @@ pub(crate) async fn pages(
     Ok((headers, page).into_response())
 }
 
-/// There is nothing at this path of the API.
 pub(crate) fn no_such_path(path: &str) -> Problem {
     Problem::new(
         Code::NotFound,
-        format!("there is nothing at {path}; hint: GET /api/v1/openapi.json says what there is"),
+        format!("there is nothing at {path}; hint: GET /api/v1/openapi.json lists all paths"),
     )
 }
 
-/// Whether whoever asks can unpack what was packed when the pages were built.
+/// Whether the client accepts the gzip variants made at build time.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|accepted| accepted.to_str().ok());
     accepted.is_some_and(|accepted| {
@@ -72,7 +71,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 fn asset(path: &str, file: EmbeddedFile, accepts_gzip: bool) -> Response {
-    // The names of what is built carry what is in them.
+    // Asset file names contain a hash of their content.
     let cache_control = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
     } else {

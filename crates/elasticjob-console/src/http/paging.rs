@@ -1,4 +1,4 @@
-//! What all lists have in common: they are read off the mirror, in an order, a page at a time.
+//! Shared by all lists: they read the mirror, sort, and return one page.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -9,12 +9,10 @@ use super::problem::{Code, Problem};
 use crate::auth::caller::Authorized;
 use elasticjob::admin::mirror::Mirror;
 
-/// How many rows a page may have.
 const MAX_PAGE_SIZE: usize = 1_000;
-/// How long the first look at a registry may take before somebody who waits is told to come again.
+/// How long a request waits for the first read of a registry before the client is told to retry.
 const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Order {
@@ -23,7 +21,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// Puts rows in order; those that are the same stay as they were.
+    /// Sorts rows; the sort is stable.
     pub(crate) fn sort<T>(self, rows: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
         match self {
             Self::Asc => rows.sort_by(compare),
@@ -32,7 +30,7 @@ impl Order {
     }
 }
 
-/// The mirror, once it has seen everything.
+/// Returns the mirror after its first complete read of the registry.
 pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, Problem> {
     let mirror = &access.registry.mirror;
     let mut changes = mirror.listen();
@@ -41,7 +39,7 @@ pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, 
         return Ok(mirror);
     }
     access.admin().await?;
-    // The first time it has to be read; that is told.
+    // The mirror notifies its listeners when the first read is complete.
     let clock = &access.app.clock;
     let deadline = clock.monotonic() + FIRST_READ_TIMEOUT;
     while !is_loaded() {
@@ -56,7 +54,7 @@ pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, 
     Ok(mirror)
 }
 
-/// A page and its size, within limits.
+/// Checks page number and page size.
 pub(crate) fn check_page(page: usize, size: usize) -> Result<(usize, usize), Problem> {
     if page == 0 {
         return Err(Problem::invalid("page", "pages count from 1"));

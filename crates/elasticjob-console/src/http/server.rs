@@ -1,4 +1,4 @@
-//! Settings, listening, all routes put together.
+//! Settings, startup and the complete router of the console.
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -52,82 +52,80 @@ use crate::{
     registries::{catalog::AdditionPolicy, connections::Registries},
 };
 
-/// How much a request may carry; a configuration is far smaller.
+/// Limit of a request body; a configuration is far smaller.
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
+/// Limit for sending the head of a request, also of the next one on the same connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
-/// How many may be connected at once; others wait to be let in.
+/// Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
 
-/// The account that `dev` begins with, and its password.
+/// Name and password of the first account of `elasticjob dev`.
 const DEV_ACCOUNT: &str = "root";
 
-/// A console, as flags and its file describe it.
+/// Settings of a console, from flags and its configuration file.
 pub struct Console {
-    /// Names and URLs.
+    /// Names and URLs of the registries.
     pub registries: Vec<(String, String)>,
-    /// Registries and where their history is.
+    /// Registry names and the URLs of their history stores.
     pub histories: Vec<(String, String)>,
     pub listen: SocketAddr,
-    /// Where accounts, added registries and the audit are kept; without, in memory.
+    /// Folder of accounts, added registries and the audit; if unset, they are kept in memory.
     pub data_dir: Option<PathBuf>,
-    /// What else it is called.
+    /// Additional host names under which the console is reachable.
     pub hosts: Vec<String>,
-    /// Who is believed about where a request comes from.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
-    /// Whether browsers come by HTTPS, through a proxy.
+    /// Browsers reach the console by HTTPS, through a proxy.
     pub is_https: bool,
-    /// Speaks HTTPS itself, as this.
+    /// Certificate and key, if the console terminates TLS itself.
     pub tls: Option<TlsIdentity>,
-    /// After how long a session that is not used is over.
+    /// Sessions expire after being unused for this long.
     pub session_idle: Duration,
     pub registry_additions: AdditionPolicy,
-    /// The same of histories.
     pub history_additions: AdditionPolicy,
-    /// Where else somebody may log in.
+    /// OpenID Connect provider, if any.
     pub oidc: Option<oidc::Settings>,
     pub first_account: FirstAccount,
 }
 
-/// Who is there when nobody is.
+/// The account that is created if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstAccount {
-    /// An admin with a password that is made up and told once.
+    /// `admin` with a generated password that is printed once.
     Generated,
-    /// `root` with the password `root`: for a machine of one's own.
+    /// `root` with the password `root`: for local development.
     Root,
 }
 
-/// Where requests come in.
 enum Transport {
     Plain(TcpListener),
     Tls(Box<TlsListener>),
 }
 
-/// Who is at the other end of a connection.
+/// Address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// A console that listens.
+/// A console that is bound to its address, ready to serve.
 pub struct ConsoleServer {
     transport: Transport,
     router: Router,
     pub address: SocketAddr,
-    /// The password that was made up, to be told once.
+    /// The generated password of the first account, to be printed once.
     pub password: Option<String>,
-    /// Changes that are under way: whoever stops the console waits for them.
+    /// Running changes; a shutdown should wait for them.
     pub detached_changes: DetachedChanges,
 }
 
 impl Console {
-    /// Listens, and answers once it is [served](Listening::serve).
+    /// Binds the address and opens all stores; requests are answered once it is [served](ConsoleServer::serve).
     pub async fn listen(self) -> Result<ConsoleServer, ConsoleError> {
         if self.first_account == FirstAccount::Root && !self.listen.ip().is_loopback() {
             return Err(ConsoleError::new(
                 ConsoleErrorKind::Refused,
                 format!(
-                    "{} can be reached from elsewhere, and everybody knows the password of dev; hint: elasticjob console has accounts",
+                    "{} is reachable from other machines, and the password of dev is publicly known; hint: use elasticjob console, which has accounts",
                     self.listen
                 ),
             ));
@@ -135,13 +133,13 @@ impl Console {
         if let Some(folder) = &self.data_dir {
             fs::create_dir_all(folder).map_err(|error| {
                 ConsoleError::setting(format!(
-                    "cannot make the folder {}: {error}; hint: --data takes another",
+                    "cannot create the folder {}: {error}; hint: choose another with --data",
                     folder.display()
                 ))
             })?;
         }
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            ConsoleError::setting(format!("cannot listen on {}: {error}; hint: --listen takes another address, or port 0 for a free one", self.listen))
+            ConsoleError::setting(format!("cannot listen on {}: {error}; hint: choose another address with --listen, or port 0 for any free port", self.listen))
         })?;
         let internal = |error: std::io::Error| {
             ConsoleError::new(ConsoleErrorKind::Internal, format!("cannot listen: {error}"))
@@ -160,7 +158,7 @@ impl Console {
         for (name, _) in &self.histories {
             if !self.registries.iter().any(|(known, _)| known == name) {
                 return Err(ConsoleError::setting(format!(
-                    "there is no registry {name} to have a history; hint: --history NAME=URL, and NAME is one of --registry's"
+                    "cannot add a history: there is no registry {name}; hint: --history NAME=URL, where NAME is one of the registries"
                 )));
             }
         }
@@ -172,8 +170,9 @@ impl Console {
         )
         .map_err(startup_error)?;
         let accounts = Accounts::open(file("accounts.json")).map_err(startup_error)?;
-        let audit = AuditTrail::open(file("audit.jsonl"))
-            .map_err(|error| ConsoleError::setting(format!("cannot read the audit: {error}")))?;
+        let audit = AuditTrail::open(file("audit.jsonl")).map_err(|error| {
+            ConsoleError::setting(format!("cannot read the audit file: {error}"))
+        })?;
         let mut password = None;
         if accounts.is_empty() {
             let (name, new_password) = match self.first_account {
@@ -189,7 +188,7 @@ impl Console {
             return Err(ConsoleError::new(
                 ConsoleErrorKind::Refused,
                 format!(
-                    "{address} can be reached from elsewhere, and the account {DEV_ACCOUNT} has the password that everybody knows; hint: change it on loopback first"
+                    "{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password; hint: change it on loopback first"
                 ),
             ));
         }
@@ -221,7 +220,6 @@ impl Console {
 }
 
 impl ConsoleServer {
-    /// Where a browser finds it.
     pub fn url(&self) -> String {
         let scheme = match self.transport {
             Transport::Plain(_) => "http",
@@ -230,7 +228,7 @@ impl ConsoleServer {
         format!("{scheme}://{}/", self.address)
     }
 
-    /// Answers, for ever.
+    /// Answers requests forever.
     pub async fn serve(self) {
         match self.transport {
             Transport::Plain(listener) => serve_connections(listener, self.router).await,
@@ -239,7 +237,7 @@ impl ConsoleServer {
     }
 }
 
-/// Answers whoever comes, for ever. Who does not say what they want in time keeps no connection.
+/// Accepts connections forever. A client that does not send the head of a request in time is disconnected.
 async fn serve_connections<L: Listener<Addr = SocketAddr>>(mut listener: L, router: Router) {
     let mut connections = JoinSet::new();
     loop {
@@ -267,7 +265,7 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
-        tracing::debug!(%error, %address, "a connection ended");
+        tracing::debug!(%error, %address, "connection failed");
     }
 }
 
@@ -286,7 +284,7 @@ fn router(app: AppState, hosts: AllowedHosts) -> Router {
 
 async fn method_not_allowed(uri: Uri) -> Response {
     let text = format!(
-        "{} is not done with this method; hint: GET /api/v1/openapi.json says what there is",
+        "{} does not support this method; hint: GET /api/v1/openapi.json lists all paths",
         uri.path()
     );
     if uri.path().starts_with("/api") {

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     registries::connections::Registries,
 };
 
-/// What all requests share. Cheap to clone.
+/// State shared by all requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct AppState(Arc<AppStateInner>);
 
@@ -38,20 +38,20 @@ pub(crate) struct AppStateInner {
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
-    /// Who is believed about where a request comes from.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: TrustedProxies,
-    /// Where else somebody may log in.
+    /// OpenID Connect provider, if any.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) audit: AuditTrail,
-    /// Changes that are under way.
+    /// Running changes.
     pub(crate) detached_changes: DetachedChanges,
-    /// How much was refused to whom.
+    /// Limits how many refusals per user are audited.
     pub(crate) refusals: RefusalLimiter,
-    /// Triggers that were asked for with a key.
+    /// Responses to triggers with an `Idempotency-Key`.
     pub(crate) idempotency_keys: IdempotencyKeys,
-    /// Which registry a user of the ancestor's paths has chosen.
+    /// The registry that each user of the legacy API has selected.
     pub(crate) selected_registries: crate::legacy::SelectedRegistries,
-    /// Whether browsers come by HTTPS.
+    /// Browsers reach the console by HTTPS.
     pub(crate) is_https: bool,
 }
 
@@ -83,15 +83,15 @@ impl AppState {
         }))
     }
 
-    /// Whether that is the password, if it may be tried now.
+    /// Checks a password, subject to the throttle.
     pub(crate) async fn check_password(
         &self,
         username: &str,
         password: &str,
         address: Option<&str>,
     ) -> Result<(), Problem> {
-        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one, but many people may
-        // come from one address: it may be wrong more often.
+        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that one client
+        // cannot try many names; since many users may share an address, that limit is higher.
         let address = address.unwrap_or_default();
         let keys = [
             (format!("{username}\n{address}"), TRIES_PER_NAME),
@@ -99,7 +99,7 @@ impl AppState {
         ];
         if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
             let wait = whole_seconds(wait);
-            let text = format!("too many passwords were wrong; hint: wait {wait} s");
+            let text = format!("too many wrong passwords; hint: wait {wait} s");
             return Err(Problem::new(Code::TooManyRequests, text).with_retry_after(wait));
         }
         if self.accounts.verify_password(username, password).await? {
@@ -111,7 +111,7 @@ impl AppState {
         let mut entry = Entry::login(self.clock.now(), &shown_name, "login", from);
         entry.problem = Some("wrong name or password".to_owned());
         self.audit.add(entry);
-        Err(Problem::new(Code::NotAuthenticated, "that is not the name and password of an account"))
+        Err(Problem::new(Code::NotAuthenticated, "wrong username or password"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! HTTPS, without a proxy: rustls with ring. The provider is named here and never installed for the whole process.
+//! HTTPS without a proxy: rustls with ring. The crypto provider is passed explicitly and never installed process-wide.
 
 use std::{
     io,
@@ -22,18 +22,18 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::error::ConsoleError;
 
-/// How long somebody may take to say hello, and how many may be at it at once.
+/// Limits of a TLS handshake: duration, and how many run concurrently.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HANDSHAKES: usize = 256;
 
-/// Where the certificate is, and its key: PEM files.
+/// Paths of certificate chain and private key, as PEM files.
 #[derive(Debug, Clone)]
 pub struct TlsIdentity {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// Listens, and speaks TLS. Whoever is slow to say hello keeps nobody else waiting.
+/// Accepts TLS connections. Handshakes run concurrently, so a slow client delays no other.
 pub(crate) struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,

@@ -1,4 +1,4 @@
-//! What can be done to jobs, shards and servers, each once: whoever asks, for one or for many, and in whatever form they are answered.
+//! Audited actions on jobs, shards and servers, shared by the v1 API, bulk requests and the legacy API.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,43 @@ use crate::{
     http::problem::Problem,
 };
 
-/// Who was told to leave.
+/// Instances that were told to leave the job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ShutDown)]
 pub(crate) struct JobShutdown {
-    /// By id.
+    /// Instance ids.
     instances: Vec<String>,
 }
 
-/// A shard was switched.
+/// Result of enabling or disabling a shard.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ShardSwitched)]
 pub(crate) struct ShardSwitch {
-    /// Whether it was otherwise before.
+    /// Whether the action changed anything.
     is_changed: bool,
 }
 
-/// Where a server was switched, or forgotten.
+/// Result of enabling, disabling or removing a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ServerSwitched)]
 pub(crate) struct ServerChange {
-    /// In these jobs it was otherwise before.
+    /// The jobs in which the action changed something.
     job_names: Vec<String>,
 }
 
-/// Who was told to leave, job by job.
+/// Instances that were told to leave, by job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ServerShutDown)]
 pub(crate) struct ServerShutdown {
-    /// By job, by id.
+    /// Instance ids by job.
     instances: BTreeMap<String, Vec<String>>,
 }
 
-/// Lets a job run again, on every server.
+/// Enables a job on every server.
 pub(crate) async fn enable(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -65,7 +65,7 @@ pub(crate) async fn enable(
         .await
 }
 
-/// Lets a job run nowhere.
+/// Disables a job on every server.
 pub(crate) async fn disable(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -78,7 +78,7 @@ pub(crate) async fn disable(
         .await
 }
 
-/// Lets a job run now.
+/// Triggers a job.
 pub(crate) async fn trigger(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -90,7 +90,7 @@ pub(crate) async fn trigger(
     access.change("job.trigger", ChangeTarget::Job(job), request, work).await
 }
 
-/// Ends every instance's membership in a job.
+/// Tells all instances of a job to leave it.
 pub(crate) async fn shutdown(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -103,7 +103,7 @@ pub(crate) async fn shutdown(
         .await
 }
 
-/// Removes a job with everything that was kept of it.
+/// Removes a job with all its data.
 pub(crate) async fn remove(
     access: &Authorized<Administrator>,
     job: &JobName,
@@ -114,7 +114,6 @@ pub(crate) async fn remove(
     access.change("job.remove", ChangeTarget::Job(job), request, work).await
 }
 
-/// Lets a shard run again.
 pub(crate) async fn enable_shard(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -127,7 +126,6 @@ pub(crate) async fn enable_shard(
         .await
 }
 
-/// Lets a shard run no longer.
 pub(crate) async fn disable_shard(
     access: &Authorized<Operator>,
     job: &JobName,
@@ -140,12 +138,12 @@ pub(crate) async fn disable_shard(
         .await
 }
 
-/// In one job, or in all, as the audit says it.
+/// The job of a server action as audited; null means all jobs.
 fn job_scope(job: Option<&JobName>) -> Value {
     json!({ "job": job.map(JobName::as_str) })
 }
 
-/// Lets a server take part again, in one job or in all.
+/// Enables a server, in one job or in all.
 pub(crate) async fn enable_server(
     access: &Authorized<Operator>,
     server: &str,
@@ -158,7 +156,7 @@ pub(crate) async fn enable_server(
         .await
 }
 
-/// Lets a server take part no longer, in one job or in all.
+/// Disables a server, in one job or in all.
 pub(crate) async fn disable_server(
     access: &Authorized<Operator>,
     server: &str,
@@ -174,7 +172,7 @@ pub(crate) async fn disable_server(
         .await
 }
 
-/// Forgets a server that has no instance, in one job or in all.
+/// Removes a server without instances, from one job or from all.
 pub(crate) async fn remove_server(
     access: &Authorized<Administrator>,
     server: &str,
@@ -187,7 +185,7 @@ pub(crate) async fn remove_server(
         .await
 }
 
-/// Ends the membership of the instances on a server, in one job or in all.
+/// Tells the instances on a server to leave, in one job or in all.
 pub(crate) async fn shutdown_server(
     access: &Authorized<Operator>,
     server: &str,
@@ -205,7 +203,7 @@ pub(crate) async fn shutdown_server(
         .await
 }
 
-/// Ends the membership of one instance, in one job or in all.
+/// Tells one instance to leave, in one job or in all.
 pub(crate) async fn shutdown_instance(
     access: &Authorized<Operator>,
     id: &str,

@@ -1,4 +1,4 @@
-//! The same done to many jobs: each is a change of its own, with its own entry in the audit, and one that fails keeps none of the others from being done.
+//! Applies one action to many jobs. Each is a change of its own with its own audit entry; a failure does not stop the others.
 
 use std::collections::BTreeSet;
 
@@ -18,30 +18,28 @@ use crate::{
     http::{extract::Body, paging::loaded_mirror, problem::Problem, state::AppState},
 };
 
-/// How many jobs may be meant.
 const MAX_JOBS: usize = 1_000;
-/// How many are worked on at the same time.
+/// Jobs that are changed concurrently.
 const MAX_CONCURRENT: usize = 8;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(bulk))
 }
 
-/// What is to be done, and to which jobs: either `jobs` or `search`.
+/// An action and its jobs: either `jobs` or `search`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = BulkAsked)]
 struct BulkBody {
     action: BulkAction,
-    /// By name.
+    /// Job names.
     #[schema(min_items = 1, max_items = 1000)]
     jobs: Option<Vec<String>>,
-    /// Those that a list with this `search` shows.
+    /// All jobs that this search finds.
     #[schema(min_length = 1)]
     search: Option<String>,
 }
 
-/// What can be done to many jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum BulkAction {
@@ -51,32 +49,32 @@ enum BulkAction {
     Shutdown,
 }
 
-/// How that went.
+/// Results of a bulk action.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BulkDone)]
 struct BulkResult {
-    /// How many jobs were meant.
+    /// Number of jobs.
     total: usize,
-    /// How many of them it was done to.
+    /// Number of jobs for which the action succeeded.
     done: usize,
-    /// One by one, in the order they were named, or by name.
+    /// Results in the order of the request, or by name.
     items: Vec<BulkItem>,
 }
 
-/// How it went with one job.
+/// Result for one job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BulkItem {
     job_name: String,
-    /// What the same action on this job alone answers; null if there is a problem.
+    /// The response of the same action on this job alone; null if it failed.
     #[schema(value_type = Value)]
     result: Value,
-    /// Why it came to nothing.
+    /// Why it failed.
     problem: Option<Problem>,
 }
 
-/// Enables, disables, triggers or shuts down many jobs, one by one: look at each item for how it went. Takes an operator.
+/// Enables, disables, triggers or shuts down many jobs; each item has its own result. Requires an operator.
 #[utoipa::path(post, path = "/r/{registry}/bulk", tag = "jobs", request_body = BulkBody, params(("registry" = String, Path)),
     responses((status = 200, body = BulkResult)))]
 async fn bulk(
@@ -90,13 +88,13 @@ async fn bulk(
         }
         (None, Some(search)) => find_jobs(&access, &search).await?,
         _ => {
-            let text = "which jobs are meant is said either by jobs or by search";
+            let text = "exactly one of jobs and search is required";
             return Err(Problem::invalid("jobs", text));
         }
     };
     if names.is_empty() || names.len() > MAX_JOBS {
         let text = format!(
-            "{} jobs are meant, and it may be 1 to {MAX_JOBS}; hint: search for fewer",
+            "the request selects {} jobs, allowed are 1 to {MAX_JOBS}; hint: search for fewer",
             names.len()
         );
         return Err(Problem::invalid("jobs", text));
@@ -117,11 +115,11 @@ async fn bulk(
     Ok(Json(BulkResult { total: items.len(), done, items }))
 }
 
-/// The names that a search finds.
+/// Names of the jobs that a search finds.
 async fn find_jobs(access: &Authorized<Operator>, search: &str) -> Result<Vec<String>, Problem> {
     if search.trim().is_empty() {
-        // A script whose variable is empty means something else than every job there is.
-        return Err(Problem::invalid("search", "nothing is searched for; hint: name the jobs"));
+        // Protects against scripts with an empty variable, which would otherwise affect every job.
+        return Err(Problem::invalid("search", "the search is empty; hint: name the jobs"));
     }
     let search: Search = search.parse()?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
@@ -131,7 +129,7 @@ async fn find_jobs(access: &Authorized<Operator>, search: &str) -> Result<Vec<St
     }))
 }
 
-/// The same as the action on this job alone.
+/// Applies the action to one job.
 async fn apply(
     access: &Authorized<Operator>,
     action: BulkAction,

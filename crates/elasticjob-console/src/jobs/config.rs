@@ -1,7 +1,7 @@
-//! A job's configuration: looked at, tried, stored.
+//! Reads, plans and stores a job's configuration.
 //!
-//! Whoever changes it says which version they saw (`If-Match`), or that there is none (`If-None-Match: *`); nobody's change is lost. What looks like a
-//! secret is shown as `***`, and `***` sent back means that it stays as it is. What other programs added (`jobExtraConfigurations`) is shown by name and stays.
+//! A change names the version it is based on (`If-Match`), or that there is none yet (`If-None-Match: *`), so no concurrent change is lost. Secrets are
+//! shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by name and never changed.
 
 use std::collections::BTreeMap;
 
@@ -29,19 +29,19 @@ use crate::{
     },
 };
 
-/// What stands for a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(show, put, patch)).routes(routes!(plan))
 }
 
-/// A configuration as it is sent, under the ancestor's names. `null` is the same as leaving a property unset.
+/// A configuration under Java ElasticJob's names. `null` unsets a property.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(as = ConfigSent)]
 pub(crate) struct ConfigBody {
-    /// The same as in the path, or nothing.
+    /// Must equal the name in the path, if present.
     job_name: Option<String>,
     #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
@@ -85,7 +85,7 @@ pub(crate) struct ConfigBody {
     #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<Vec<String>>)]
     job_listener_types: PatchField<Vec<String>>,
-    /// What other programs added; it stays as it is, whatever is sent.
+    /// Configuration of other programs; never changed, whatever is sent.
     #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Value)]
     job_extra_configurations: PatchField<Value>,
@@ -109,7 +109,7 @@ pub(crate) struct ConfigBody {
     static_sharding: PatchField<bool>,
 }
 
-/// Left out, said to be nothing, or said.
+/// Omitted, null, or a value.
 type PatchField<T> = Option<Option<T>>;
 
 fn patch_field<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
@@ -123,13 +123,13 @@ impl ConfigBody {
         self.job_name.as_deref()
     }
 
-    /// What that makes of a job; `stored` is where masked secrets are found.
+    /// Applies the sent properties to `job`; masked secrets are taken from `stored`.
     fn apply_to(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
         if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
             return Err(Problem::invalid(
                 "jobName",
                 format!(
-                    "{name:?} is not the job of this path, which is {}; hint: a job cannot be renamed",
+                    "{name:?} differs from the job of the path, {}; hint: a job cannot be renamed",
                     job.name
                 ),
             ));
@@ -202,7 +202,7 @@ fn as_text<T: ToString>(value: PatchField<T>) -> PatchField<String> {
     value.map(|value| value.map(|value| value.to_string()))
 }
 
-/// Props with what was sent: `null` takes one away, and a mask stands for what is stored.
+/// Applies sent props: `null` removes one, and a mask stands for the stored value.
 fn restore_secrets(
     sent: BTreeMap<String, Option<String>>,
     mut props: Props,
@@ -216,7 +216,14 @@ fn restore_secrets(
         let field = format!("props.{key}");
         let value = if value == MASK {
             let stored = stored.and_then(|stored| stored.props.get(&key));
-            stored.ok_or_else(|| Problem::invalid(&field, format!("{field} is {MASK}, and there is nothing stored that this could stand for; hint: send the value")))?.to_owned()
+            stored
+                .ok_or_else(|| {
+                    Problem::invalid(
+                        &field,
+                        format!("{field} is {MASK}, but no value is stored; hint: send the value"),
+                    )
+                })?
+                .to_owned()
         } else {
             value
         };
@@ -227,7 +234,7 @@ fn restore_secrets(
     Ok(props)
 }
 
-/// A configuration, in the version that stands in the `ETag`.
+/// Returns the configuration; its version is in the `ETag`.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/config", tag = "config", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Configuration, headers(("ETag" = String, description = "The version, for If-Match"))), (status = 404, body = Problem)))]
 async fn show(access: Authorized<Viewer>, PathJob(job): PathJob) -> Result<Response, Problem> {
@@ -244,11 +251,11 @@ pub(crate) fn etag(version: Version) -> HeaderValue {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct PutQuery {
-    /// What runs it: `SCRIPT`, `HTTP`, or a Java class. Without, as it is; a new job is a Rust program's.
+    /// Handler: `SCRIPT`, `HTTP`, or a Java class. If omitted, it stays; a new job gets a Rust handler.
     handler: Option<String>,
 }
 
-/// What was stored.
+/// The stored configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ConfigStored)]
@@ -259,14 +266,14 @@ pub(crate) struct StoredConfig {
     pub(crate) planned: ConfigPlan,
 }
 
-/// What storing it changes.
+/// What storing a configuration changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ConfigPlanned)]
 pub(crate) struct ConfigPlan {
     change: ChangeKind,
     differences: Vec<ConfigDifference>,
-    /// What would be stored, secrets masked.
+    /// The resulting configuration, secrets masked.
     #[schema(value_type = Object)]
     config: Value,
 }
@@ -279,7 +286,6 @@ enum ChangeKind {
     Same,
 }
 
-/// A property that changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DifferenceShown)]
@@ -305,7 +311,7 @@ impl From<&Plan> for ConfigPlan {
     }
 }
 
-/// Stores a configuration, whole: what is left out has its documented default. Takes an admin.
+/// Stores a complete configuration: omitted properties get their default. Requires an admin.
 #[utoipa::path(put, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigBody,
     params(("registry" = String, Path), ("job" = String, Path), PutQuery,
         ("If-Match" = Option<String>, Header, min_length = 1, description = "The ETag that was seen, or *"),
@@ -330,7 +336,7 @@ async fn put(
     .await
 }
 
-/// Changes some of a configuration (RFC 7386): what is left out stays, what is `null` is unset, in `props`, too. Takes an admin.
+/// Changes parts of a configuration (RFC 7386): omitted properties stay, `null` unsets, also in `props`. Requires an admin.
 #[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigBody,
     params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = String, Header, description = "The ETag that was seen, or *")),
     responses((status = 200, body = StoredConfig), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
@@ -344,7 +350,7 @@ async fn patch(
         .await
 }
 
-/// What storing a configuration would change. Nothing is written.
+/// Returns what storing a configuration would change. Writes nothing.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/config/plan", tag = "config", request_body = ConfigBody,
     params(("registry" = String, Path), ("job" = String, Path), PutQuery),
     responses((status = 200, body = ConfigPlan), (status = 409, body = Problem), (status = 422, body = Problem)))]
@@ -369,25 +375,24 @@ async fn plan(
     Ok(Json(ConfigPlan::from(&plan)))
 }
 
-/// What a configuration that is sent starts from.
+/// What a sent configuration is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// The documented defaults.
     Defaults,
-    /// What is stored; `props` that are sent are all there are.
+    /// The stored configuration; sent `props` replace the stored ones.
     Stored,
-    /// What is stored; of `props`, too, what is left out stays (RFC 7386).
+    /// The stored configuration; sent `props` are merged with the stored ones (RFC 7386).
     Merged,
 }
 
-/// What is known of the version that was seen.
+/// Precondition of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// This one.
+    /// The stored version must be this one.
     Version(Version),
-    /// Whichever is there.
+    /// Any stored version.
     Any,
-    /// There was none.
+    /// The job must not exist yet.
     Absent,
 }
 
@@ -398,20 +403,20 @@ impl Condition {
             (Some(tag), None) => {
                 let version = tag.trim().trim_matches('"').parse().map(Version);
                 version.map(Self::Version).map_err(|_| {
-                    Problem::new(Code::PreconditionFailed, format!("{tag} is no ETag of a configuration; hint: send the one GET gave")).with_field("If-Match")
+                    Problem::new(Code::PreconditionFailed, format!("{tag:?} is not an ETag of a configuration; hint: send the ETag of GET")).with_field("If-Match")
                 })
             }
             (None, Some("*")) => Ok(Self::Absent),
             (None, None) => Err(Problem::new(
                 Code::PreconditionRequired,
-                "which version was seen is not said; hint: If-Match with the ETag that GET gave, or If-None-Match: * for a new job",
+                "the precondition is missing; hint: If-Match with the ETag of GET, or If-None-Match: * for a new job",
             )
             .with_field("If-Match")),
-            _ => Err(Problem::invalid("If-Match", "either If-Match, or If-None-Match: *")),
+            _ => Err(Problem::invalid("If-Match", "send either If-Match, or If-None-Match: *")),
         }
     }
 
-    /// The header that says so.
+    /// The header of the precondition.
     fn header(self) -> &'static str {
         match self {
             Self::Version(_) | Self::Any => "If-Match",
@@ -419,12 +424,12 @@ impl Condition {
         }
     }
 
-    /// The version a change is based on, if the condition holds of the one that is stored.
+    /// Checks the precondition; returns the version that the change is based on.
     fn check(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
         match (self, version) {
             (Self::Absent, Some(version)) => {
                 let header_text = format!(
-                    "there is a job {name} already, in version {}; hint: If-Match changes it",
+                    "job {name} already exists, in version {}; hint: change it with If-Match",
                     version.0
                 );
                 Err(Problem::new(Code::PreconditionFailed, header_text).with_field(self.header()))
@@ -432,12 +437,12 @@ impl Condition {
             (Self::Absent, None) => Ok(None),
             (Self::Any | Self::Version(_), None) => {
                 let header_text =
-                    format!("there is no job {name}; hint: If-None-Match: * makes it");
+                    format!("there is no job {name}; hint: create it with If-None-Match: *");
                 Err(Problem::new(Code::NotFound, header_text))
             }
             (Self::Version(seen), Some(version)) if seen != version => {
                 let header_text = format!(
-                    "the configuration of job {name} is in version {} by now, not in {}; hint: look at what is stored now, then decide again",
+                    "the configuration of job {name} is now in version {}, not {}; hint: read the stored configuration, then decide again",
                     version.0, seen.0
                 );
                 Err(Problem::new(Code::PreconditionFailed, header_text).with_field(self.header()))
@@ -447,7 +452,7 @@ impl Condition {
     }
 }
 
-/// What is stored, and in which version; nothing if there is no such job.
+/// The stored configuration; `None` if there is no such job.
 async fn read_current(admin: &Admin, job: &JobName) -> Result<Option<JobDetails>, Problem> {
     match admin.job(job).await {
         Ok(details) => Ok(Some(details)),
@@ -482,7 +487,7 @@ async fn make_plan(
     Ok(admin.plan(edit).await?)
 }
 
-/// Stores it, if the condition holds.
+/// Stores a configuration if the precondition holds, and builds the response.
 pub(crate) async fn store_and_respond(
     access: &Authorized<Administrator>,
     name: &JobName,
@@ -497,7 +502,7 @@ pub(crate) async fn store_and_respond(
     Ok((status, [(header::ETAG, etag(stored.applied.version))], Json(stored)).into_response())
 }
 
-/// The same, for whoever answers otherwise.
+/// Like [`store_and_respond`], for callers that build their own response.
 pub(crate) async fn store_config(
     access: &Authorized<Administrator>,
     name: &JobName,
@@ -509,7 +514,7 @@ pub(crate) async fn store_config(
     let admin = access.admin().await?;
     let stored = try_store(access, &admin, name, sent, base, handler, condition).await;
     match stored {
-        // Perhaps somebody was faster, after it was looked at: then the condition does not hold any more.
+        // After a concurrent change the precondition no longer holds: report that instead of a conflict.
         Err(mut problem) if problem.code == Code::Conflict => {
             let version = read_current(&admin, name).await?.map(|now| now.configuration.version);
             let is_as_seen = match condition {

@@ -1,4 +1,4 @@
-//! Instances: who is there, and in which jobs. Looked at in the mirror; steered through the door.
+//! Instances: lists are read from the mirror, changes go to the registry.
 
 use std::collections::BTreeMap;
 
@@ -31,23 +31,21 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(instances)).routes(routes!(shutdown_instance))
 }
 
-/// Which instances.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct InstancesQuery {
-    /// What the id contains.
+    /// Part of the id.
     search: String,
-    /// By what: instanceId, serverIp, jobCount, since.
+    /// Sort key: instanceId, serverIp, jobCount, since.
     #[param(inline)]
     sort: InstanceOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
@@ -68,20 +66,18 @@ enum InstanceOrder {
     Since,
 }
 
-/// An instance across jobs.
+/// An instance and its jobs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct InstanceRow {
     instance_id: String,
     server_ip: String,
     language: Language,
-    /// The jobs it is a member of.
     job_names: Vec<String>,
-    /// What it says of itself: labels, since when.
+    /// Data that the instance publishes about itself: labels, start time.
     detail: Option<Instance>,
 }
 
-/// A page of instances.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct InstancesPage {
@@ -93,7 +89,7 @@ struct InstancesPage {
     is_current: bool,
 }
 
-/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
+/// Lists instances and the jobs they belong to. Reads the mirror only, never the registry.
 #[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesQuery),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
@@ -110,7 +106,7 @@ async fn instances(
         }
         let mut matching: Vec<(&str, Vec<&str>)> = matching.into_iter().collect();
         let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
-        // They are in the order of their ids, and stay so where nothing else tells them apart.
+        // The list is ordered by id, and the sort is stable.
         query.order.sort(&mut matching, |one, other| match query.sort {
             InstanceOrder::InstanceId => one.0.cmp(other.0),
             InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
@@ -136,9 +132,9 @@ async fn instances(
     })))
 }
 
-/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
+/// Tells an instance to leave, in one job or in all. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
-    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
+    params(("registry" = String, Path), ("instance" = String, Path, description = "Instance id"), InJob),
     responses((status = 200, body = ServerShutdown), (status = 404, body = Problem)))]
 async fn shutdown_instance(
     access: Authorized<Operator>,

@@ -1,4 +1,4 @@
-//! A registry at a glance: counts, what is due, what should not be so.
+//! Overview of a registry: counts, upcoming fires, incidents, and a forecast of fires.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,30 +27,29 @@ use crate::{
 };
 use elasticjob::admin::mirror::Seen;
 
-/// How many are named at a glance.
+/// Limits of the overview.
 const MAX_NEXT: usize = 10;
 const MAX_INCIDENTS: usize = 50;
-/// How many notes of missed fires are read for it.
+/// Records of missed fires that are read.
 const MAX_MISSED: usize = 1_000;
-/// What begins so much later than it was due is late.
+/// A run that starts this much after its due time is late.
 const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
-/// How far ahead can be looked, and in how many steps.
+/// Limit of the forecast.
 const MAX_HOURS_AHEAD: u32 = 48;
-/// How far back can be looked.
+/// Limit of the look back.
 const MAX_HOURS_BACK: u32 = 7 * 24;
-/// A shard that runs for a shorter time is not looked at.
+/// A shard is not considered stuck before it has run this long, nor before its timeout has passed by this much.
 const STUCK_GRACE: SignedDuration = SignedDuration::from_mins(1);
-/// A shard that was due so often while it ran does not come to an end.
+/// A shard is stuck if this many fires came due while it ran.
 const STUCK_AFTER_FIRES: usize = 3;
 const MAX_BUCKETS: usize = 288;
-/// In milliseconds.
 const MINUTE: i64 = 60_000;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(overview)).routes(routes!(forecast))
 }
 
-/// A registry at a glance.
+/// Overview of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Overview {
@@ -60,33 +59,33 @@ struct Overview {
     instance_count: usize,
     #[serde(flatten)]
     total: ActivityTotals,
-    /// The jobs that are due next, at most ten.
+    /// The next fires, at most ten.
     next: Vec<UpcomingFire>,
-    /// What somebody should look at: crashed jobs, shards that wait or do not end, fires that nobody ran, what cannot be read; the gravest fifty, by kind and name.
+    /// Problems that need attention: crashed jobs, waiting or stuck shards, missed fires, unreadable configurations. The 50 most severe, by kind and name.
     incidents: Vec<Incident>,
-    /// How many there are.
+    /// Number of incidents.
     incident_count: usize,
-    /// What was in the last hours; nothing if there is no history, or it does not answer.
+    /// Runs of the last hours; null without a history store, or if it does not answer.
     last_hours: Option<LastHours>,
-    /// Why it does not.
+    /// Why the history store does not answer.
     history_problem: Option<String>,
     as_of: Option<Timestamp>,
     is_current: bool,
 }
 
-/// What was in the last hours.
+/// Runs of the last hours.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastHours {
-    /// How many.
+    /// Number of hours.
     hours: u32,
-    /// What began so much later than it was due is late.
+    /// A run that starts this much after its due time is late.
     late_after_ms: i64,
     #[serde(flatten)]
     tally: Tally,
 }
 
-/// What there is of everything, in all jobs.
+/// Totals over all jobs.
 #[expect(clippy::struct_field_names, reason = "they are the names of the answer")]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,11 +96,11 @@ struct ActivityTotals {
     waiting_for_failover_count: usize,
     misfired_count: usize,
     disabled_shard_count: usize,
-    /// Jobs whose configuration cannot be read.
+    /// Number of jobs whose configuration cannot be read.
     unreadable_count: usize,
 }
 
-/// A job that is due.
+/// The next fire of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Due)]
@@ -110,7 +109,7 @@ struct UpcomingFire {
     at: Timestamp,
 }
 
-/// Something that should not be so.
+/// A problem of a job that needs attention.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Incident {
@@ -119,31 +118,31 @@ struct Incident {
     message: String,
 }
 
-/// The gravest first.
+/// Kinds of incidents, most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum IncidentKind {
-    /// Its configuration cannot be read.
+    /// The configuration cannot be read.
     Unreadable,
-    /// Shards wait to be taken over.
+    /// Shards wait for failover.
     WaitingForFailover,
-    /// Nobody runs it.
+    /// The job has no instance.
     Crashed,
-    /// Shards belong to somebody who is gone.
+    /// Shards are assigned to an instance that is gone.
     OwnerGone,
-    /// Shards are not dealt.
+    /// Shards are not assigned.
     ShardingFlag,
-    /// A shard does not come to an end.
+    /// A shard is stuck.
     Stuck,
-    /// Fires did not run.
+    /// Fires were missed.
     Missed,
-    /// What is configured is not what is dealt.
+    /// The number of assigned shards differs from the configured one.
     Drift,
-    /// Shards were due while they ran.
+    /// Fires came due while shards were running.
     Misfired,
 }
 
-/// A registry at a glance: counts, what is due next, what should not be so.
+/// Returns an overview of a registry: counts, next fires, incidents.
 #[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path), OverviewQuery),
     responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn overview(
@@ -151,10 +150,7 @@ async fn overview(
     Query(query): Query<OverviewQuery>,
 ) -> Result<Json<Overview>, Problem> {
     if query.hours == 0 || query.hours > MAX_HOURS_BACK {
-        return Err(Problem::invalid(
-            "hours",
-            format!("1 to {MAX_HOURS_BACK} hours can be looked back"),
-        ));
+        return Err(Problem::invalid("hours", format!("must be 1 to {MAX_HOURS_BACK}")));
     }
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
     let mut overview =
@@ -171,12 +167,11 @@ async fn overview(
     Ok(Json(overview))
 }
 
-/// How far back to look.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct OverviewQuery {
-    /// How many hours, in history.
+    /// Hours to look back in the history.
     #[param(minimum = 1, maximum = 168)]
     hours: u32,
 }
@@ -203,7 +198,7 @@ async fn last_hours(
     Ok((last_hours, missed_fires(missed)))
 }
 
-/// Fires that did not run, job by job, the last noticed first.
+/// Missed fires as incidents, one per job.
 fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let mut jobs: Vec<MissedFires> = Vec::new();
     for missed in missed {
@@ -219,8 +214,8 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
         let fires = if missed.count == 1 { "fire" } else { "fires" };
         let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
         let why = match missed.why.as_str() {
-            "nobody_there" => "nobody was there",
-            _ => "the run before was not over",
+            "nobody_there" => "no instance was running",
+            _ => "the previous run was still running",
         };
         let message = format!("{} {fires} did not run{last}: {why}", missed.count);
         Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
@@ -265,7 +260,7 @@ impl Overview {
         }
     }
 
-    /// Leaves the gravest incidents, and says how many there are.
+    /// Keeps the most severe incidents and counts all.
     fn rank_incidents(&mut self) {
         self.incident_count = self.incidents.len();
         self.incidents
@@ -294,16 +289,16 @@ fn incident(view: &JobView<'_>, now: Timestamp, zone: &Zone) -> Option<Incident>
     let (kind, message) = if let Some(problem) = &summary.problem {
         (IncidentKind::Unreadable, problem.clone())
     } else if bustle.is_some_and(|bustle| !bustle.waiting.is_empty()) {
-        (IncidentKind::WaitingForFailover, "shards wait to be taken over".to_owned())
+        (IncidentKind::WaitingForFailover, "shards wait for failover".to_owned())
     } else if summary.status == JobStatus::Crashed {
-        (IncidentKind::Crashed, "nobody runs it".to_owned())
+        (IncidentKind::Crashed, "the job has no instance".to_owned())
     } else if summary.status == JobStatus::ShardingFlag {
         match outline.departed.first() {
             Some(owner) => {
-                let message = format!("shards belong to {owner}, who is gone");
+                let message = format!("shards are assigned to {owner}, which is gone");
                 (IncidentKind::OwnerGone, message)
             }
-            None => (IncidentKind::ShardingFlag, "shards are not dealt".to_owned()),
+            None => (IncidentKind::ShardingFlag, "shards are not assigned".to_owned()),
         }
     } else if let (Some(job), Some(bustle)) = (&outline.job, bustle)
         && let Some(message) = stuck_shard(job, &bustle.running, now, zone)
@@ -312,17 +307,17 @@ fn incident(view: &JobView<'_>, now: Timestamp, zone: &Zone) -> Option<Incident>
     } else if summary.status == JobStatus::Ok
         && let Some(shards) = summary.shards.filter(|shards| *shards as usize != outline.dealt)
     {
-        let message = format!("{} shards are dealt, {shards} are configured", outline.dealt);
+        let message = format!("{} shards are assigned, {shards} are configured", outline.dealt);
         (IncidentKind::Drift, message)
     } else if bustle.is_some_and(|bustle| !bustle.misfired.is_empty()) {
-        (IncidentKind::Misfired, "shards were due while they ran".to_owned())
+        (IncidentKind::Misfired, "fires came due while shards were running".to_owned())
     } else {
         return None;
     };
     Some(Incident { job_name: summary.name.clone(), kind, message })
 }
 
-/// Says so if a shard does not come to an end: it has run for longer than it may, or was due again and again meanwhile.
+/// A message if a shard is stuck: it exceeded its timeout, or several fires came due while it ran.
 fn stuck_shard(
     job: &Job,
     running: &BTreeMap<u32, Timestamp>,
@@ -335,28 +330,31 @@ fn stuck_shard(
     }
     if let Some(timeout) = job.props.policies().timeout {
         let timeout = SignedDuration::try_from(timeout).ok()?;
-        // Whoever runs it has a moment to end it.
+        // Grants the instance some time to end it.
         let is_over = now.duration_since(*since) > timeout.saturating_add(STUCK_GRACE);
-        let text = || format!("shard {shard} runs since {since}, longer than it may ({timeout:#})");
+        let text = || {
+            format!(
+                "shard {shard} has been running since {since}, longer than its timeout ({timeout:#})"
+            )
+        };
         return is_over.then(text);
     }
     let due = job.schedule(zone)?.fires_between(*since, now).nth(STUCK_AFTER_FIRES - 1);
     due.map(|_| {
         format!(
-            "shard {shard} runs since {since}, and was due {STUCK_AFTER_FIRES} times meanwhile or more"
+            "shard {shard} has been running since {since}; {STUCK_AFTER_FIRES} or more fires came due meanwhile"
         )
     })
 }
 
-/// How far ahead to look.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ForecastQuery {
-    /// How many hours.
+    /// Hours to look ahead.
     #[param(minimum = 1, maximum = 48)]
     hours: u32,
-    /// In how many steps.
+    /// Number of buckets.
     #[param(minimum = 1, maximum = 288)]
     buckets: usize,
 }
@@ -367,20 +365,20 @@ impl Default for ForecastQuery {
     }
 }
 
-/// How many fires are due, step by step.
+/// Number of fires over time.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Forecast {
     from: Timestamp,
-    /// How long a step is.
+    /// Length of a bucket.
     bucket_ms: i64,
-    /// How many fires are due in each step.
+    /// Number of fires in each bucket.
     counts: Vec<u64>,
-    /// Never, by now: all of them are counted.
+    /// Always false: all fires are counted.
     is_estimated: bool,
 }
 
-/// How many fires are due in the hours to come, of all jobs that are not disabled.
+/// Counts the upcoming fires of all jobs that are not disabled.
 #[utoipa::path(get, path = "/r/{registry}/forecast", tag = "jobs", params(("registry" = String, Path), ForecastQuery),
     responses((status = 200, body = Forecast), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn forecast(
@@ -388,13 +386,10 @@ async fn forecast(
     Query(query): Query<ForecastQuery>,
 ) -> Result<Json<Forecast>, Problem> {
     if query.hours == 0 || query.hours > MAX_HOURS_AHEAD {
-        return Err(Problem::invalid(
-            "hours",
-            format!("1 to {MAX_HOURS_AHEAD} hours can be looked ahead"),
-        ));
+        return Err(Problem::invalid("hours", format!("must be 1 to {MAX_HOURS_AHEAD}")));
     }
     if query.buckets == 0 || query.buckets > MAX_BUCKETS {
-        return Err(Problem::invalid("buckets", format!("there can be 1 to {MAX_BUCKETS} steps")));
+        return Err(Problem::invalid("buckets", format!("must be 1 to {MAX_BUCKETS}")));
     }
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
     let mut forecast = Forecast::empty(now, query.hours, query.buckets);
@@ -409,7 +404,7 @@ async fn forecast(
         }
         schedules
     });
-    // Thousands of schedules take a moment: others are not to wait for it. Those that are the same are counted once.
+    // Thousands of schedules take a while: yields to other requests. Identical schedules are counted once.
     for (schedule, jobs) in &schedules {
         forecast.add(schedule, *jobs);
         tokio::task::yield_now().await;
@@ -423,7 +418,7 @@ impl Forecast {
         Self { from, bucket_ms, counts: vec![0; buckets], is_estimated: false }
     }
 
-    /// Adds the fires of so many jobs that are due by this schedule.
+    /// Adds the fires of `jobs` jobs with this schedule.
     fn add(&mut self, schedule: &Schedule, jobs: u64) {
         let start = self.from.as_millisecond();
         let end = start + self.bucket_ms * self.counts.len() as i64;
@@ -432,7 +427,7 @@ impl Forecast {
         while let Some(fire) = schedule.next_after(after).filter(|it| it.as_millisecond() < end) {
             let at = fire.as_millisecond();
             let index = ((at - start) / self.bucket_ms) as usize;
-            // Seconds are the same in every minute there is a fire: they are counted once, in a whole minute, and then it is gone on minute by minute.
+            // The seconds of a cron are the same in every minute that has fires: they are counted once, for a whole minute, and then the loop advances by minutes.
             let minute = at - at.rem_euclid(MINUTE);
             let bucket = start + self.bucket_ms * index as i64;
             let is_whole =
@@ -456,7 +451,7 @@ impl Forecast {
     }
 }
 
-/// The last instant of a minute, of which the beginning is given.
+/// The last millisecond of the minute that begins at `minute`.
 fn end_of_minute(minute: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(minute + MINUTE - 1).ok()
 }
@@ -490,11 +485,20 @@ mod tests {
         let hourly = job("0 0 * * * ?");
         assert_eq!(is_stuck(&hourly, "2026-11-15T04:59:59Z"), None);
         let message = is_stuck(&hourly, "2026-11-15T05:00:00Z").unwrap();
-        assert!(message.starts_with("shard 1 runs since 2026-11-15T02:00:30Z"), "{message}");
+        assert!(
+            message.starts_with("shard 1 has been running since 2026-11-15T02:00:30Z"),
+            "{message}"
+        );
         let limited = hourly.timeout(std::time::Duration::from_mins(15));
         assert_eq!(is_stuck(&limited, "2026-11-15T02:16:00Z"), None);
-        assert!(is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than it may"));
-        assert_eq!(is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"), None, "it is too soon");
+        assert!(
+            is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than its timeout")
+        );
+        assert_eq!(
+            is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"),
+            None,
+            "within the grace period"
+        );
     }
 
     #[test]
@@ -503,13 +507,13 @@ mod tests {
         assert_eq!((daily.counts[2], daily.counts.iter().sum::<u64>()), (1, 1));
 
         let busy = forecast("0/10 * * * * ?");
-        // A fire at the very beginning is over, and its counterpart at the end not yet due.
+        // A fire exactly at the start is not counted, and the one exactly at the end is not due yet.
         assert_eq!((busy.counts[0], &busy.counts[1..]), (359, &[360; 23][..]));
 
         let by_day = forecast("0/10 * 9-17 * * ?");
         let hours: Vec<u64> =
             (0..24).map(|hour| if (9..18).contains(&hour) { 360 } else { 0 }).collect();
-        assert_eq!(by_day.counts, hours, "nights are empty");
+        assert_eq!(by_day.counts, hours, "no fires at night");
         let mut twice = by_day;
         twice.add(&schedule("0 30 2 * * ?"), 2);
         assert_eq!((twice.counts[2], twice.counts[9]), (2, 360));

@@ -1,4 +1,4 @@
-//! Jobs: the list, one of them, and switching them.
+//! Jobs: list, details, actions, schedule.
 
 use std::cmp::Ordering;
 
@@ -30,7 +30,6 @@ use crate::{
 };
 use elasticjob::admin::mirror::{Bustle, Seen};
 
-/// How many fires may be asked for.
 const MAX_FIRES: usize = 1_000;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -45,27 +44,27 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(fires))
 }
 
-/// A job in a list.
+/// A row of the job list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobRow {
     #[serde(flatten)]
     pub(crate) summary: JobSummary,
-    /// What it is sorted under, if anything.
+    /// Label, if any.
     pub(crate) label: Option<String>,
-    /// The zone its cron is read in, if it names one.
+    /// Time zone of the cron expression, if set.
     pub(crate) time_zone: Option<String>,
-    /// Whether its configuration says that it is not to run.
+    /// Whether the configuration disables the job.
     pub(crate) disabled: bool,
-    /// Whether it is taken over when an instance dies.
+    /// Whether failover is on.
     pub(crate) failover: bool,
-    /// How many of its shards run.
+    /// Number of running shards.
     pub(crate) running_count: usize,
-    /// How many of its shards wait to be taken over.
+    /// Number of shards that wait for failover.
     pub(crate) waiting_for_failover_count: usize,
-    /// How many of its shards were due while they ran.
+    /// Number of shards with a misfire.
     pub(crate) misfired_count: usize,
-    /// How many of its shards are disabled.
+    /// Number of disabled shards.
     pub(crate) disabled_shard_count: usize,
 }
 
@@ -87,7 +86,7 @@ impl JobRow {
     }
 }
 
-/// A job as the mirror shows it, looked at now: nothing is copied before it is known to be on the page.
+/// A job in the mirror, with the next fire as of now. Borrows, so that only the rows of the page are copied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobView<'s> {
     pub(crate) outline: &'s Outline,
@@ -102,7 +101,7 @@ impl<'s> JobView<'s> {
         now: Timestamp,
         zone: &Zone,
     ) -> Self {
-        // It was the next when the job was read.
+        // The stored value was computed when the job was read and may have passed.
         let next_fire = outline.summary.next_fire.and_then(|next| {
             if next > now {
                 return Some(next);
@@ -112,7 +111,6 @@ impl<'s> JobView<'s> {
         Self { outline, bustle, next_fire }
     }
 
-    /// All jobs.
     pub(crate) fn all(seen: &'s Seen, now: Timestamp, zone: &Zone) -> impl Iterator<Item = Self> {
         seen.jobs
             .iter()
@@ -124,26 +122,24 @@ impl<'s> JobView<'s> {
     }
 }
 
-/// What a list is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct JobsQuery {
-    /// Words that name or description have, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a dash before one means not.
+    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash negates a term.
     search: String,
-    /// Only these statuses, with commas between them.
+    /// Only these statuses, separated by commas.
     #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
     status: String,
-    /// By what: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
+    /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
     #[param(inline)]
     sort: JobOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
@@ -172,24 +168,23 @@ enum JobOrder {
     RunningCount,
 }
 
-/// A page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JobsPage {
-    /// How many there are on all pages.
+    /// Number of matching jobs on all pages.
     total: usize,
     page: usize,
     page_size: usize,
     items: Vec<JobRow>,
-    /// How many of each status there are on all pages.
+    /// Number of matching jobs by status, on all pages.
     statuses: Statuses,
-    /// Since when it is so.
+    /// Time of the last update.
     as_of: Option<Timestamp>,
-    /// Whether changes are seen as they happen; while the registry cannot be reached, this is what was last seen.
+    /// Whether the data is current; while the registry is unreachable, it is what was last read.
     is_current: bool,
 }
 
-/// How many jobs are in which status.
+/// Number of jobs by status.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) struct Statuses {
@@ -210,7 +205,7 @@ impl Statuses {
     }
 }
 
-/// Jobs, a page at a time. Whatever the number of jobs, this asks the registry nothing.
+/// Lists jobs. Reads the mirror only, never the registry, however many jobs there are.
 #[utoipa::path(get, path = "/r/{registry}/jobs", tag = "jobs", params(("registry" = String, Path), JobsQuery),
     responses((status = 200, body = JobsPage), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn jobs(
@@ -230,7 +225,7 @@ async fn jobs(
                 wanted_statuses.is_empty() || wanted_statuses.contains(&view.outline.summary.status)
             })
             .collect();
-        // They are in the order of their names, and stay so where nothing else tells them apart.
+        // The mirror is ordered by name, and the sort is stable.
         query.order.sort(&mut matching, |one, other| compare(one, other, query.sort));
         let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         JobsPage {
@@ -253,7 +248,7 @@ fn parse_statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
             crate::jobs::search::status(word).ok_or_else(|| {
                 Problem::invalid(
                     "status",
-                    format!("{word:?} is no status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
+                    format!("{word:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
                 )
             })
         })
@@ -265,7 +260,7 @@ fn compare(one: &JobView<'_>, other: &JobView<'_>, by: JobOrder) -> Ordering {
     match by {
         JobOrder::JobName => left.name.cmp(&right.name),
         JobOrder::Status => (left.status as u8).cmp(&(right.status as u8)),
-        // Those that are never due come last.
+        // Jobs without a next fire come last.
         JobOrder::NextFireTime => {
             let due = |view: &JobView<'_>| view.next_fire.unwrap_or(Timestamp::MAX);
             due(one).cmp(&due(other))
@@ -276,7 +271,7 @@ fn compare(one: &JobView<'_>, other: &JobView<'_>, by: JobOrder) -> Ordering {
     }
 }
 
-/// A job: how it stands, its configuration (secrets masked), its servers and instances.
+/// Returns a job: its state, configuration (secrets masked), servers and instances.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = JobDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn job(
@@ -290,11 +285,11 @@ async fn job(
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct RemoveQuery {
-    /// Also while instances are members: they lose it.
+    /// Remove the job even if it has instances.
     force: bool,
 }
 
-/// Removes a job with everything that was kept of it. Takes an admin.
+/// Removes a job with all its data. Requires an admin.
 #[utoipa::path(delete, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), RemoveQuery),
     responses((status = 200, body = Removed), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
@@ -305,7 +300,7 @@ async fn remove(
     Ok(Json(actions::remove(&access, &job, force).await?))
 }
 
-/// Lets a job run again, on every server.
+/// Enables a job on every server.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/enable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
 async fn enable(
@@ -315,7 +310,7 @@ async fn enable(
     Ok(Json(actions::enable(&access, &job, json!({})).await?))
 }
 
-/// Lets a job run nowhere, not even on servers that come later.
+/// Disables a job on every server, including servers that join later.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/disable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
 async fn disable(
@@ -325,7 +320,7 @@ async fn disable(
     Ok(Json(actions::disable(&access, &job, json!({})).await?))
 }
 
-/// Ends every instance's membership in a job. What runs comes to its end.
+/// Tells all instances of a job to leave it. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shutdown", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = JobShutdown), (status = 404, body = Problem)))]
 async fn shutdown(
@@ -339,14 +334,13 @@ async fn shutdown(
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExplainQuery {
-    /// Only this shard.
     shard: Option<u32>,
-    /// About this instant; without, now.
+    /// Point in time to explain; if omitted, now.
     #[param(format = DateTime)]
     at: Option<String>,
 }
 
-/// Why a job, or a shard of it, ran or did not run.
+/// Explains why a job, or one of its shards, ran or did not run.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/explain", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), ExplainQuery),
     responses((status = 200, body = Explanation), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn explain(
@@ -363,7 +357,7 @@ async fn explain(
     }))
 }
 
-/// Everything that is stored of a job, as text in the ancestor's format, addresses masked. It may hold passwords: takes an admin.
+/// Returns all nodes of a job as text in Java ElasticJob's dump format, addresses masked. It may contain passwords: requires an admin.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/dump", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain"), (status = 404, body = Problem)))]
 async fn dump(access: Authorized<Administrator>, PathJob(job): PathJob) -> Result<String, Problem> {
@@ -374,10 +368,10 @@ async fn dump(access: Authorized<Administrator>, PathJob(job): PathJob) -> Resul
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct FiresQuery {
-    /// How many.
+    /// Number of fires.
     #[param(minimum = 1, maximum = 1000)]
     count: usize,
-    /// After this instant; without, now.
+    /// Start; if omitted, now.
     #[param(format = DateTime)]
     after: Option<String>,
 }
@@ -388,7 +382,7 @@ impl Default for FiresQuery {
     }
 }
 
-/// When a job is due next by its schedule; nothing if it has none.
+/// Returns the next fires of a job's schedule; empty if it has none.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/fires", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), FiresQuery),
     responses((status = 200, body = [String]), (status = 404, body = Problem)))]
 async fn fires(
@@ -397,7 +391,7 @@ async fn fires(
     Query(query): Query<FiresQuery>,
 ) -> Result<Json<Vec<Timestamp>>, Problem> {
     if query.count == 0 || query.count > MAX_FIRES {
-        return Err(Problem::invalid("count", format!("1 to {MAX_FIRES} fires can be asked for")));
+        return Err(Problem::invalid("count", format!("must be 1 to {MAX_FIRES}")));
     }
     let after = query
         .after
@@ -410,7 +404,7 @@ async fn fires(
     Ok(Json(fires.unwrap_or_default()))
 }
 
-/// What runs a job, in one word to be searched for.
+/// The handler of a job as a search term.
 pub(crate) fn handler_word(runs_with: &RunsWith) -> String {
     match runs_with {
         RunsWith::Script => "script".to_owned(),

@@ -1,4 +1,4 @@
-//! What somebody types to find jobs: words, and `key:value`; a dash before one means not.
+//! The search syntax of job lists: words, and `key:value`; a leading dash negates a term.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use elasticjob::admin::mirror::Bustle;
 
 const KEYS: &str = "status, label, handler, server, instance, cron, is";
 
-/// All of these.
+/// Terms that must all match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Search(Vec<Term>);
 
@@ -64,7 +64,7 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
             Some(status) => Predicate::Status(status),
             None => {
                 return invalid(format!(
-                    "{value:?} is no status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
+                    "{value:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
                 ));
             }
         },
@@ -82,19 +82,19 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
             "oneoff" | "one-off" => Predicate::OneOff,
             _ => {
                 return invalid(format!(
-                    "is:{value} is not known; hint: running, disabled, waiting, misfired, unreadable, oneoff"
+                    "is:{value} is unknown; hint: running, disabled, waiting, misfired, unreadable, oneoff"
                 ));
             }
         },
         _ => {
             return invalid(format!(
-                "{key:?} cannot be searched for; hint: {KEYS}; a word with a colon stands in quotes"
+                "{key:?} is not a search key; hint: {KEYS}; quote a word that contains a colon"
             ));
         }
     })
 }
 
-/// Words between blanks; quotes hold blanks and colons together.
+/// Splits at whitespace; quotes keep whitespace and colons together.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut is_quoted) = (String::new(), false);
@@ -115,7 +115,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A status as the ancestor spells it, in any case.
+/// Parses a status in Java ElasticJob's spelling, case-insensitive.
 pub(crate) fn status(word: &str) -> Option<JobStatus> {
     match word.to_ascii_uppercase().as_str() {
         "OK" => Some(JobStatus::Ok),
@@ -127,7 +127,7 @@ pub(crate) fn status(word: &str) -> Option<JobStatus> {
 }
 
 impl Search {
-    /// Whether a job is meant.
+    /// Whether a job matches.
     pub(crate) fn matches(&self, view: &JobView<'_>) -> bool {
         self.0.iter().all(|term| term.predicate.matches(view) != term.is_negated)
     }

@@ -1,4 +1,4 @@
-//! Servers: the machines that jobs run on. Looked at in the mirror; steered through the door.
+//! Servers: lists are read from the mirror, changes go to the registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,23 +34,21 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(shutdown))
 }
 
-/// Which servers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ServersQuery {
-    /// What the address contains.
+    /// Part of the address.
     search: String,
-    /// By what: serverIp, instanceCount, jobCount, disabledJobsNum.
+    /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
     #[param(inline)]
     sort: ServerOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
@@ -71,7 +69,6 @@ enum ServerOrder {
     DisabledJobsNum,
 }
 
-/// A page of servers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServersPage {
@@ -83,7 +80,7 @@ struct ServersPage {
     is_current: bool,
 }
 
-/// Servers, a page at a time.
+/// Lists servers.
 #[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersQuery),
     responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn servers(
@@ -94,7 +91,7 @@ async fn servers(
     let (mut matching, as_of, is_current) =
         loaded_mirror(&access).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     matching.retain(|server| server.address.contains(&query.search));
-    // They are in the order of their addresses, and stay so where nothing else tells them apart.
+    // The list is ordered by address, and the sort is stable.
     query.order.sort(&mut matching, |one, other| match query.sort {
         ServerOrder::ServerIp => one.address.cmp(&other.address),
         ServerOrder::InstanceCount => one.instances.len().cmp(&other.instances.len()),
@@ -107,7 +104,7 @@ async fn servers(
     Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
 }
 
-/// All servers, as the mirror shows them.
+/// All servers in the mirror.
 pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
     let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
     for (job, outline) in &seen.jobs {
@@ -134,7 +131,7 @@ pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
         .collect()
 }
 
-/// A server, job by job.
+/// Returns a server with its state in each job.
 #[utoipa::path(get, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path)),
     responses((status = 200, body = ServerDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn server(
@@ -144,12 +141,12 @@ async fn server(
     Ok(Json(access.admin().await?.server(&server).await?))
 }
 
-/// In which job.
+/// The job an action is limited to.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InJob {
-    /// Only in this job; without, in all.
+    /// Only in this job; if omitted, in all.
     #[param(pattern = r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$")]
     job: Option<String>,
 }
@@ -161,7 +158,7 @@ impl InJob {
     }
 }
 
-/// Lets a server take part again, in one job or in all.
+/// Enables a server, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerChange), (status = 404, body = Problem)))]
 async fn enable(
@@ -172,7 +169,7 @@ async fn enable(
     Ok(Json(actions::enable_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Lets a server take part no longer, in one job or in all.
+/// Disables a server, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/disable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerChange), (status = 404, body = Problem)))]
 async fn disable(
@@ -183,7 +180,7 @@ async fn disable(
     Ok(Json(actions::disable_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Forgets a server that has no instance, in one job or in all. Takes an admin.
+/// Removes a server without instances, from one job or from all. Requires an admin.
 #[utoipa::path(delete, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerChange), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
@@ -194,7 +191,7 @@ async fn remove(
     Ok(Json(actions::remove_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
+/// Tells the instances on a server to leave, in one job or in all. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/shutdown", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
     responses((status = 200, body = ServerShutdown), (status = 404, body = Problem)))]
 async fn shutdown(

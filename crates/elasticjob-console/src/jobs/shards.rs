@@ -19,7 +19,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(shards)).routes(routes!(enable)).routes(routes!(disable))
 }
 
-/// A job's shards: whose they are, who runs them, and how their newest run went.
+/// Lists a job's shards: owner, holder, and the result of their newest run.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/shards", tag = "shards", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = [Shard]), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn shards(
@@ -29,7 +29,7 @@ async fn shards(
     Ok(Json(access.admin().await?.shards(&job).await?))
 }
 
-/// Lets a shard run again.
+/// Enables a shard.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shards/{item}/enable", tag = "shards",
     params(("registry" = String, Path), ("job" = String, Path), ("item" = u32, Path)),
     responses((status = 200, body = ShardSwitch), (status = 404, body = Problem), (status = 422, body = Problem)))]
@@ -41,7 +41,7 @@ async fn enable(
     Ok(Json(actions::enable_shard(&access, &job, item).await?))
 }
 
-/// Lets a shard run no longer. What runs comes to its end.
+/// Disables a shard. A running attempt finishes.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shards/{item}/disable", tag = "shards",
     params(("registry" = String, Path), ("job" = String, Path), ("item" = u32, Path)),
     responses((status = 200, body = ShardSwitch), (status = 404, body = Problem), (status = 422, body = Problem)))]

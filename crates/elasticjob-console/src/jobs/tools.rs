@@ -1,4 +1,4 @@
-//! What needs no registry: crons, and how shards would be dealt.
+//! Tools that need no registry: cron expressions and shard assignment.
 
 use crate::http::handler::routes;
 use axum::Json;
@@ -21,7 +21,6 @@ use crate::{
 };
 
 const MAX_FIRES: usize = 1_000;
-/// How many shards may be dealt in an answer.
 const MAX_SHARDS: u32 = 10_000;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -32,23 +31,23 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct NextQuery {
-    /// Quartz's words, seconds first.
+    /// A Quartz cron expression, seconds first.
     #[param(example = "0 0/5 * * * ?")]
     expression: String,
-    /// On the clock of this zone; without, of the console's machine.
+    /// Time zone; if omitted, that of the console's machine.
     zone: Option<String>,
-    /// After this instant; without, now.
+    /// Start; if omitted, now.
     #[param(format = DateTime)]
     after: Option<String>,
-    /// How many; without, 5.
+    /// Number of fires; if omitted, 5.
     #[param(minimum = 1, maximum = 1000)]
     count: Option<usize>,
-    /// What happens when the clocks change: default or quartz.
+    /// Behavior at daylight saving changes: default or quartz.
     #[param(pattern = "^(default|quartz)$")]
     dst: Option<String>,
 }
 
-/// When a cron fires next; nothing if it never does.
+/// Returns the next fires of a cron expression; empty if it never fires.
 #[utoipa::path(get, path = "/cron/next", tag = "tools", params(NextQuery), responses((status = 200, body = [String]), (status = 422, body = Problem)))]
 async fn next(
     _: Caller,
@@ -57,7 +56,7 @@ async fn next(
 ) -> Result<Json<Vec<Timestamp>>, Problem> {
     let count = query.count.unwrap_or(5);
     if count == 0 || count > MAX_FIRES {
-        return Err(Problem::invalid("count", format!("1 to {MAX_FIRES} fires can be asked for")));
+        return Err(Problem::invalid("count", format!("must be 1 to {MAX_FIRES}")));
     }
     let schedule = Schedule {
         cron: cron(&query.expression)?,
@@ -91,22 +90,22 @@ fn cron(expression: &str) -> Result<Cron, Problem> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct CheckQuery {
-    /// Quartz's words, seconds first.
+    /// A Quartz cron expression, seconds first.
     #[param(example = "0 0/5 * * * ?")]
     expression: String,
 }
 
-/// What Quartz makes of a cron.
+/// Result of checking a cron expression.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Checked)]
 struct CronCheck {
-    /// As it is stored.
+    /// The normalized expression.
     cron: String,
-    /// What it accepts by accident.
+    /// Warnings about parts that Quartz accepts but likely were not intended.
     warnings: Vec<CronWarning>,
 }
 
-/// Something that is accepted and does not mean what it seems to.
+/// A part that is accepted but does not mean what it seems to.
 #[derive(Debug, Serialize, ToSchema)]
 struct CronWarning {
     field: Option<String>,
@@ -114,7 +113,7 @@ struct CronWarning {
     message: String,
 }
 
-/// Whether a cron can be read, and what Quartz accepts in it by accident.
+/// Checks a cron expression and warns about parts that Quartz accepts by accident.
 #[utoipa::path(get, path = "/cron/check", tag = "tools", params(CheckQuery), responses((status = 200, body = CronCheck), (status = 422, body = Problem)))]
 async fn check(_: Caller, Query(query): Query<CheckQuery>) -> Result<Json<CronCheck>, Problem> {
     let cron = cron(&query.expression)?;
@@ -126,25 +125,25 @@ async fn check(_: Caller, Query(query): Query<CheckQuery>) -> Result<Json<CronCh
     Ok(Json(CronCheck { warnings: warnings.collect(), cron: cron.as_str().to_owned() }))
 }
 
-/// How shards are to be dealt.
+/// Input of a shard assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = PlanAsked)]
 struct PlanBody {
-    /// The job's name: three strategies go by it.
+    /// Three strategies depend on the job's name.
     job_name: String,
     #[schema(minimum = 1, maximum = 10000)]
     sharding_total_count: u32,
-    /// Without, `AVG_ALLOCATION`.
+    /// If omitted, `AVG_ALLOCATION`.
     strategy: Option<String>,
-    /// By id, for example 10.0.0.7@-@4711.
+    /// Instance ids, for example 10.0.0.7@-@4711.
     instances: Vec<String>,
-    /// When, for `SINGLE_SHARDING_BALANCE`; without, now.
+    /// Time of the assignment, for `SINGLE_SHARDING_BALANCE`; if omitted, now.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<String>,
 }
 
-/// Deals shards as the leader would, without asking anybody: the owner of shard i stands at place i.
+/// Assigns shards as the leader would, without a registry: element i of the result is the owner of shard i.
 #[utoipa::path(post, path = "/plan", tag = "tools", request_body = PlanBody, responses((status = 200, body = [String]), (status = 422, body = Problem)))]
 async fn plan(
     _: Caller,
@@ -155,7 +154,7 @@ async fn plan(
     if total > MAX_SHARDS {
         return Err(Problem::invalid(
             "shardingTotalCount",
-            format!("at most {MAX_SHARDS} shards can be dealt here"),
+            format!("must be at most {MAX_SHARDS}"),
         ));
     }
     let at =

@@ -1,8 +1,8 @@
-//! "Run now", and "stop that".
+//! Triggers and cancels runs.
 //!
-//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer, and waits for
-//! it if the first is still under way. Keys are remembered for a day, and forgotten when the console restarts; but a run is called after its key, so
-//! that one who asks again even then asks for the same run, and instances run it once.
+//! A trigger with an `Idempotency-Key` is executed once: repeating the request, for example after a lost response, returns the same response and waits if
+//! the first is still in progress. Keys are remembered for a day and forgotten when the console restarts; but the run id is derived from the key, so a
+//! repeated request asks for the same run even then, and instances run it once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -36,31 +36,31 @@ use crate::{
 
 const KEY_TTL: Duration = Duration::from_hours(24);
 const MAX_KEYS: usize = 10_000;
-/// What a parameter may be; it travels through the registry.
+/// A parameter travels through the registry.
 const MAX_PARAMETER_BYTES: usize = 64 * 1024;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(trigger)).routes(routes!(cancel))
 }
 
-/// How it is to run.
+/// Options of a trigger.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(as = TriggerAsked)]
 pub(crate) struct TriggerBody {
-    /// Only these; without, all.
+    /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
-    /// What the job is given instead of its own parameter.
+    /// Replaces the job's own parameter.
     parameter: Option<String>,
-    /// The time it is to work for; without, now.
+    /// Logical time of the run; if omitted, now.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<String>,
 }
 
-/// Lets a job run now.
+/// Triggers a run of a job.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = Option<TriggerBody>,
-    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "Sent again, it is not done again")),
+    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "A repeated request with the same key is executed once")),
     responses((status = 200, body = Asked), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn trigger(
     access: Authorized<Operator>,
@@ -89,30 +89,30 @@ async fn trigger(
     let Some(key) = key else { return Ok(Json(work.await?)) };
     let response =
         access.app.idempotency_keys.entry(key, &fingerprint, access.app.clock.monotonic())?;
-    // What came to nothing may be tried again.
+    // A failed trigger is not remembered and may be retried.
     Ok(Json(response.get_or_try_init(|| work).await?.clone()))
 }
 
-/// The run that a key asks for: always the same, whoever remembers.
+/// Derives the run id from the key, so that it is the same after a restart.
 fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
     let digest = digest(&SHA256, format!("{key}\n{fingerprint}").as_bytes());
     let bits = digest.as_ref().iter().take(16);
     RunId::triggered(bits.fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
 }
 
-/// What is to stop.
+/// Options of a cancellation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(as = CancelAsked)]
 struct CancelBody {
-    /// Only these; without, all.
+    /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
-    /// Only if it is this run that runs: without, whichever does.
+    /// Only this run; if omitted, whichever is running.
     run: Option<String>,
 }
 
-/// Stops what runs; with `run`, nothing but that: a conflict if it does not run (any more). Java cannot be asked; it is named.
+/// Cancels running shards; with `run` only those of that run, a conflict if it is not running. Java instances cannot be cancelled and are listed.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelBody>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
@@ -132,7 +132,7 @@ async fn cancel(
     Ok(Json(cancelled))
 }
 
-/// The shards, of those that are meant, that run as part of this run; a conflict if none does.
+/// The selected shards that currently run as part of this run; a conflict if there are none.
 async fn shards_running(
     admin: &Admin,
     job: &JobName,
@@ -148,14 +148,14 @@ async fn shards_running(
     let running: BTreeSet<u32> = running.map(|shard| shard.item).collect();
     if running.is_empty() {
         return Err(AdminError::Conflict {
-            problem: format!("run {run} of job {job} does not run"),
-            hint: "it may be over: look at what runs now, then decide again".to_owned(),
+            problem: format!("run {run} of job {job} is not running"),
+            hint: "it may have ended: check what is running, then decide again".to_owned(),
         });
     }
     Ok(running)
 }
 
-/// Triggers that were asked for with a key.
+/// Remembers triggers by their idempotency key.
 #[derive(Debug, Default)]
 pub(crate) struct IdempotencyKeys(Mutex<HashMap<String, KeyedTrigger>>);
 
@@ -167,7 +167,7 @@ struct KeyedTrigger {
 }
 
 impl IdempotencyKeys {
-    /// The answer to this key, to be given once. A conflict if the key was sent with something else.
+    /// The cell for the response to this key. A conflict if the key was used with a different request.
     fn entry(
         &self,
         key: String,
@@ -190,7 +190,7 @@ impl IdempotencyKeys {
         if keyed.fingerprint != fingerprint {
             return Err(Problem::new(
                 Code::Conflict,
-                "this key was sent with something else before; hint: another request has another key",
+                "this key was used with a different request; hint: use a new key for each request",
             )
             .with_field("Idempotency-Key"));
         }

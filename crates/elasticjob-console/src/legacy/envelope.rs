@@ -1,4 +1,4 @@
-//! Who asks, and in which form they are answered.
+//! The caller of a legacy request, and the format of the response.
 
 use std::convert::Infallible;
 
@@ -24,19 +24,19 @@ use crate::{
     registries::connections::no_such_registry,
 };
 
-/// Somebody who uses the ancestor's paths; who that is, or why they are nobody, is found out when they are answered.
+/// A legacy request. A failed authentication is kept and reported in the format of the response.
 pub(super) struct LegacyRequest {
     format: ResponseFormat,
     caller: Result<Caller, Problem>,
     app: AppState,
 }
 
-/// In which form an answer is given.
+/// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseFormat {
-    /// 3.x: an envelope, status 200.
+    /// 3.x: an envelope with status 200.
     Envelope,
-    /// 2.x.
+    /// 2.x: the bare value or problem details.
     Bare,
 }
 
@@ -55,7 +55,7 @@ impl FromRequestParts<AppState> for LegacyRequest {
 }
 
 impl LegacyRequest {
-    /// Answers with data.
+    /// Responds with data from the selected registry.
     pub(super) async fn respond<R, T: Serialize>(
         self,
         role: Role,
@@ -69,7 +69,7 @@ impl LegacyRequest {
         format.render(answer)
     }
 
-    /// Does something; there is nothing to tell but that it was done.
+    /// Performs an action on the selected registry; the response has no data.
     pub(super) async fn perform<R, T>(
         self,
         role: Role,
@@ -83,7 +83,7 @@ impl LegacyRequest {
         done
     }
 
-    /// About the console itself.
+    /// Responds with data that belongs to no registry.
     pub(super) async fn respond_globally<T: Serialize>(
         self,
         work: impl AsyncFnOnce(Caller, AppState) -> Result<T, Problem>,
@@ -95,18 +95,18 @@ impl LegacyRequest {
         self.format.render(answer)
     }
 
-    /// The same, for something that a GET does: a browser must not have been led to it.
+    /// For a GET that changes something: refuses cookies, which a browser sends also for other sites.
     pub(super) fn reject_ambient(mut self) -> Self {
         if self.caller.as_ref().is_ok_and(|caller| caller.via.is_ambient()) {
             self.caller = Err(Problem::new(
                 Code::Csrf,
-                "a GET that changes something is not done for a cookie; hint: POST, or send Access-Token or an API token",
+                "a GET that changes something is not allowed by cookie; hint: POST, or send Access-Token or an API token",
             ));
         }
         self
     }
 
-    /// The same, answered without an envelope if all is well: counts are bare numbers in both generations.
+    /// Responds without an envelope on success: counts are bare numbers in both generations.
     pub(super) fn bare(mut self) -> Self {
         if self.caller.is_ok() {
             self.format = ResponseFormat::Bare;
@@ -114,7 +114,7 @@ impl LegacyRequest {
         self
     }
 
-    /// The registry they have chosen, else the first they may look at.
+    /// Checks the role in the selected registry, else in the first visible one.
     fn authorize<R>(self, role: Role) -> Result<Authorized<R>, Problem> {
         let (caller, app) = (self.caller?, self.app);
         let name = selected_registry(&caller, &app)
@@ -132,7 +132,7 @@ impl ResponseFormat {
             (Self::Envelope, answer) => {
                 let problem = answer.as_ref().err().cloned();
                 let mut response = Json(envelope(answer)).into_response();
-                // The status says nothing of it.
+                // The status is always 200; the extension tells the middleware about the problem.
                 response
                     .extensions_mut()
                     .extend(problem.map(Problem::into_extensions).unwrap_or_default());
@@ -142,7 +142,7 @@ impl ResponseFormat {
     }
 }
 
-/// The ancestor's envelope.
+/// The envelope of ElasticJob 3.x.
 fn envelope<T: Serialize>(answer: Result<T, Problem>) -> Value {
     match answer {
         Ok(model) => json!({ "success": true, "errorCode": 0, "errorMsg": null, "model": model }),

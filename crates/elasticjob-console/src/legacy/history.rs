@@ -1,6 +1,6 @@
-//! Event traces and data sources as the ancestor's clients see them: the history of the registry they have chosen.
+//! Event traces and data sources of the legacy API: the history of the selected registry.
 //!
-//! A data source bears the name of the registry whose history it is. The ancestor connected to whatever a URL said; here it has to be on the list.
+//! A data source has the name of the registry whose history it is. Java ElasticJob connected to any URL; here the host must be allowed.
 
 use axum::response::Response;
 use elasticjob::history::{ExecutionFilter, Named as NameKind, Span, TraceFilter, from_jdbc};
@@ -27,17 +27,16 @@ use crate::{
     },
 };
 
-/// How far into a list can be paged: it is walked from its beginning.
+/// Last row that can be paged to: every page is read from the first row.
 const MAX_ROW: usize = 10_000;
 
-/// A page of the ancestor's.
+/// A page in the legacy format.
 #[derive(Serialize)]
 struct LegacyPage<T> {
     total: i64,
     rows: Vec<T>,
 }
 
-/// Which page; what is asked besides has its own names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ExecutionsBody {
@@ -63,20 +62,20 @@ pub(super) struct TracesBody {
     creation_time_to: Option<Value>,
 }
 
-/// From which row on, and until which.
+/// Index of the first row of a page, and of the row after its last.
 fn row_range(size: Option<usize>, number: Option<usize>) -> Result<(usize, usize), Problem> {
     let (size, number) = (size.unwrap_or(10), number.unwrap_or(1));
     let end = size.saturating_mul(number);
     if size == 0 || number == 0 || end > MAX_ROW {
         let text = format!(
-            "pages begin at 1 and end at row {MAX_ROW}; hint: say from when until when, or use /api/v1"
+            "pages start at 1 and end at row {MAX_ROW}; hint: limit the time span, or use /api/v1"
         );
         return Err(Problem::invalid("pageNumber", text));
     }
     Ok((end - size, end))
 }
 
-/// A time as the ancestor's clients send it: text, or milliseconds.
+/// Parses a time: text, or milliseconds.
 fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, Problem> {
     match given {
         None | Some(Value::Null) => Ok(None),
@@ -84,22 +83,22 @@ fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, P
         Some(Value::String(text)) => parse_timestamp(field, text).map(Some),
         Some(other) => {
             let at = other.as_i64().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-            let invalid = || Problem::invalid(field, "that is no time; hint: 2026-11-15T06:36:07Z");
+            let invalid = || Problem::invalid(field, "not a timestamp; hint: 2026-11-15T06:36:07Z");
             at.ok_or_else(invalid).map(Some)
         }
     }
 }
 
-/// What was typed, if anything.
+/// `None` if empty.
 fn optional_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let text = text.filter(|text| !text.is_empty());
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Problem::invalid(field, "there is a NUL in it"));
+        return Err(Problem::invalid(field, "the text contains a NUL character"));
     }
     Ok(text)
 }
 
-/// An execution in the ancestor's words.
+/// An execution in the legacy format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LegacyExecution {
@@ -116,7 +115,7 @@ struct LegacyExecution {
     failure_cause: Option<String>,
 }
 
-/// A trace in the ancestor's words.
+/// A trace in the legacy format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LegacyTrace {
@@ -233,7 +232,7 @@ pub(super) async fn traced_jobs(request: LegacyRequest, Path(prefix): Path<Strin
     names(request, NameKind::TracedJob, prefix).await
 }
 
-/// A data source in the ancestor's words. What was a secret is never sent back.
+/// A data source in the legacy format. Secrets are never sent back.
 #[derive(Serialize)]
 struct DataSource {
     name: String,
@@ -304,13 +303,13 @@ pub(super) struct DataSourceBody {
 }
 
 impl DataSourceBody {
-    /// The same as one of our URLs, which is then checked as every other.
+    /// Converts to one of our URLs, which is then checked like every other.
     fn url(&self) -> Result<String, Problem> {
         let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (username, password) = (non_empty(&self.username), non_empty(&self.password));
         from_jdbc(&self.url, username.as_deref(), password.as_deref()).map_err(|kind| {
             let text =
-                format!("{kind} cannot be used here; hint: jdbc:mysql://… or jdbc:postgresql://…");
+                format!("{kind} is not supported; hint: jdbc:mysql://… or jdbc:postgresql://…");
             Problem::invalid("url", text)
         })
     }
@@ -342,7 +341,7 @@ pub(super) async fn test(
         .await
 }
 
-/// A history goes with its registry: it is there, or it is not.
+/// A history belongs to its registry: connecting only checks that it can be opened.
 pub(super) async fn connect(
     request: LegacyRequest,
     body: Result<Body<NameBody>, Problem>,

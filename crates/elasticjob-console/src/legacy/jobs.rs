@@ -1,4 +1,4 @@
-//! Jobs in the ancestor's words.
+//! Jobs of the legacy API.
 
 use axum::response::Response;
 use elasticjob::{
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// What a configuration always has in the ancestor's answers, said or not.
+/// Keys that a configuration always has in Java ElasticJob's responses, even if unset.
 const ALWAYS_PRESENT: [&str; 9] = [
     "cron",
     "timeZone",
@@ -119,7 +119,7 @@ pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Proble
         .await
 }
 
-/// Removes the job, as the ancestor's console offers once nobody runs it.
+/// Removes a job without instances, as Java ElasticJob's console does.
 pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
         .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
@@ -155,7 +155,7 @@ pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>
         .await
 }
 
-/// Stores a configuration over what is there: the ancestor knows no versions, and what is left out stays.
+/// Stores a configuration over the existing one. Java ElasticJob knows no versions, and omitted properties stay.
 pub(super) async fn put_config(
     request: LegacyRequest,
     body: Result<Body<ConfigBody>, Problem>,
@@ -164,7 +164,7 @@ pub(super) async fn put_config(
         .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
             let Body(sent) = body?;
             let Some(name) = sent.job_name() else {
-                return Err(Problem::invalid("jobName", "which job is not said; hint: jobName"));
+                return Err(Problem::invalid("jobName", "jobName is missing"));
             };
             let name = name.parse().map_err(|error: elasticjob::job::Invalid| {
                 Problem::invalid("jobName", error.to_string())
@@ -191,7 +191,7 @@ pub(super) async fn sharding(request: LegacyRequest, job: Result<PathJob, Proble
             let shards = access.admin().await?.shards(&job).await?;
             let shards = shards.into_iter().map(|shard| {
                 let owner = shard.owner.unwrap_or_default();
-                // The part after the address: to the ancestor, the process.
+                // The legacy instance id is the part after the address: the process.
                 let process = owner.split_once("@-@").map_or("", |(_, process)| process);
                 ShardBrief {
                     item: shard.item,

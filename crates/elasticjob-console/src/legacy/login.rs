@@ -1,4 +1,4 @@
-//! Logging in as the ancestor's clients do: name and password for an access token.
+//! Login of the legacy API: exchanges name and password for an access token.
 
 use axum::{extract::State, http::request::Parts, response::Response};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Registries as the ancestor's clients see them. Each user has a choice of their own.
+//! Registries of the legacy API. Each user has an own selection.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Which registry each user has chosen.
+/// The registry that each user has selected.
 #[derive(Debug, Default)]
 pub(crate) struct SelectedRegistries(Mutex<HashMap<String, String>>);
 
@@ -39,7 +39,7 @@ impl SelectedRegistries {
     }
 }
 
-/// The one that is meant by somebody who has not chosen.
+/// The registry of a user who has selected none: the first visible one.
 fn default_registry(caller: &Caller, app: &AppState) -> Option<Arc<RegistryConnection>> {
     let first =
         app.registries.default_registry().filter(|registry| caller.role(&registry.name).is_some());
@@ -48,7 +48,7 @@ fn default_registry(caller: &Caller, app: &AppState) -> Option<Arc<RegistryConne
     })
 }
 
-/// A registry in the ancestor's words. What was a secret is never sent back.
+/// A registry in the legacy format. Secrets are never sent back.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RegistryCenter {
@@ -75,7 +75,7 @@ impl RegistryCenter {
     }
 }
 
-/// The registry somebody has chosen, if they may still look at it, else the first they may look at.
+/// The selected registry if it is still visible to the user, else the default one.
 pub(super) fn selected_registry(caller: &Caller, app: &AppState) -> Option<String> {
     let selected = app
         .selected_registries
@@ -113,7 +113,7 @@ pub(super) struct NameBody {
     pub(super) name: String,
 }
 
-/// Chooses a registry, for this user alone.
+/// Selects a registry, for this user only.
 pub(super) async fn connect(
     request: LegacyRequest,
     body: Result<Body<NameBody>, Problem>,
@@ -140,7 +140,7 @@ pub(super) struct RegistryCenterBody {
 }
 
 impl RegistryCenterBody {
-    /// The same as one of our URLs, which is then checked as every other.
+    /// Converts to one of our URLs, which is then checked like every other.
     fn url(&self) -> Result<String, Problem> {
         let percent_encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let user = match self.digest.as_deref().filter(|digest| !digest.is_empty()) {
@@ -155,7 +155,7 @@ impl RegistryCenterBody {
         if self.zk_address_list.contains(['@', '/', '?', '#', '%']) {
             return Err(Problem::invalid(
                 "zkAddressList",
-                "that is no list of hosts; hint: zk1:2181,zk2:2181",
+                "not a list of hosts; hint: zk1:2181,zk2:2181",
             ));
         }
         Ok(format!(
@@ -166,7 +166,7 @@ impl RegistryCenterBody {
     }
 }
 
-/// The ancestor says no where the name is taken.
+/// Java ElasticJob answers `false` if the name is taken.
 pub(super) fn is_added<T>(added: Result<T, Problem>) -> Result<bool, Problem> {
     match added {
         Err(problem) if problem.code == Code::Conflict => Ok(false),

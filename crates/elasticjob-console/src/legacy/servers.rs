@@ -1,4 +1,4 @@
-//! Servers in the ancestor's words.
+//! Servers of the legacy API.
 
 use axum::response::Response;
 use elasticjob::{
@@ -84,7 +84,7 @@ pub(super) async fn jobs(request: LegacyRequest, server: Result<PathServer, Prob
         .await
 }
 
-/// The server and the job that are meant.
+/// Validates the server and the optional job of a path.
 fn parse_target(server: Server, job: Option<Job>) -> Result<(String, Option<JobName>), Problem> {
     let PathServer(server) = server?;
     Ok((server, job.transpose()?.map(|PathJob(job)| job)))
@@ -161,7 +161,7 @@ pub(super) async fn remove_in(request: LegacyRequest, server: Server, job: Job) 
     remove_server(request, server, Some(job)).await
 }
 
-/// A job's dump. It is read from the registry: the console connects to nothing that a path names.
+/// Returns a job's dump. It is read from the registry: the console never connects to an address from a path.
 pub(super) async fn dump(request: LegacyRequest, job: Job) -> Response {
     request
         .respond::<Administrator, _>(Role::Admin, async |access| {

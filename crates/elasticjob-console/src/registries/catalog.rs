@@ -1,7 +1,7 @@
-//! A shelf of places that have names: registries, and where their histories are.
+//! A catalog of named URLs: registries, or history stores.
 //!
-//! Those from flags and the configuration file are fixed. An administrator may add others while the console runs, if that is switched on: only to hosts on the
-//! list, and kept in a file on this machine. What is added is there for good or not at all.
+//! Entries from flags and the configuration file are fixed. If enabled, an administrator may add others at run time: only to allowed hosts, and stored in a
+//! file on this machine. Adding an entry either persists it or fails.
 
 use std::{
     collections::BTreeMap,
@@ -16,54 +16,51 @@ use crate::{
     http::problem::{Code, Problem},
 };
 
-/// How many may stand there.
 const MAX_ENTRIES: usize = 100;
 
-/// What an administrator may add.
+/// What an administrator may add at run time.
 #[derive(Debug, Clone, Default)]
 pub struct AdditionPolicy {
-    /// Whether anything.
     pub is_enabled: bool,
-    /// To which hosts: names, addresses, or `*.example.com`.
+    /// Allowed hosts: names, addresses, or `*.example.com`.
     pub allowed_hosts: Vec<String>,
 }
 
-/// Something that stands on a shelf.
+/// An entry of a [`Catalog`]: a registry or a history store.
 pub(crate) trait CatalogEntry: Debug + Sized {
-    /// What they are called, in the file too: `registries`.
+    /// Plural noun, also the key in the file: `registries`.
     const KIND: &'static str;
-    /// What a client calls the field that names one.
+    /// The request field that contains the name.
     const FIELD: &'static str;
-    /// The flag that names one.
+    /// The command line flag that defines an entry.
     const FLAG: &'static str;
-    /// The table of the configuration file that says what may be added.
+    /// The table of the configuration file that enables additions.
     const CONFIG_TABLE: &'static str;
 
-    /// What its URL says.
+    /// The parsed URL.
     type Url;
 
-    /// One under this name, as this URL says; it may hold passwords.
+    /// Validates name and URL; the URL may contain passwords.
     fn new(info: EntryInfo) -> Result<Self, Problem>;
 
     fn info(&self) -> &EntryInfo;
 
-    /// What an administrator gave, and the hosts it leads to; a problem if it is of a kind that cannot be added.
+    /// Parses a URL given by an administrator and returns the hosts it leads to; fails for URLs that must not be added.
     fn parse_addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
 
-    /// What people call the one of this name.
+    /// The entry in a message: `registry NAME`.
     fn describe(name: &str) -> String;
 
-    /// There is none of this name.
     fn not_found(name: &str) -> Problem;
 }
 
-/// What is known of everything on a shelf.
+/// Name and URL of an entry.
 #[derive(Debug)]
 pub(crate) struct EntryInfo {
     pub(crate) name: String,
-    /// The URL as it was given; with passwords.
+    /// As given, including passwords.
     pub(crate) url: String,
-    /// Whether it was added while the console ran.
+    /// Added at run time.
     pub(crate) is_added: bool,
 }
 
@@ -73,7 +70,7 @@ impl EntryInfo {
     }
 }
 
-/// All of them, by name.
+/// All entries, by name.
 #[derive(Debug)]
 pub(crate) struct Catalog<T> {
     entries: RwLock<BTreeMap<String, Arc<T>>>,
@@ -82,7 +79,7 @@ pub(crate) struct Catalog<T> {
 }
 
 impl<T: CatalogEntry> Catalog<T> {
-    /// Those that were named, and those that were added in former times.
+    /// The configured entries, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
         additions: AdditionPolicy,
@@ -92,12 +89,12 @@ impl<T: CatalogEntry> Catalog<T> {
         for (name, text) in named {
             let entry = T::new(EntryInfo::new(name, text, false))?;
             if entries.insert(name.clone(), Arc::new(entry)).is_some() {
-                let text = format!("{} is named twice; hint: leave one out", T::describe(name));
+                let text = format!("{} is defined twice; hint: remove one", T::describe(name));
                 return Err(Problem::invalid(T::FIELD, text));
             }
         }
         let read_error = |error: io::Error| {
-            let text = format!("cannot read the file of added {}: {error}", T::KIND);
+            let text = format!("cannot read the file with added {}: {error}", T::KIND);
             Problem::new(Code::Internal, text)
         };
         if additions.is_enabled
@@ -126,11 +123,11 @@ impl<T: CatalogEntry> Catalog<T> {
         &self.additions
     }
 
-    /// What an administrator gave, if it may be looked at.
+    /// Checks whether an administrator may add this URL.
     pub(crate) fn check_addable(&self, text: &str) -> Result<T::Url, Problem> {
         if !self.additions.is_enabled {
             let text = format!(
-                "{} cannot be added while this console runs; hint: name it with {}, or set {} in the configuration file",
+                "adding {} at run time is not enabled; hint: define it with {}, or enable {} in the configuration file",
                 T::KIND,
                 T::FLAG,
                 T::CONFIG_TABLE
@@ -145,7 +142,7 @@ impl<T: CatalogEntry> Catalog<T> {
             None => Ok(url),
             Some(host) => {
                 let text = format!(
-                    "{host} is not on the list of hosts; hint: {}.hosts in the configuration file names them",
+                    "{host} is not an allowed host; hint: add it to {}.hosts in the configuration file",
                     T::CONFIG_TABLE
                 );
                 Err(Problem::invalid("url", text))
@@ -153,14 +150,14 @@ impl<T: CatalogEntry> Catalog<T> {
         }
     }
 
-    /// Adds one for good.
+    /// Adds an entry and stores it.
     pub(crate) fn add(&self, name: &str, text: &str) -> Result<Arc<T>, Problem> {
         self.check_addable(text)?;
         let entry = Arc::new(T::new(EntryInfo::new(name, text, true))?);
         self.change(|entries| {
             if entries.contains_key(name) {
                 let text = format!(
-                    "{} is there already; hint: remove that one first, or choose another name",
+                    "{} already exists; hint: remove it first, or choose another name",
                     T::describe(name)
                 );
                 return Err(Problem::new(Code::Conflict, text).with_field(T::FIELD));
@@ -175,13 +172,13 @@ impl<T: CatalogEntry> Catalog<T> {
         Ok(entry)
     }
 
-    /// Takes one away that was added. What it leads to stays as it is.
+    /// Removes an added entry. What it points to stays untouched.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
         self.change(|entries| match entries.get(name) {
             None => Err(T::not_found(name)),
             Some(entry) if !entry.info().is_added => {
                 let text = format!(
-                    "{} is from the command line or the configuration file; hint: take it away there",
+                    "{} is defined by the command line or the configuration file; hint: remove it there",
                     T::describe(name)
                 );
                 Err(Problem::new(Code::Refused, text))
@@ -193,7 +190,7 @@ impl<T: CatalogEntry> Catalog<T> {
         })
     }
 
-    /// Changes what stands there, in the file too, or nothing.
+    /// Changes the entries in memory and in the file, or neither.
     fn change(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Arc<T>>) -> Result<(), Problem>,
@@ -215,7 +212,7 @@ impl<T: CatalogEntry> Catalog<T> {
     }
 }
 
-/// Whether a host is what an entry of the list means.
+/// Whether a host matches an allowed name or `*.` pattern.
 fn matches_host(allowed: &str, host: &str) -> bool {
     match allowed.strip_prefix("*.") {
         Some(domain) => host.len().checked_sub(domain.len() + 1).is_some_and(|dot| {

@@ -1,7 +1,7 @@
-//! The registries this console looks at: which there are, and the line to each.
+//! The registries of this console and the connection to each.
 //!
-//! A line is connected when it is first asked for, by a task of its own, and tried again for ever; one that is down answers at once that it is, and
-//! hurts no other. What an administrator adds are our own URL schemes, to hosts on the list.
+//! A connection is opened on first use by a task of its own, which reconnects forever. Requests to a registry that is down fail at once and do not affect
+//! other registries. An administrator can add only registries with our own URL schemes, on allowed hosts.
 
 use std::{
     ops::Deref,
@@ -23,16 +23,16 @@ use utoipa::ToSchema;
 use super::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo};
 use crate::http::problem::{Code, Problem};
 
-/// How long a request waits for a line that is just being connected.
+/// How long a request waits for a connection that is being established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long after a failed connection the next one is tried: at first, and at most.
+/// Pause between connection attempts: initial and maximal.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
-/// All of them.
+/// All registries.
 #[derive(Debug)]
 pub(crate) struct Registries {
     catalog: Catalog<RegistryConnection>,
-    /// The one that is meant where nobody says which: the first that was named.
+    /// Used when a request names no registry: the first that was configured.
     default_name: Option<String>,
     clock: Arc<dyn Clock>,
 }
@@ -45,47 +45,44 @@ impl Deref for Registries {
     }
 }
 
-/// One registry.
+/// One registry and the connection to it.
 #[derive(Debug)]
 pub(crate) struct RegistryConnection {
     info: EntryInfo,
     pub(crate) url: RegistryUrl,
     pub(crate) mirror: Arc<Mirror>,
     connection_state: watch::Sender<ConnectionState>,
-    /// Who keeps the line; nobody before it is first asked for.
+    /// Maintains the connection; started on first use.
     task: Mutex<Option<Tasks>>,
 }
 
-/// The line to a registry.
+/// State of a connection.
 #[derive(Debug, Clone)]
 enum ConnectionState {
-    /// Nobody asked for it yet.
+    /// Not used yet.
     Idle,
-    /// It is being connected.
     Connecting,
-    /// Here it is.
     Up(Admin),
-    /// It cannot be connected, and why.
+    /// The last attempt failed, with the error.
     Down(String),
 }
 
-/// How a line stands.
+/// State of a connection as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LineState)]
 pub(crate) enum ConnectionStatus {
-    /// Nobody asked for it yet.
+    /// Not used yet.
     Idle,
-    /// It is being connected.
+    /// A connection attempt is running.
     Connecting,
-    /// The registry answers.
     Connected,
-    /// It does not.
+    /// The last attempt failed, or the connection was lost.
     Down,
 }
 
 impl Registries {
-    /// Those that were named, and those that were added in former times.
+    /// The configured registries, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
         additions: AdditionPolicy,
@@ -96,13 +93,13 @@ impl Registries {
         Ok(Self { catalog: Catalog::open(named, additions, file)?, default_name, clock })
     }
 
-    /// The one that is meant where nobody says which.
+    /// The registry to use when a request names none.
     pub(crate) fn default_registry(&self) -> Option<Arc<RegistryConnection>> {
         let default_registry = self.default_name.as_deref().and_then(|name| self.get(name));
         default_registry.or_else(|| self.all().into_iter().next())
     }
 
-    /// The door to a registry.
+    /// The admin connection of a registry; waits briefly while it is being established.
     pub(crate) async fn admin(&self, registry: &Arc<RegistryConnection>) -> Result<Admin, Problem> {
         let mut connection_state = self.connection_state(registry);
         let deadline = self.clock.monotonic() + CONNECT_TIMEOUT;
@@ -130,7 +127,7 @@ impl Registries {
         }
     }
 
-    /// The line to a registry; from now on somebody keeps it.
+    /// Starts the task that maintains the connection, unless it runs, and returns the state to watch.
     fn connection_state(
         &self,
         registry: &Arc<RegistryConnection>,
@@ -179,7 +176,7 @@ impl CatalogEntry for RegistryConnection {
             return Err(Problem::invalid(
                 "name",
                 format!(
-                    "{name:?} cannot be the name of a registry; hint: letters, digits, dots, dashes and underscores, at most 64"
+                    "{name:?} is not a valid registry name; hint: letters, digits, dots, dashes and underscores, at most 64 characters"
                 ),
             ));
         }
@@ -201,13 +198,13 @@ impl CatalogEntry for RegistryConnection {
         let RegistryUrl::ZooKeeper(settings) = &url else {
             return Err(Problem::invalid(
                 "url",
-                "memory: is a tree of one process; hint: zookeeper://host:2181/namespace",
+                "a memory: registry exists in one process only; hint: zookeeper://host:2181/namespace",
             ));
         };
         if settings.tls.is_some() {
             return Err(Problem::invalid(
                 "url",
-                "zookeepers:// reads files of this machine; hint: name it with --registry or in the configuration file",
+                "a zookeepers:// URL reads files of this machine; hint: define it with --registry or in the configuration file",
             ));
         }
         let hosts = settings.servers.iter().map(|server| server.host.clone()).collect();
@@ -224,7 +221,7 @@ impl CatalogEntry for RegistryConnection {
 }
 
 impl RegistryConnection {
-    /// How the line stands, and why it is down.
+    /// The state, and the problem if it is down.
     pub(crate) fn status(&self) -> (ConnectionStatus, Option<String>) {
         match &*self.connection_state.borrow() {
             ConnectionState::Idle => (ConnectionStatus::Idle, None),
@@ -232,10 +229,7 @@ impl RegistryConnection {
             ConnectionState::Up(..)
                 if self.mirror.seen(|seen| seen.as_of.is_some() && !seen.is_current) =>
             {
-                (
-                    ConnectionStatus::Down,
-                    Some("the connection is lost; it is being repaired".to_owned()),
-                )
+                (ConnectionStatus::Down, Some("connection lost, reconnecting".to_owned()))
             }
             ConnectionState::Up(..) => (ConnectionStatus::Connected, None),
             ConnectionState::Down(problem) => (ConnectionStatus::Down, Some(problem.clone())),
@@ -243,7 +237,7 @@ impl RegistryConnection {
     }
 }
 
-/// Keeps a line: connects, follows, and begins again.
+/// Connects, follows the registry, and reconnects when the connection ends.
 async fn maintain_connection(
     url: RegistryUrl,
     connection_state: watch::Sender<ConnectionState>,
@@ -262,7 +256,7 @@ async fn maintain_connection(
                 connection_state.send_replace(ConnectionState::Connecting);
             }
             Err(error) => {
-                tracing::debug!(registry = %url, %error, "a registry cannot be reached: trying again");
+                tracing::debug!(registry = %url, %error, "registry unreachable, retrying");
                 let problem = problem::Problem::of(&error);
                 connection_state.send_replace(ConnectionState::Down(match problem.hint {
                     Some(hint) => format!("{}; hint: {hint}", problem.message),
@@ -276,10 +270,10 @@ async fn maintain_connection(
     }
 }
 
-/// Keeps the mirror, as long as the registry is open. What cannot be watched can still be asked.
+/// Keeps the mirror current while the connection is open. If watching fails, requests still work.
 async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
     while let Err(error) = mirror.follow(admin).await {
-        tracing::warn!(%error, "a registry cannot be followed: trying again");
+        tracing::warn!(%error, "registry watch failed, retrying");
         mirror.cut_off();
         clock.sleep_until(clock.monotonic() + RETRY_PAUSES.1).await;
     }
@@ -292,7 +286,7 @@ fn parse_url(url: &str) -> Result<RegistryUrl, Problem> {
     })
 }
 
-/// There is no registry of this name, or none for this user: they are not told which.
+/// Also for registries that the caller may not see: the message must not tell which.
 pub(crate) fn no_such_registry(name: &str) -> Problem {
     Problem::new(
         Code::NotFound,

@@ -1,7 +1,7 @@
-//! What happens, as it happens: server-sent events.
+//! Events of a registry as server-sent events.
 //!
-//! A stream ends with its session or token, and when the registry is taken away: that is looked at before every event, so that it ends at once however
-//! much happens. Whoever falls behind is told to look at everything again.
+//! A stream ends with its session or token, and when the registry is removed. That is checked before every event, so that it also ends under load. A client
+//! that falls behind is told to reload everything.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::{
 };
 use elasticjob::admin::mirror::Change;
 
-/// How often something is sent besides, so that proxies keep the line open though nothing happens that is meant for this listener.
+/// Interval of comments that keep proxies from closing a stream without events for this client.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -41,12 +41,13 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct EventsQuery {
-    /// Only of this job.
+    /// Only events of this job.
     job: Option<String>,
 }
 
-/// What happens, as server-sent events: `job` (`{jobName, job}`, the row of the list, null when it is gone), `shards` (`{jobName}`: look at them again), `connection`
-/// (`{isConnected}`), `run` (a row of the list of runs, new or changed, if there is a history), `reload` (`{}`: look at everything again). The first is always a `connection`.
+/// Events as server-sent events: `job` (`{jobName, job}`, the row of the job list, null when the job is removed), `shards` (`{jobName}`: read them again),
+/// `connection` (`{isConnected}`), `run` (a new or changed row of the run list, if there is a history), `reload` (`{}`: read everything again). The first event
+/// is always a `connection`.
 #[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn events(
@@ -72,7 +73,7 @@ async fn events(
         let event = stream_state.next().await?;
         Some((Ok::<_, Infallible>(event), stream_state))
     });
-    // Proxies that gather answers are asked not to.
+    // Tells proxies not to buffer the stream.
     Ok(([("x-accel-buffering", "no")], Sse::new(events)).into_response())
 }
 
@@ -81,22 +82,20 @@ struct EventStream {
     app: AppState,
     registry: Arc<RegistryConnection>,
     changes: Receiver<Change>,
-    /// Runs that are new or changed, if there is a history.
+    /// New and changed runs, if there is a history.
     runs: Option<Receiver<Option<Arc<Run>>>>,
     job: Option<String>,
     zone: Zone,
     first_change: Option<Change>,
-    /// When something is sent though nothing happens.
+    /// When the next heartbeat is due.
     next_heartbeat: Monotonic,
 }
 
-/// What a listener heard.
 enum Received {
-    /// Something for them.
     Event(Event),
-    /// Something for others.
+    /// A change that this client did not ask for.
     Ignored,
-    /// There is nothing more to hear.
+    /// The source of changes is closed.
     End,
 }
 
@@ -107,7 +106,7 @@ impl From<Option<Event>> for Received {
 }
 
 impl EventStream {
-    /// The next event; nothing when it is over.
+    /// The next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Event> {
         if let Some(change) = self.first_change.take() {
             return self.event(change);
@@ -134,7 +133,7 @@ impl EventStream {
             run = next_run(&mut self.runs) => self.run(run).into(),
             () = clock.sleep_until(self.next_heartbeat) => {
                 self.next_heartbeat = clock.monotonic() + HEARTBEAT;
-                // Perhaps it has a history by now.
+                // A history may have been added meanwhile.
                 if self.runs.is_none() {
                     self.runs = self.app.histories.subscribe(&self.registry.name);
                 }
@@ -143,7 +142,7 @@ impl EventStream {
         }
     }
 
-    /// What is sent of a run; nothing if it is about another job.
+    /// The event for a run; `None` if it belongs to another job.
     fn run(&mut self, run: Result<Option<Arc<Run>>, RecvError>) -> Option<Event> {
         match run {
             Ok(Some(run)) => {
@@ -159,7 +158,7 @@ impl EventStream {
         }
     }
 
-    /// What is sent of a change; nothing if it is about another job.
+    /// The event for a change; `None` if it concerns another job.
     fn event(&self, change: Change) -> Option<Event> {
         let is_wanted = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
         let mirror = &self.registry.mirror;
@@ -195,7 +194,7 @@ impl EventStream {
     }
 }
 
-/// The next run; never, if there is no history.
+/// The next run; pending forever if there is no history.
 async fn next_run(
     runs: &mut Option<Receiver<Option<Arc<Run>>>>,
 ) -> Result<Option<Arc<Run>>, RecvError> {
@@ -205,7 +204,7 @@ async fn next_run(
     }
 }
 
-/// Whether somebody may still listen to what happens in a registry, and it is still the one they listen to.
+/// Whether the caller may still read this registry, and it is still the same connection.
 pub(crate) fn may_listen(
     app: &AppState,
     caller: &Caller,

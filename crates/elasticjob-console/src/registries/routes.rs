@@ -1,4 +1,4 @@
-//! Registries as clients see them: listed, tried, added, taken away.
+//! Lists, tests, adds and removes registries.
 
 use std::sync::Arc;
 
@@ -28,7 +28,6 @@ use crate::{
     },
 };
 
-/// How long a registry may take to be tried.
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -38,22 +37,22 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(remove))
 }
 
-/// A registry.
+/// A registry and the state of its connection.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RegistryShown)]
 pub(crate) struct RegistryInfo {
     name: String,
-    /// Without the password.
+    /// The password is masked.
     url: String,
     state: ConnectionStatus,
-    /// Why it is down.
+    /// Why the connection is down.
     problem: Option<String>,
-    /// Whether it was added while the console ran, and can be removed.
+    /// Added at run time; can be removed.
     is_added: bool,
-    /// How many jobs it has, if it was looked at.
+    /// Number of jobs; null before the first read.
     job_count: Option<usize>,
-    /// What whoever asks may there.
+    /// The caller's role in this registry.
     role: Option<Role>,
 }
 
@@ -72,7 +71,7 @@ impl RegistryInfo {
     }
 }
 
-/// The registries whoever asks may look at.
+/// Lists the registries that the caller may see.
 #[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryInfo]), (status = 401, body = Problem)))]
 async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<RegistryInfo>> {
     let all = app.registries.all();
@@ -80,17 +79,17 @@ async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<Reg
     Json(visible.map(|registry| RegistryInfo::new(registry, &caller)).collect())
 }
 
-/// A registry to be added.
+/// A registry to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RegistryAsked)]
 struct RegistryBody {
     name: String,
-    /// `zookeeper://[user:password@]host[:2181],…/namespace`, to hosts on the list alone.
+    /// `zookeeper://[user:password@]host[:2181],…/namespace`, allowed hosts only.
     url: String,
 }
 
-/// Adds a registry for good. Takes an admin of `*`, and that it is switched on.
+/// Adds a registry and stores it. Requires an admin of `*`, and that additions are enabled.
 #[utoipa::path(post, path = "/registries", tag = "registries", request_body = RegistryBody,
     responses((status = 201, body = RegistryInfo), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add(
@@ -102,7 +101,7 @@ async fn add(
     Ok((StatusCode::CREATED, Json(RegistryInfo::new(&registry, &caller))).into_response())
 }
 
-/// Adds a registry, and writes down that it was added or not.
+/// Adds a registry and audits the result.
 pub(crate) fn add_registry(
     app: &AppState,
     caller: &Caller,
@@ -116,7 +115,7 @@ pub(crate) fn add_registry(
     added
 }
 
-/// A registry to be tried.
+/// A registry to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RegistryTried)]
@@ -124,18 +123,18 @@ struct RegistryTestBody {
     url: String,
 }
 
-/// How that went.
+/// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RegistryTrial)]
 struct RegistryTestResult {
     is_reachable: bool,
-    /// How many jobs are there.
+    /// Number of jobs.
     job_count: Option<usize>,
     problem: Option<String>,
 }
 
-/// Tries a registry without adding it. Takes an admin of `*`, and that adding is switched on.
+/// Tests the connection to a registry without adding it. Requires an admin of `*`, and that additions are enabled.
 #[utoipa::path(post, path = "/registries/test", tag = "registries", request_body = RegistryTestBody,
     responses((status = 200, body = RegistryTestResult), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn test(
@@ -159,7 +158,7 @@ async fn test_connection(url: &RegistryUrl, app: &AppState) -> RegistryTestResul
     let clock = &app.clock;
     let result = tokio::select! {
         result = read_jobs => result.map_err(Problem::from),
-        () = clock.sleep_until(clock.monotonic() + TEST_TIMEOUT) => Err(Problem::new(Code::Unreachable, "it does not answer")),
+        () = clock.sleep_until(clock.monotonic() + TEST_TIMEOUT) => Err(Problem::new(Code::Unreachable, "no answer from the registry")),
     };
     match result {
         Ok(count) => {
@@ -173,7 +172,7 @@ async fn test_connection(url: &RegistryUrl, app: &AppState) -> RegistryTestResul
     }
 }
 
-/// Takes a registry away that was added, and its history if that was added, too. Nothing in them changes. Takes an admin of `*`.
+/// Removes an added registry, and its history if that was added too. Their data stays untouched. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/registries/{name}", tag = "registries", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
@@ -185,7 +184,7 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a registry away, and its history, and writes down that they were or not.
+/// Removes a registry and its added history, and audits the result.
 pub(crate) fn remove_registry(app: &AppState, caller: &Caller, name: &str) -> Result<(), Problem> {
     caller.require_everywhere(Role::Admin)?;
     let removed = app.registries.remove(name).and_then(|()| app.histories.remove_if_added(name));

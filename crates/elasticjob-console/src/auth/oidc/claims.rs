@@ -1,34 +1,34 @@
-//! Who a token speaks of, and what they may. Pure.
+//! Derives username and roles from an id token's claims. Pure.
 
 use serde_json::Value;
 
 use super::{settings::Settings, token::Claims};
 use crate::auth::accounts::Roles;
 
-/// What no account's name begins with.
+/// No account name can begin with this.
 const USERNAME_PREFIX: &str = "oidc:";
-/// How long a name may be.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Their name here, or why it cannot be one.
+/// The username in this console, or why the claim cannot be one.
 pub(super) fn username(claims: &Claims, settings: &Settings) -> Result<String, String> {
     let claim = &settings.username_claim;
-    let hint = "hint: oidc.usernameClaim names another, oidc.scopes asks for more";
+    let hint =
+        "hint: choose another claim with oidc.usernameClaim, or request more with oidc.scopes";
     let name = find_claim(claims, claim).and_then(Value::as_str).unwrap_or_default();
     if name.is_empty() {
-        return Err(format!("the provider does not say {claim:?}; {hint}"));
+        return Err(format!("the provider does not send the claim {claim:?}; {hint}"));
     }
     if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-        return Err(format!("what the provider says in {claim:?} cannot be a name; {hint}"));
+        return Err(format!("the claim {claim:?} is not a valid username; {hint}"));
     }
-    // Anybody could say that they have somebody else's address.
+    // At some providers a user may enter any address.
     if claim == "email" && !is_email_verified(claims) {
-        return Err("the provider does not say that it has verified that address".to_owned());
+        return Err("the provider has not verified the email address".to_owned());
     }
     Ok(format!("{USERNAME_PREFIX}{name}"))
 }
 
-/// Whether the provider says that the address is theirs; some say it in a word.
+/// Whether the provider has verified the address; some send the flag as text.
 fn is_email_verified(claims: &Claims) -> bool {
     match claims.get("email_verified") {
         Some(Value::Bool(is_email_verified)) => *is_email_verified,
@@ -37,7 +37,7 @@ fn is_email_verified(claims: &Claims) -> bool {
     }
 }
 
-/// What they may: in each registry the most that anything the claim says gives them.
+/// For each registry, the highest role that any value of the claim grants.
 pub(super) fn roles(claims: &Claims, settings: &Settings) -> Roles {
     let groups: Vec<&str> = match find_claim(claims, &settings.roles_claim) {
         Some(Value::String(one)) => vec![one],
@@ -54,7 +54,7 @@ pub(super) fn roles(claims: &Claims, settings: &Settings) -> Roles {
     roles
 }
 
-/// A claim of this name; dots lead into objects, unless there is one with dots in its name.
+/// Finds a claim by name. Dots lead into nested objects, unless a claim has that dotted name itself.
 fn find_claim<'c>(claims: &'c Claims, name: &str) -> Option<&'c Value> {
     claims.get(name).or_else(|| {
         let mut parts = name.split('.');

@@ -1,4 +1,4 @@
-//! Logins that were begun and wait for their browser to come back.
+//! Pending logins: the browser is at the provider and has not come back yet.
 
 use std::{
     collections::HashMap,
@@ -13,31 +13,30 @@ use crate::{
     http::problem::Problem,
 };
 
-/// How long somebody may take at the provider.
+/// How long a user may take at the provider.
 pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
-/// How many may be on their way; the oldest goes first.
+/// When exceeded, the oldest pending login is dropped.
 const MAX_LOGINS: usize = 1_000;
 
-/// A login that was begun.
 #[derive(Debug, Clone)]
 pub(super) struct PendingLogin {
-    /// What the provider sends back, so that nobody else's answer is taken for this one's.
+    /// Returned by the provider in the redirect; binds the redirect to this login.
     pub(super) state: String,
-    /// What the id token has in it, so that no other login's is taken for this one's.
+    /// Contained in the id token; binds the token to this login.
     pub(super) nonce: String,
-    /// What shows that whoever brings the code is who asked for it.
+    /// PKCE verifier: proves that the code is redeemed by the client that requested it.
     pub(super) verifier: String,
-    /// Where to go afterwards.
+    /// Where the browser goes after the login.
     pub(super) return_to: String,
     created_at: Monotonic,
 }
 
-/// All of them, by the imprint of their cookies.
+/// All pending logins, by the hash of their cookies.
 #[derive(Debug, Default)]
 pub(super) struct PendingLogins(Mutex<HashMap<String, PendingLogin>>);
 
 impl PendingLogins {
-    /// Somebody wants to log in: the login, and the cookie that shows whose it is.
+    /// Returns the login and the cookie that binds it to the browser.
     pub(super) fn create(
         &self,
         return_to: String,
@@ -63,7 +62,7 @@ impl PendingLogins {
         Ok((login, cookie))
     }
 
-    /// The login of this cookie, if the state is its. Right or wrong, it is over.
+    /// Takes the login of this cookie, if the state matches. It is used up either way.
     pub(super) fn take(&self, cookie: &str, state: &str, now: Monotonic) -> Option<PendingLogin> {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let login = pending.remove(&hash_secret(cookie))?;
@@ -92,7 +91,7 @@ mod tests {
 
         let (login, cookie) = begin();
         assert!(logins.take(&cookie, "guess", at(1)).is_none());
-        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "one try");
+        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "valid for one attempt");
 
         let (login, cookie) = begin();
         assert!(logins.take(&cookie, &login.state, at(600)).is_none(), "too late");

@@ -1,7 +1,7 @@
-//! What is asked of the provider: where things are, its keys, an id token for a code.
+//! Requests to the provider: metadata, keys, and an id token for a code.
 //!
-//! What it said about itself is believed for an hour. A provider that does not answer is left alone for a moment. Its keys are looked at again when a
-//! token is signed with one that is not among them: that is how they are changed.
+//! Metadata is cached for an hour. After a failed request the provider is not contacted again for a few seconds. Keys are fetched again when a token is
+//! signed with an unknown key: that is how providers rotate them.
 
 use std::{
     error::Error,
@@ -33,28 +33,25 @@ use crate::{
     http::problem::{Code, Problem},
 };
 
-/// How long an answer may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long what it said about itself is believed.
+/// How long metadata is cached.
 const METADATA_TTL: Duration = Duration::from_hours(1);
-/// How long it is left alone after it did not answer.
+/// How long the provider is not contacted after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How much of an answer is read.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// The provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     pub(super) settings: Settings,
-    /// Where the provider sends browsers back to.
+    /// The redirect URI.
     redirect: String,
     client: Client,
     metadata: tokio::sync::Mutex<Option<Metadata>>,
-    /// Why it could not be asked, and since when; apart, so that nobody has to wait to see it.
+    /// The last failure and its time; in a lock of its own, so that reading it never waits for a request.
     problem: Mutex<Option<(Monotonic, String)>>,
 }
 
-/// What it said about itself.
+/// The provider's endpoints and keys.
 #[derive(Debug, Clone)]
 struct Metadata {
     fetched_at: Monotonic,
@@ -74,16 +71,16 @@ struct Endpoints {
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
-/// Why nobody could be logged in.
+/// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoginError {
-    /// The provider does not answer, or not as a provider does.
+    /// No answer, or not that of an OIDC provider.
     #[error("{0}")]
     Unreachable(String),
-    /// It does not know the code.
-    #[error("the provider does not take the code back: {0}")]
+    /// The provider rejected the code.
+    #[error("the provider rejected the code: {0}")]
     Code(String),
-    /// The token is not good.
+    /// The id token is not valid.
     #[error(transparent)]
     Token(#[from] TokenError),
 }
@@ -106,11 +103,11 @@ impl Provider {
         let mut builder = Client::builder()
             .tls_backend_preconfigured(tls(settings.ca.as_deref()).map_err(invalid)?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            // Where things are it has said.
+            // The endpoints are known from the metadata.
             .redirect(Policy::none())
             .timeout(REQUEST_TIMEOUT);
         if settings.issuer.starts_with("http:") {
-            // On this machine there is nobody in between.
+            // http:// is allowed for loopback only, where a proxy makes no sense.
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| invalid(error.to_string()))?;
@@ -119,13 +116,13 @@ impl Provider {
         Ok(Self { settings, redirect, client, metadata: <_>::default(), problem: <_>::default() })
     }
 
-    /// Why it could not be asked when somebody last tried.
+    /// The last failure, if the last attempt failed.
     pub(super) fn problem(&self) -> Option<String> {
         let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         problem.as_ref().map(|(_, problem)| problem.clone())
     }
 
-    /// Where a browser is sent to log in.
+    /// The URL to which the browser is redirected for login.
     pub(super) async fn authorization_url(
         &self,
         login: &PendingLogin,
@@ -146,7 +143,7 @@ impl Provider {
         Ok(authorization_url)
     }
 
-    /// What the provider says about whoever brought this code.
+    /// Redeems a code and returns the claims of the verified id token.
     pub(super) async fn claims(
         &self,
         code: &str,
@@ -176,7 +173,7 @@ impl Provider {
     }
 
     async fn metadata(&self, clock: &dyn Clock) -> Result<Metadata, LoginError> {
-        // Those who come meanwhile wait for the same answer.
+        // Concurrent logins wait for the same request.
         let mut metadata = self.metadata.lock().await;
         let now = clock.monotonic();
         if let Some(metadata) =
@@ -203,7 +200,7 @@ impl Provider {
             parse_json(&url, &self.fetch(&url, self.client.get(&url)).await?.1)?;
         if endpoints.issuer != *issuer {
             return Err(format!(
-                "the provider at {issuer} calls itself {:?}; hint: oidc.issuer is what it calls itself, to the letter",
+                "the provider at {issuer} calls itself {:?}; hint: oidc.issuer must be exactly that",
                 endpoints.issuer
             ));
         }
@@ -212,7 +209,7 @@ impl Provider {
         {
             if !is_confidential(endpoint) {
                 return Err(format!(
-                    "the provider at {issuer} names {endpoint}, which is not encrypted"
+                    "the endpoint {endpoint} of the provider at {issuer} is not encrypted"
                 ));
             }
         }
@@ -222,10 +219,10 @@ impl Provider {
 
     async fn keys(&self, url: &Url) -> Result<Vec<Key>, String> {
         let (_, bytes) = self.fetch(url.as_str(), self.client.get(url.clone())).await?;
-        token::keys(&bytes).map_err(|error| format!("what {url} answers are no keys: {error}"))
+        token::keys(&bytes).map_err(|error| format!("{url} did not return a key set: {error}"))
     }
 
-    /// The id token for a code.
+    /// Redeems a code for an id token.
     async fn token(
         &self,
         endpoints: &Endpoints,
@@ -283,17 +280,17 @@ impl Provider {
         Ok(tokens.id_token)
     }
 
-    /// An answer that is as it should be.
+    /// Like [`send`](Self::send), but fails unless the status is a success.
     async fn fetch(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
         match self.send(url, request).await? {
             (true, bytes) => Ok((true, bytes)),
             (false, _) => Err(format!(
-                "{url} does not answer as a provider does; hint: is oidc.issuer right?"
+                "{url} did not answer like an OpenID provider; hint: is oidc.issuer right?"
             )),
         }
     }
 
-    /// Whether an answer is a good one, and what it says.
+    /// Sends a request; returns whether the status is a success, and the body.
     async fn send(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
         let unreachable = |error: reqwest::Error| {
             let error = error.without_url();
@@ -303,14 +300,14 @@ impl Provider {
                 cause_text = error.to_string();
                 cause = error.source();
             }
-            format!("{url} cannot be reached: {cause_text}")
+            format!("cannot reach {url}: {cause_text}")
         };
         let mut response = request.send().await.map_err(unreachable)?;
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > MAX_RESPONSE_BYTES {
-                return Err(format!("{url} answers without end"));
+                return Err(format!("the response of {url} is too large"));
             }
         }
         Ok((response.status().is_success(), bytes))
@@ -318,8 +315,9 @@ impl Provider {
 }
 
 fn parse_json<T: DeserializeOwned>(url: &str, bytes: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| format!("what {url} answers is not what a provider says: {error}"))
+    serde_json::from_slice(bytes).map_err(|error| {
+        format!("the response of {url} is not that of an OpenID provider: {error}")
+    })
 }
 
 fn deserialize_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {

@@ -1,5 +1,5 @@
-//! The two steps of logging in elsewhere, and what the page that logs in has to know. Both steps are for browsers that are on their way: whatever happens, they
-//! are sent on, and the page at the other end says what it was.
+//! The two steps of a login at a provider, and the login methods. Both steps are browser navigations: whatever happens, the browser is redirected, and the
+//! page it lands on shows the outcome.
 
 use crate::http::handler::routes;
 use axum::{
@@ -32,9 +32,9 @@ use crate::{
     },
 };
 
-/// Whose login that is.
+/// Binds a pending login to the browser.
 const LOGIN_COOKIE: &str = "elasticjob_oidc";
-/// Where that cookie is sent.
+/// Path of the login, and of its cookie.
 const LOGIN_PATH: &str = "/api/v1/login/oidc";
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -44,25 +44,24 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(end_oidc))
 }
 
-/// How one can log in here, besides with a password.
+/// Login methods besides a password.
 #[derive(Serialize, ToSchema)]
 struct LoginMethods {
-    /// At a provider, if there is one.
+    /// The OIDC provider, if configured.
     oidc: Option<OidcMethod>,
 }
 
-/// Logging in at a provider.
 #[derive(Serialize, ToSchema)]
 struct OidcMethod {
-    /// What the button says.
+    /// Label of the button.
     label: String,
-    /// Where the button leads.
+    /// Target of the button.
     href: &'static str,
-    /// Why that did not work when somebody last tried.
+    /// Why the last attempt to reach the provider failed.
     problem: Option<String>,
 }
 
-/// How one can log in here, besides with a password.
+/// Returns the login methods besides a password.
 #[utoipa::path(get, path = "/login/methods", tag = "session", security(()), responses((status = 200, body = LoginMethods)))]
 async fn methods(State(app): State<AppState>) -> Json<LoginMethods> {
     let oidc = app.oidc.as_ref().map(|Oidc { provider, .. }| OidcMethod {
@@ -77,14 +76,14 @@ async fn methods(State(app): State<AppState>) -> Json<LoginMethods> {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct LoginQuery {
-    /// Where to go afterwards: a path of this console.
+    /// Where to go after the login: a path of this console.
     #[serde(rename = "to")]
     return_to: Option<String>,
 }
 
-/// Sends a browser to the provider, to log in there.
+/// Redirects the browser to the provider's login.
 #[utoipa::path(get, path = "/login/oidc", tag = "session", security(()), params(LoginQuery),
-    responses((status = 303, description = "To the provider; to the page that logs in, if it does not answer"), (status = 404, body = Problem)))]
+    responses((status = 303, description = "To the provider; to the login page if it does not answer"), (status = 404, body = Problem)))]
 async fn begin_oidc(
     State(app): State<AppState>,
     Query(query): Query<LoginQuery>,
@@ -100,25 +99,25 @@ async fn begin_oidc(
             redirect(authorization_url.as_str(), Some(login_cookie(&secret, &app)?))
         }
         Err(error) => {
-            tracing::warn!(%error, "nobody can log in at the provider");
+            tracing::warn!(%error, "provider unreachable");
             redirect_with_outcome(&login.return_to, LoginOutcome::from(&error))
         }
     }
 }
 
-/// What a provider sends back. It may say more.
+/// Query of the provider's redirect. It may contain more.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 struct CallbackQuery {
     code: Option<String>,
     state: Option<String>,
-    /// Which provider says so, if it says.
+    /// The issuer, if the provider sends it.
     iss: Option<String>,
     error: Option<String>,
 }
 
-/// Where the provider sends a browser back to: logs in, or says why not.
+/// Target of the provider's redirect: logs the user in, or redirects with the reason why not.
 #[utoipa::path(get, path = "/login/oidc/callback", tag = "session", security(()), params(CallbackQuery),
     responses((status = 303, description = "To where the login began"), (status = 404, body = Problem)))]
 async fn end_oidc(
@@ -134,7 +133,7 @@ async fn end_oidc(
     };
     let address = client_address(&parts, &app);
     if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
-        audit_login(&app, "oidc:", address, Err("the answer is of another provider"));
+        audit_login(&app, "oidc:", address, Err("the response is from another provider"));
         return redirect_with_outcome(&login.return_to, LoginOutcome::LoginError);
     }
     let Some(code) = query.code.filter(|_| query.error.is_none()) else {
@@ -148,7 +147,7 @@ async fn end_oidc(
     }
 }
 
-/// The secret of a new session.
+/// Returns the secret of a new session.
 async fn log_in(
     app: &AppState,
     code: &str,
@@ -157,18 +156,18 @@ async fn log_in(
 ) -> Result<String, LoginOutcome> {
     let Oidc { provider, .. } = oidc(app).map_err(|_| LoginOutcome::LoginError)?;
     let claims = provider.claims(code, login, &*app.clock).await.map_err(|error| {
-        tracing::warn!(%error, "nobody was logged in by the provider");
+        tracing::warn!(%error, "login at the provider failed");
         audit_login(app, "oidc:", address.clone(), Err(&error.to_string()));
         LoginOutcome::from(&error)
     })?;
     let username = claims::username(&claims, &provider.settings).map_err(|problem| {
-        tracing::warn!(problem, "somebody the provider knows has no name here");
+        tracing::warn!(problem, "login without a valid username claim");
         audit_login(app, "oidc:", address.clone(), Err(&problem));
         LoginOutcome::LoginError
     })?;
     let roles = claims::roles(&claims, &provider.settings);
     if roles.is_empty() {
-        audit_login(app, &username, address, Err("nothing the provider says gives them a role"));
+        audit_login(app, &username, address, Err("no claim of the provider grants a role"));
         return Err(LoginOutcome::NoRole);
     }
     audit_login(app, &username, address, Ok(&roles));
@@ -177,7 +176,7 @@ async fn log_in(
     Ok(session.map_err(|_| LoginOutcome::LoginError)?.1)
 }
 
-/// Writes down who came in, or did not.
+/// Audits a login or a failed attempt.
 fn audit_login(
     app: &AppState,
     username: &str,
@@ -192,18 +191,17 @@ fn audit_login(
     app.audit.add(entry);
 }
 
-/// How it ended, in a word that the page knows.
+/// Outcome of a login, shown by the login page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoginOutcome {
-    /// The provider does not answer.
     Unreachable,
-    /// It was begun in another browser, too long ago, or is over.
+    /// Started in another browser, expired, or already used.
     Stale,
-    /// The provider says no.
+    /// The provider denied the login.
     Denied,
-    /// What the provider says is not good.
+    /// The provider's answer is not valid.
     LoginError,
-    /// They are known, and may nothing here.
+    /// The user has no role here.
     NoRole,
 }
 
@@ -230,26 +228,26 @@ fn oidc(app: &AppState) -> Result<&Oidc, Problem> {
     app.oidc.as_ref().ok_or_else(|| {
         Problem::new(
             Code::NotFound,
-            "nobody logs in elsewhere here; hint: [oidc] in the configuration file names a provider",
+            "no OpenID Connect provider is configured; hint: [oidc] in the configuration file",
         )
     })
 }
 
-/// Whether that is a path of this console, and nothing that a browser takes for another place.
+/// Whether this is a path of this console that no browser resolves to another host.
 fn is_local_path(return_to: &str) -> bool {
     let rest = return_to.strip_prefix('/');
     rest.is_some_and(|rest| !rest.starts_with(['/', '\\']))
         && return_to.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Back to the page, which says what it was.
+/// Redirects to the page, which shows the outcome.
 fn redirect_with_outcome(return_to: &str, outcome: LoginOutcome) -> Result<Response, Problem> {
     let path = return_to.split(['?', '#']).next().unwrap_or_default();
     redirect(&format!("{path}?oidc={}", outcome.query_value()), None)
 }
 
 fn redirect(return_to: &str, cookie: Option<HeaderValue>) -> Result<Response, Problem> {
-    let wrong = |_| Problem::new(Code::Internal, "the way on cannot be written");
+    let wrong = |_| Problem::new(Code::Internal, "cannot encode the redirect");
     let mut headers = HeaderMap::new();
     headers.insert(header::LOCATION, HeaderValue::try_from(return_to).map_err(wrong)?);
     if let Some(cookie) = cookie {
@@ -258,7 +256,7 @@ fn redirect(return_to: &str, cookie: Option<HeaderValue>) -> Result<Response, Pr
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// The cookie that a browser brings back from the provider: `Lax`, for it comes from another site then.
+/// The cookie that the browser sends when it returns from the provider. `Lax`, because that navigation comes from another site.
 fn login_cookie(secret: &str, app: &AppState) -> Result<HeaderValue, Problem> {
     let secure = if app.is_https { "; Secure" } else { "" };
     let age = MAX_AGE.as_secs();
@@ -266,7 +264,7 @@ fn login_cookie(secret: &str, app: &AppState) -> Result<HeaderValue, Problem> {
         "{LOGIN_COOKIE}={secret}; Path={LOGIN_PATH}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}"
     );
     HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Code::Internal, "the cookie cannot be written"))
+        .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the configuration file says about a provider.
+//! Settings of the OIDC provider in the configuration file.
 
 use std::{collections::BTreeMap, env, fmt, fs, path::PathBuf};
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::{auth::accounts::Roles, error::ConsoleError};
 
-/// Where the client's secret may be, if not in the file or beside it.
+/// Environment variable with the client secret, if neither key sets it.
 const SECRET_VARIABLE: &str = "ELASTICJOB_OIDC_CLIENT_SECRET";
 
-/// `[oidc]`, as it is written.
+/// The table `[oidc]` of the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OidcFile {
@@ -22,34 +22,34 @@ pub struct OidcFile {
     scopes: Option<Vec<String>>,
     username_claim: Option<String>,
     roles_claim: Option<String>,
-    /// By what the claim says.
+    /// Roles by value of the claim.
     roles: BTreeMap<String, Roles>,
     label: Option<String>,
     ca: Option<PathBuf>,
 }
 
-/// A provider, and what is made of what it says.
+/// Validated settings of a provider.
 #[derive(Debug)]
 pub struct Settings {
-    /// As it names itself, to the letter.
+    /// Exactly as the provider names itself.
     pub(super) issuer: String,
     pub(super) client_id: String,
-    /// Without, the client is a public one, and PKCE alone protects the code.
+    /// Without it the client is a public one, and PKCE alone protects the code.
     pub(super) client_secret: Option<Secret>,
-    /// Where browsers find this console, if that is not where it listens.
+    /// Base URL of this console for browsers, if it differs from where it listens.
     pub(super) redirect_base: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) username_claim: String,
     pub(super) roles_claim: String,
-    /// By what the claim says; `*` is everybody the provider knows.
+    /// Roles by value of the claim; `*` matches every user of the provider.
     pub(super) roles: BTreeMap<String, Roles>,
-    /// What the button says.
+    /// Label of the login button.
     pub(super) label: String,
-    /// Certificates (PEM) that are trusted besides the system's.
+    /// PEM certificates that are trusted in addition to the system's.
     pub(super) ca: Option<Vec<u8>>,
 }
 
-/// Something that is not shown.
+/// A secret that `Debug` does not print.
 #[derive(Clone, Deserialize)]
 pub(super) struct Secret(pub(super) String);
 
@@ -72,18 +72,18 @@ impl TryFrom<OidcFile> for Settings {
         }
         if file.client_id.is_empty() {
             return Err(ConsoleError::setting(
-                "oidc.clientId is empty; hint: the provider gave one",
+                "oidc.clientId is empty; hint: the provider issues it",
             ));
         }
         if file.roles.values().all(Roles::is_empty) {
             return Err(ConsoleError::setting(
-                "oidc.roles gives nobody a role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
+                "oidc.roles grants no role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
             ));
         }
         let client_secret = match (file.client_secret, file.client_secret_file) {
             (Some(_), Some(_)) => {
                 return Err(ConsoleError::setting(
-                    "oidc has clientSecret and clientSecretFile; hint: leave one out",
+                    "oidc.clientSecret and oidc.clientSecretFile are both set; hint: remove one",
                 ));
             }
             (Some(secret), None) => Some(secret),
@@ -121,21 +121,21 @@ fn check_url(key: &str, text: &str) -> Result<(), ConsoleError> {
         let hint = "https://login.example.com, and http:// for this machine alone";
         ConsoleError::setting(format!("oidc.{key} {text:?}: {problem}; hint: {hint}"))
     };
-    let url: Url = text.parse().map_err(|_| invalid("it is no URL"))?;
-    // The console may be reached by http: that is for the operator to decide, and is told at the start.
+    let url: Url = text.parse().map_err(|_| invalid("not a URL"))?;
+    // Serving the console itself by http is the operator's decision; a warning is printed at startup.
     if key == "issuer" && !is_confidential(&url) {
-        return Err(invalid("what is said there could be read and changed on the way"));
+        return Err(invalid("the connection would not be encrypted"));
     }
     if !matches!(url.scheme(), "http" | "https")
         || url.query().is_some()
         || url.fragment().is_some()
     {
-        return Err(invalid("it is no URL of that kind"));
+        return Err(invalid("not an http or https URL without query and fragment"));
     }
     Ok(())
 }
 
-/// Whether what is said there stays between the two: it is encrypted, or does not leave this machine.
+/// Whether the connection is encrypted or does not leave this machine.
 pub(super) fn is_confidential(url: &Url) -> bool {
     let is_loopback = match url.host_str() {
         Some("localhost") => true,

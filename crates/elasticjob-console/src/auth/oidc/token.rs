@@ -1,7 +1,7 @@
-//! An id token: whether the provider signed it, for us, for this login, and not long ago. Pure.
+//! Verifies an id token: signed by the provider, for this console, for this login, and currently valid. Pure.
 //!
-//! Only the two algorithms every provider has are taken, and only with a key that is made for them: what the token says about itself chooses among the
-//! provider's keys and nothing else.
+//! Only RS256 and ES256, which every provider supports, are accepted, and only with a key made for the algorithm: the token's header selects among the
+//! provider's keys and influences nothing else.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use jiff::{SignedDuration, Timestamp};
@@ -11,13 +11,13 @@ use ring::signature::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// How far the provider's clock may be from ours.
+/// Allowed clock difference to the provider.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a token says about whoever logged in.
+/// The claims of a token.
 pub(super) type Claims = Map<String, Value>;
 
-/// What a token has to be.
+/// What a valid token must contain.
 #[derive(Debug)]
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,
@@ -26,36 +26,34 @@ pub(super) struct Expected<'e> {
     pub(super) now: Timestamp,
 }
 
-/// Why a token is not taken.
+/// Why a token is rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenError {
-    /// It cannot be read.
-    #[error("the id token cannot be read: {0}")]
+    #[error("cannot parse the id token: {0}")]
     Malformed(&'static str),
-    /// It is signed in a way we do not take, or not at all.
-    #[error("the id token is signed with {0:?}, and RS256 and ES256 are taken")]
+    /// Signed with an algorithm that is not accepted, or not at all.
+    #[error("the id token is signed with {0:?}; only RS256 and ES256 are accepted")]
     Algorithm(String),
-    /// The keys may have changed: look at them again.
-    #[error("the id token is signed with a key that the provider does not show")]
+    /// The provider may have rotated its keys: fetch them again.
+    #[error("the id token is signed with a key that the provider does not publish")]
     UnknownKey,
-    /// Somebody changed it, or made it.
-    #[error("the signature of the id token is wrong")]
+    /// The token was forged or modified.
+    #[error("the signature of the id token is invalid")]
     Signature,
-    /// Another provider's.
-    #[error("the id token is of another issuer: {0:?}")]
+    #[error("the id token is from another issuer: {0:?}")]
     Issuer(String),
-    /// For another client.
-    #[error("the id token is for somebody else than this console")]
+    #[error("the id token is for another client")]
     Audience,
-    /// Too old, or from the future.
-    #[error("the id token is not good now; hint: do the clocks of console and provider agree?")]
+    /// Expired, or not valid yet.
+    #[error(
+        "the id token is expired or not yet valid; hint: do the clocks of console and provider agree?"
+    )]
     Time,
-    /// Of another login.
     #[error("the id token belongs to another login")]
     Nonce,
 }
 
-/// A key of the provider's.
+/// A public key of the provider.
 #[derive(Debug)]
 pub(super) struct Key {
     id: Option<String>,
@@ -64,9 +62,9 @@ pub(super) struct Key {
 
 #[derive(Debug)]
 enum Kind {
-    /// For RS256: modulus and exponent.
+    /// RS256: modulus and exponent.
     Rsa(Vec<u8>, Vec<u8>),
-    /// For ES256: the point, uncompressed.
+    /// ES256: the uncompressed point.
     P256(Vec<u8>),
 }
 
@@ -89,7 +87,7 @@ struct JsonWebKey {
     y: Option<String>,
 }
 
-/// The keys of a JWKS that can be used here; others are left alone.
+/// The usable keys of a JWKS; others are ignored.
 pub(super) fn keys(bytes: &[u8]) -> Result<Vec<Key>, serde_json::Error> {
     let set: KeySet = serde_json::from_slice(bytes)?;
     let jwk = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
@@ -154,7 +152,7 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// What the token says, if it is good.
+/// Returns the claims of a valid token.
 pub(super) fn verify(
     token: &str,
     keys: &[Key],
@@ -164,18 +162,18 @@ pub(super) fn verify(
     let (Some(head), Some(body), Some(signature), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(TokenError::Malformed("it has not three parts"));
+        return Err(TokenError::Malformed("it does not have three parts"));
     };
     let header: Header = decode_part(head)?;
     if header.crit.is_some() {
-        return Err(TokenError::Malformed("it has extensions that have to be known"));
+        return Err(TokenError::Malformed("it has critical extensions"));
     }
     if !["RS256", "ES256"].contains(&header.alg.as_str()) {
         return Err(TokenError::Algorithm(header.alg));
     }
     let signature = BASE64
         .decode(signature)
-        .map_err(|_| TokenError::Malformed("its signature is no Base64"))?;
+        .map_err(|_| TokenError::Malformed("its signature is not Base64"))?;
     let message = &token.as_bytes()[..head.len() + 1 + body.len()];
     check_signature(keys, &header, message, &signature)?;
     let claims: Claims = decode_part(body)?;
@@ -184,9 +182,9 @@ pub(super) fn verify(
 }
 
 fn decode_part<T: DeserializeOwned>(text: &str) -> Result<T, TokenError> {
-    let bytes = BASE64.decode(text).map_err(|_| TokenError::Malformed("a part is no Base64"))?;
+    let bytes = BASE64.decode(text).map_err(|_| TokenError::Malformed("a part is not Base64"))?;
     serde_json::from_slice(&bytes)
-        .map_err(|_| TokenError::Malformed("a part is not what it should be"))
+        .map_err(|_| TokenError::Malformed("a part is not the expected JSON"))
 }
 
 fn check_signature(
@@ -202,7 +200,7 @@ fn check_signature(
                 candidates.find(|key| key.id == header.kid).ok_or(TokenError::UnknownKey)?;
             if named.verifies(message, signature) { Ok(()) } else { Err(TokenError::Signature) }
         }
-        // A provider with one key need not name it. If none fits, it may have another by now.
+        // A provider with a single key need not name it. If no key matches, the keys may have been rotated.
         None if candidates.any(|key| key.verifies(message, signature)) => Ok(()),
         None => Err(TokenError::UnknownKey),
     }
@@ -219,7 +217,7 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), TokenErr
         Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // Where it is for several, it says which of them asked for it.
+    // With several audiences, `azp` names the client that requested the token.
     let requester =
         text("azp").or(if audience.len() == 1 { audience.first().copied() } else { None });
     if !audience.contains(&expected.client_id) || requester != Some(expected.client_id) {
@@ -241,7 +239,7 @@ fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), TokenErr
         return Err(TokenError::Nonce);
     }
     if text("sub").is_none_or(str::is_empty) {
-        return Err(TokenError::Malformed("it does not say whose it is"));
+        return Err(TokenError::Malformed("it has no subject"));
     }
     Ok(())
 }
@@ -331,7 +329,7 @@ mod tests {
             assert_eq!(verify(&token, &keys, &expected()).unwrap()["sub"], "7", "{claims}");
         }
         let unnamed = provider.sign(&json!({ "alg": "ES256" }), &claims());
-        assert!(verify(&unnamed, &keys, &expected()).is_ok(), "one key needs no name");
+        assert!(verify(&unnamed, &keys, &expected()).is_ok(), "a single key needs no id");
     }
 
     #[test]
@@ -372,7 +370,11 @@ mod tests {
                 .unwrap();
         let error_of = |token: &str| verify(token, &keys, &expected()).unwrap_err();
 
-        assert_eq!(error_of(token), TokenError::Issuer("joe".to_owned()), "signed, and not for us");
+        assert_eq!(
+            error_of(token),
+            TokenError::Issuer("joe".to_owned()),
+            "the signature is valid, the issuer is not ours"
+        );
         assert_eq!(error_of(&token.replace("7Rw", "7RA")), TokenError::UnknownKey);
     }
 
@@ -396,7 +398,7 @@ mod tests {
             assert_eq!(error_of(&token), TokenError::Algorithm(alg.to_owned()));
         }
         let rsa = format!("{}.{body}.{signature}", head(json!({ "alg": "RS256", "kid": "one" })));
-        assert_eq!(error_of(&rsa), TokenError::UnknownKey, "a key is for one algorithm");
+        assert_eq!(error_of(&rsa), TokenError::UnknownKey, "a key is valid for one algorithm only");
         let unknown = provider.sign(&json!({ "alg": "ES256", "kid": "two" }), &claims());
         assert_eq!(error_of(&unknown), TokenError::UnknownKey);
         let critical = json!({ "alg": "ES256", "kid": "one", "crit": ["b64"], "b64": false });
