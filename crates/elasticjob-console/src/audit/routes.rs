@@ -74,7 +74,9 @@ struct AuditPage {
     problem: Option<String>,
 }
 
-/// Lists changes, refusals and logins, newest first. An admin of a registry sees its entries; entries about the console itself require an admin of `*`.
+/// Lists changes, refusals and logins, newest first.
+///
+/// An admin of a registry sees its entries; entries about the console itself require an admin of `*`.
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
 async fn audit(
     State(app): State<AppState>,

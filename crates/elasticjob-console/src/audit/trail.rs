@@ -1,9 +1,10 @@
 //! The audit trail: every requested change, including failed ones, every login, and refused requests.
 //!
-//! Each entry is a line of JSON in an append-only file. An entry is in memory at once and on disk after a [flush](AuditTrail::flush), which a change waits for
-//! before it is answered. If the file cannot be written, this is reported in the log, by `/readyz` and on every page of the audit; changes go on, and the
-//! entries are written as soon as possible. A file that has grown too large is renamed after the id of its last entry; old files are kept up to
-//! [`MAX_FILE_AGE`], the newest [`MAX_OLD_FILES`] of them. Long values are [truncated](truncate_entry), so that one user cannot push out the entries of others.
+//! Each entry is a line of JSON in an append-only file. An entry is in memory at once and on disk after a [flush](AuditTrail::flush), which a
+//! change waits for before it is answered. If the file cannot be written, this is reported in the log, by `/readyz` and on every page of the
+//! audit; changes go on, and the entries are written as soon as possible. A file that has grown too large is renamed after the id of its last
+//! entry; old files are kept up to [`MAX_FILE_AGE`], the newest [`MAX_OLD_FILES`] of them. Long values are [truncated](truncate_entry), so that
+//! one user cannot push out the entries of others.
 
 use std::{
     collections::VecDeque,
@@ -94,14 +95,14 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct AuditTrail {
     file: Option<PathBuf>,
-    entries: Mutex<Entries>,
+    state: Mutex<TrailState>,
     /// Held while writing to the file.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    last: u64,
+struct TrailState {
+    last_id: u64,
     /// Entries with their length in bytes.
     entries: VecDeque<(Entry, usize)>,
     bytes: usize,
@@ -114,7 +115,7 @@ struct Entries {
 impl AuditTrail {
     /// Continues an existing file; without a file, entries are in memory only.
     pub(crate) fn open(file: Option<PathBuf>) -> io::Result<Self> {
-        let mut entries = Entries::default();
+        let mut state = TrailState::default();
         if let Some(file) = &file {
             let newest = old_files(file)?.pop().map(|(_, path)| path);
             for path in newest.iter().chain([file]).filter(|path| path.exists()) {
@@ -122,29 +123,29 @@ impl AuditTrail {
                     let line = line?;
                     // A line may be incomplete after a crash or when the disk was full.
                     let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
-                    entries.push(entry, line.len());
+                    state.push(entry, line.len());
                 }
             }
         }
-        Ok(Self { file, entries: Mutex::new(entries), writing: tokio::sync::Mutex::default() })
+        Ok(Self { file, state: Mutex::new(state), writing: tokio::sync::Mutex::default() })
     }
 
     /// Adds an entry and assigns its id. It is on disk after a [flush](Self::flush).
     pub(crate) fn add(&self, mut entry: Entry) {
         truncate_entry(&mut entry);
-        let mut entries = self.lock();
-        entry.id = entries.last + 1;
+        let mut state = self.lock();
+        entry.id = state.last_id + 1;
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         let length = line.len();
         if self.file.is_some() {
             line.push(b'\n');
-            entries.unwritten.push_back(line);
-            if entries.unwritten.len() > MEMORY_LIMIT.0 {
-                entries.unwritten.pop_front();
+            state.unwritten.push_back(line);
+            if state.unwritten.len() > MEMORY_LIMIT.0 {
+                state.unwritten.pop_front();
                 tracing::error!("audit entry lost: too many unwritten entries");
             }
         }
-        entries.push(entry, length);
+        state.push(entry, length);
     }
 
     /// Whether some entries are not on disk.
@@ -160,10 +161,10 @@ impl AuditTrail {
     /// Writes all pending entries to disk; a failure is reported by [`problem`](Self::problem).
     pub(crate) async fn flush(&self) {
         let Some(path) = self.file.clone() else { return };
-        let _turn = self.writing.lock().await;
+        let _guard = self.writing.lock().await;
         let (lines, last) = {
-            let mut entries = self.lock();
-            (std::mem::take(&mut entries.unwritten), entries.last)
+            let mut state = self.lock();
+            (std::mem::take(&mut state.unwritten), state.last_id)
         };
         let Some(at) = self.newest_at().filter(|_| !lines.is_empty()) else { return };
         let bytes: Vec<u8> = lines.iter().flatten().copied().collect();
@@ -171,15 +172,14 @@ impl AuditTrail {
         let written =
             spawn_blocking(move || append(&path, &bytes, before, MAX_FILE_BYTES, at)).await;
         let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
-        let mut entries = self.lock();
+        let mut state = self.lock();
         if let Err(error) = &written {
             tracing::error!(%error, entries = lines.len(), "cannot write audit file");
             for line in lines.into_iter().rev() {
-                entries.unwritten.push_front(line);
+                state.unwritten.push_front(line);
             }
         }
-        entries.problem =
-            written.err().map(|error| format!("cannot write the audit file: {error}"));
+        state.problem = written.err().map(|error| format!("cannot write the audit file: {error}"));
     }
 
     /// One page of the matching entries, and how many match.
@@ -190,8 +190,8 @@ impl AuditTrail {
         count: usize,
         wanted: impl Fn(&Entry) -> bool,
     ) -> (usize, Vec<Entry>) {
-        let entries = self.lock();
-        let all = entries.entries.iter().map(|(entry, _)| entry);
+        let state = self.lock();
+        let all = state.entries.iter().map(|(entry, _)| entry);
         let mut wanted: Vec<&Entry> = all.filter(|entry| wanted(entry)).collect();
         if order == Order::Desc {
             wanted.reverse();
@@ -204,15 +204,15 @@ impl AuditTrail {
         self.lock().entries.back().map(|(entry, _)| entry.at)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, TrailState> {
         // No code panics while holding this lock.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entries {
+impl TrailState {
     fn push(&mut self, entry: Entry, length: usize) {
-        self.last = self.last.max(entry.id);
+        self.last_id = self.last_id.max(entry.id);
         self.bytes += length;
         self.entries.push_back((entry, length));
         while self.entries.len() > MEMORY_LIMIT.0 || self.bytes > MEMORY_LIMIT.1 {

@@ -1,7 +1,7 @@
 //! Connections to the history stores: at most one per registry.
 //!
-//! A store is opened on first use. After a failure it is not tried again for a few seconds, so that requests fail fast. An administrator can add only stores
-//! on allowed hosts, by URLs that read no local files.
+//! A store is opened on first use. After a failure it is not tried again for a few seconds, so that requests fail fast. An administrator can add
+//! only stores on allowed hosts, by URLs that read no local files.
 
 use std::{
     ops::Deref,
@@ -124,7 +124,7 @@ impl CatalogEntry for HistoryConnection {
 
     fn new(info: EntryInfo) -> Result<Self, Problem> {
         Ok(Self {
-            url: parse_url(&info.url)?,
+            url: parse_url(&info.raw_url)?,
             info,
             state: tokio::sync::Mutex::default(),
             run_changes: broadcast::Sender::new(BACKLOG),

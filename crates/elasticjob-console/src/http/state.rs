@@ -90,8 +90,8 @@ impl AppState {
         password: &str,
         address: Option<&str>,
     ) -> Result<(), Problem> {
-        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that one client
-        // cannot try many names; since many users may share an address, that limit is higher.
+        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that
+        // one client cannot try many names; since many users may share an address, that limit is higher.
         let address = address.unwrap_or_default();
         let keys = [
             (format!("{username}\n{address}"), TRIES_PER_NAME),

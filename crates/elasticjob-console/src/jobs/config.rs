@@ -1,7 +1,8 @@
 //! Reads, plans and stores a job's configuration.
 //!
-//! A change names the version it is based on (`If-Match`), or that there is none yet (`If-None-Match: *`), so no concurrent change is lost. Secrets are
-//! shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by name and never changed.
+//! A change names the version it is based on (`If-Match`), or that there is none yet (`If-None-Match: *`), so no concurrent change is lost.
+//! Secrets are shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by
+//! name and never changed.
 
 use std::collections::BTreeMap;
 
@@ -138,8 +139,8 @@ impl ConfigBody {
             .map_err(|error| Problem::invalid("jobName", error.to_string()))?;
         let mut set = |key: &str, value: PatchField<String>| match value {
             None => Ok(()),
-            Some(Some(header_text)) if !header_text.is_empty() => job
-                .set(key, &header_text)
+            Some(Some(text)) if !text.is_empty() => job
+                .set(key, &text)
                 .map_err(|error| Problem::invalid(key, format!("{key}: {}", error.problem))),
             Some(_) => {
                 match key {
@@ -428,24 +429,23 @@ impl Condition {
     fn check(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
         match (self, version) {
             (Self::Absent, Some(version)) => {
-                let header_text = format!(
+                let text = format!(
                     "job {name} already exists, in version {}; hint: change it with If-Match",
                     version.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, header_text).with_field(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
             }
             (Self::Absent, None) => Ok(None),
             (Self::Any | Self::Version(_), None) => {
-                let header_text =
-                    format!("there is no job {name}; hint: create it with If-None-Match: *");
-                Err(Problem::new(Code::NotFound, header_text))
+                let text = format!("there is no job {name}; hint: create it with If-None-Match: *");
+                Err(Problem::new(Code::NotFound, text))
             }
             (Self::Version(seen), Some(version)) if seen != version => {
-                let header_text = format!(
+                let text = format!(
                     "the configuration of job {name} is now in version {}, not {}; hint: read the stored configuration, then decide again",
                     version.0, seen.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, header_text).with_field(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
             }
             (Self::Any | Self::Version(_), version) => Ok(version),
         }

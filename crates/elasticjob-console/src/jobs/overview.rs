@@ -61,7 +61,8 @@ struct Overview {
     total: ActivityTotals,
     /// The next fires, at most ten.
     next: Vec<UpcomingFire>,
-    /// Problems that need attention: crashed jobs, waiting or stuck shards, missed fires, unreadable configurations. The 50 most severe, by kind and name.
+    /// Problems that need attention: crashed jobs, waiting or stuck shards, missed fires, unreadable configurations. The 50 most severe, by kind
+    /// and name.
     incidents: Vec<Incident>,
     /// Number of incidents.
     incident_count: usize,
@@ -427,7 +428,8 @@ impl Forecast {
         while let Some(fire) = schedule.next_after(after).filter(|it| it.as_millisecond() < end) {
             let at = fire.as_millisecond();
             let index = ((at - start) / self.bucket_ms) as usize;
-            // The seconds of a cron are the same in every minute that has fires: they are counted once, for a whole minute, and then the loop advances by minutes.
+            // The seconds of a cron are the same in every minute that has fires: they are counted once, for a whole minute, and then the loop
+            // advances by minutes.
             let minute = at - at.rem_euclid(MINUTE);
             let bucket = start + self.bucket_ms * index as i64;
             let is_whole =

@@ -126,7 +126,8 @@ impl<'s> JobView<'s> {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct JobsQuery {
-    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash negates a term.
+    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
+    /// negates a term.
     search: String,
     /// Only these statuses, separated by commas.
     #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]

@@ -1,8 +1,8 @@
 //! Triggers and cancels runs.
 //!
-//! A trigger with an `Idempotency-Key` is executed once: repeating the request, for example after a lost response, returns the same response and waits if
-//! the first is still in progress. Keys are remembered for a day and forgotten when the console restarts; but the run id is derived from the key, so a
-//! repeated request asks for the same run even then, and instances run it once.
+//! A trigger with an `Idempotency-Key` is executed once: repeating the request, for example after a lost response, returns the same response and
+//! waits if the first is still in progress. Keys are remembered for a day and forgotten when the console restarts; but the run id is derived from
+//! the key, so a repeated request asks for the same run even then, and instances run it once.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,8 +1,9 @@
-//! The paths of ElasticJob's own consoles at `/api`, so that scripts written for them work. They act on the registry that each user has selected, else the first.
+//! The paths of ElasticJob's own consoles at `/api`, so that scripts written for them work. They act on the registry that each user has selected,
+//! else the first.
 //!
-//! Two generations share the paths. With the header `Access-Token` (from `POST /api/login`) it is 3.x: every response is an envelope with status 200, whatever
-//! happened. Without it is 2.x: bare shapes, and `DELETE …/disable` enables; the caller is authenticated as everywhere else, and errors are problem details.
-//! A GET that changes something is refused for a cookie: any page could make a browser send it.
+//! Two generations share the paths. With the header `Access-Token` (from `POST /api/login`) it is 3.x: every response is an envelope with status
+//! 200, whatever happened. Without it is 2.x: bare shapes, and `DELETE …/disable` enables; the caller is authenticated as everywhere else, and
+//! errors are problem details. A GET that changes something is refused for a cookie: any page could make a browser send it.
 
 mod history;
 mod jobs;

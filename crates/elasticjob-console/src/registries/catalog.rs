@@ -1,7 +1,7 @@
 //! A catalog of named URLs: registries, or history stores.
 //!
-//! Entries from flags and the configuration file are fixed. If enabled, an administrator may add others at run time: only to allowed hosts, and stored in a
-//! file on this machine. Adding an entry either persists it or fails.
+//! Entries from flags and the configuration file are fixed. If enabled, an administrator may add others at run time: only to allowed hosts, and
+//! stored in a file on this machine. Adding an entry either persists it or fails.
 
 use std::{
     collections::BTreeMap,
@@ -59,14 +59,14 @@ pub(crate) trait CatalogEntry: Debug + Sized {
 pub(crate) struct EntryInfo {
     pub(crate) name: String,
     /// As given, including passwords.
-    pub(crate) url: String,
+    pub(crate) raw_url: String,
     /// Added at run time.
     pub(crate) is_added: bool,
 }
 
 impl EntryInfo {
     fn new(name: &str, url: &str, is_added: bool) -> Self {
-        Self { name: name.to_owned(), url: url.to_owned(), is_added }
+        Self { name: name.to_owned(), raw_url: url.to_owned(), is_added }
     }
 }
 
@@ -200,7 +200,7 @@ impl<T: CatalogEntry> Catalog<T> {
         change(&mut changed)?;
         if let Some(path) = &self.file {
             let added = changed.values().map(|entry| entry.info()).filter(|info| info.is_added);
-            let added: BTreeMap<_, _> = added.map(|info| (&info.name, &info.url)).collect();
+            let added: BTreeMap<_, _> = added.map(|info| (&info.name, &info.raw_url)).collect();
             files::replace(path, &BTreeMap::from([(T::KIND, added)]))?;
         }
         *entries = changed;

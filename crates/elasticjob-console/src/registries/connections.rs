@@ -1,7 +1,7 @@
 //! The registries of this console and the connection to each.
 //!
-//! A connection is opened on first use by a task of its own, which reconnects forever. Requests to a registry that is down fail at once and do not affect
-//! other registries. An administrator can add only registries with our own URL schemes, on allowed hosts.
+//! A connection is opened on first use by a task of its own, which reconnects forever. Requests to a registry that is down fail at once and do
+//! not affect other registries. An administrator can add only registries with our own URL schemes, on allowed hosts.
 
 use std::{
     ops::Deref,
@@ -181,7 +181,7 @@ impl CatalogEntry for RegistryConnection {
             ));
         }
         Ok(Self {
-            url: parse_url(&info.url)?,
+            url: parse_url(&info.raw_url)?,
             info,
             mirror: Arc::new(Mirror::default()),
             connection_state: watch::Sender::new(ConnectionState::Idle),

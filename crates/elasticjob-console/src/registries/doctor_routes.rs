@@ -21,7 +21,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(examine))
 }
 
-/// Examines a registry: problems and how to fix them. Writes one node, by which Java ElasticJob measures clocks, so it requires an operator and is audited.
+/// Examines a registry: problems and how to fix them.
+///
+/// Writes one node, by which Java ElasticJob measures clocks, so it requires an operator and is audited.
 #[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
     responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
 async fn examine(access: Authorized<Operator>) -> Result<Json<Vec<Finding>>, Problem> {

@@ -1,7 +1,7 @@
 //! Events of a registry as server-sent events.
 //!
-//! A stream ends with its session or token, and when the registry is removed. That is checked before every event, so that it also ends under load. A client
-//! that falls behind is told to reload everything.
+//! A stream ends with its session or token, and when the registry is removed. That is checked before every event, so that it also ends under
+//! load. A client that falls behind is told to reload everything.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -45,9 +45,11 @@ struct EventsQuery {
     job: Option<String>,
 }
 
-/// Events as server-sent events: `job` (`{jobName, job}`, the row of the job list, null when the job is removed), `shards` (`{jobName}`: read them again),
-/// `connection` (`{isConnected}`), `run` (a new or changed row of the run list, if there is a history), `reload` (`{}`: read everything again). The first event
-/// is always a `connection`.
+/// Streams events as server-sent events.
+///
+/// Events: `job` (`{jobName, job}`, the row of the job list, null when the job is removed), `shards` (`{jobName}`: read them again),
+/// `connection` (`{isConnected}`), `run` (a new or changed row of the run list, if there is a history), `reload` (`{}`: read everything again).
+/// The first event is always a `connection`.
 #[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn events(

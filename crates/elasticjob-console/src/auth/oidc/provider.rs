@@ -1,7 +1,7 @@
 //! Requests to the provider: metadata, keys, and an id token for a code.
 //!
-//! Metadata is cached for an hour. After a failed request the provider is not contacted again for a few seconds. Keys are fetched again when a token is
-//! signed with an unknown key: that is how providers rotate them.
+//! Metadata is cached for an hour. After a failed request the provider is not contacted again for a few seconds. Keys are fetched again when a
+//! token is signed with an unknown key: that is how providers rotate them.
 
 use std::{
     error::Error,

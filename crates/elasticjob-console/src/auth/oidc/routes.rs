@@ -1,5 +1,5 @@
-//! The two steps of a login at a provider, and the login methods. Both steps are browser navigations: whatever happens, the browser is redirected, and the
-//! page it lands on shows the outcome.
+//! The two steps of a login at a provider, and the login methods. Both steps are browser navigations: whatever happens, the browser is
+//! redirected, and the page it lands on shows the outcome.
 
 use crate::http::handler::routes;
 use axum::{

@@ -1,7 +1,7 @@
 //! Verifies an id token: signed by the provider, for this console, for this login, and currently valid. Pure.
 //!
-//! Only RS256 and ES256, which every provider supports, are accepted, and only with a key made for the algorithm: the token's header selects among the
-//! provider's keys and influences nothing else.
+//! Only RS256 and ES256, which every provider supports, are accepted, and only with a key made for the algorithm: the token's header selects
+//! among the provider's keys and influences nothing else.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use jiff::{SignedDuration, Timestamp};
