@@ -150,7 +150,7 @@ async fn figures(
             }
             name => {
                 let text = format!(
-                    "the query cannot be read: unknown parameter {name:?}; hint: job, from, to, last"
+                    "cannot parse the query: unknown parameter {name:?}; hint: job, from, to, last"
                 );
                 return Err(Problem::new(Code::Malformed, text).with_field(name));
             }

@@ -83,11 +83,11 @@ pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
         let field = error.path().to_string();
         let cause = error.into_inner();
         let code = if cause.is_data() { Code::Invalid } else { Code::Malformed };
-        let problem = Problem::new(code, format!("the body cannot be read: {cause}"));
+        let problem = Problem::new(code, format!("cannot parse the body: {cause}"));
         if field == "." { problem } else { problem.with_field(&field) }
     })?;
     reader.end().map_err(|error| {
-        Problem::new(Code::Malformed, format!("the body cannot be read: {error}"))
+        Problem::new(Code::Malformed, format!("cannot parse the body: {error}"))
     })?;
     Ok(parsed)
 }
@@ -106,7 +106,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
                 let message =
                     text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
                 let problem =
-                    Problem::new(Code::Malformed, format!("the query cannot be read: {message}"));
+                    Problem::new(Code::Malformed, format!("cannot parse the query: {message}"));
                 let field = message.split_once(": ").map(|(field, _)| field);
                 let unknown =
                     message.split('`').nth(1).filter(|_| message.contains("unknown field"));
@@ -131,7 +131,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
             Ok(axum::extract::Path(part)) => Ok(Self(part)),
             Err(rejection) => Err(Problem::new(
                 Code::Malformed,
-                format!("the path cannot be read: {}", rejection.body_text()),
+                format!("cannot parse the path: {}", rejection.body_text()),
             )),
         }
     }
@@ -220,7 +220,7 @@ pub(crate) async fn path_param<S: Send + Sync>(
     name: &str,
 ) -> Result<String, Problem> {
     let params = RawPathParams::from_request_parts(parts, state).await.map_err(|error| {
-        Problem::new(Code::Malformed, format!("the path cannot be read: {error}"))
+        Problem::new(Code::Malformed, format!("cannot parse the path: {error}"))
     })?;
     let found = params.iter().find(|(known, _)| *known == name);
     Ok(found.map(|(_, value)| value.to_owned()).unwrap_or_default())

@@ -194,10 +194,10 @@ impl Console {
         }
         let is_https = self.is_https || self.tls.is_some();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let home = format!("{scheme}://{address}");
+        let console_url = format!("{scheme}://{address}");
         let oidc = self
             .oidc
-            .map(|settings| Oidc::new(settings, &home))
+            .map(|settings| Oidc::new(settings, &console_url))
             .transpose()
             .map_err(startup_error)?;
         let app = AppState::new(

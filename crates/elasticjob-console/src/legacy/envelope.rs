@@ -118,7 +118,7 @@ impl LegacyRequest {
     fn authorize<R>(self, role: Role) -> Result<Authorized<R>, Problem> {
         let (caller, app) = (self.caller?, self.app);
         let name = selected_registry(&caller, &app)
-            .ok_or_else(|| no_such_registry("that you may look at"))?;
+            .ok_or_else(|| no_such_registry("that is visible to you"))?;
         let registry = caller.authorize(&app, &name, role)?;
         Ok(Authorized::new(caller, app, registry))
     }

@@ -93,7 +93,7 @@ struct EventStream {
     next_heartbeat: Monotonic,
 }
 
-enum Received {
+enum StreamItem {
     Event(Event),
     /// A change that this client did not ask for.
     Ignored,
@@ -101,7 +101,7 @@ enum Received {
     End,
 }
 
-impl From<Option<Event>> for Received {
+impl From<Option<Event>> for StreamItem {
     fn from(event: Option<Event>) -> Self {
         event.map_or(Self::Ignored, Self::Event)
     }
@@ -115,22 +115,22 @@ impl EventStream {
         }
         loop {
             match self.receive().await {
-                Received::Event(event) => {
+                StreamItem::Event(event) => {
                     return may_listen(&self.app, &self.caller, &self.registry).then_some(event);
                 }
-                Received::Ignored => {}
-                Received::End => return None,
+                StreamItem::Ignored => {}
+                StreamItem::End => return None,
             }
         }
     }
 
-    async fn receive(&mut self) -> Received {
+    async fn receive(&mut self) -> StreamItem {
         let clock = &self.app.clock;
         tokio::select! {
             change = self.changes.recv() => match change {
                 Ok(change) => self.event(change).into(),
-                Err(RecvError::Lagged(_)) => Received::Event(sse_event("reload", &json!({}))),
-                Err(RecvError::Closed) => Received::End,
+                Err(RecvError::Lagged(_)) => StreamItem::Event(sse_event("reload", &json!({}))),
+                Err(RecvError::Closed) => StreamItem::End,
             },
             run = next_run(&mut self.runs) => self.run(run).into(),
             () = clock.sleep_until(self.next_heartbeat) => {
@@ -139,7 +139,7 @@ impl EventStream {
                 if self.runs.is_none() {
                     self.runs = self.app.histories.subscribe(&self.registry.name);
                 }
-                Received::Event(Event::default().comment("still there"))
+                StreamItem::Event(Event::default().comment("still there"))
             }
         }
     }
