@@ -16,7 +16,7 @@ use elasticjob::{
     schedule::{CronError, ZoneError},
 };
 #[cfg(feature = "console")]
-use elasticjob_console::{ConsoleError, Kind};
+use elasticjob_console::{ConsoleError, ConsoleErrorKind};
 use elasticjob_jobfile::JobFileError;
 
 /// Exit code: one for each way in which a script may react.
@@ -151,9 +151,9 @@ impl From<JobFileError> for Error {
 impl From<ConsoleError> for Error {
     fn from(ConsoleError { kind, problem }: ConsoleError) -> Self {
         let code = match kind {
-            Kind::Setting => Code::BadInput,
-            Kind::Refused => Code::Refused,
-            Kind::Internal => Code::Internal,
+            ConsoleErrorKind::InvalidSetting => Code::BadInput,
+            ConsoleErrorKind::Refused => Code::Refused,
+            ConsoleErrorKind::Internal => Code::Internal,
         };
         Self { code, problems: vec![problem] }
     }

@@ -1,34 +1,32 @@
-//! Why a console does not start.
+//! Startup errors of the console.
 
 use elasticjob::problem::Problem;
 
-/// Why a console does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problem.message)]
 pub struct ConsoleError {
-    /// What a caller does about it.
-    pub kind: Kind,
-    /// What is wrong, and a way out.
+    pub kind: ConsoleErrorKind,
+    /// Message and hint.
     pub problem: Problem,
 }
 
-/// What a caller does about it.
+/// Tells the caller how to react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A setting is wrong: correct it.
-    Setting,
-    /// It could be done and is not, to be safe.
+pub enum ConsoleErrorKind {
+    /// A setting is invalid: correct it.
+    InvalidSetting,
+    /// Starting would be possible but unsafe.
     Refused,
-    /// A bug, or a machine that is out of something.
+    /// A bug, or a resource of this machine is exhausted.
     Internal,
 }
 
 impl ConsoleError {
-    pub(crate) fn new(kind: Kind, text: impl AsRef<str>) -> Self {
+    pub(crate) fn new(kind: ConsoleErrorKind, text: impl AsRef<str>) -> Self {
         Self { kind, problem: Problem::new(text) }
     }
 
     pub(crate) fn setting(text: impl AsRef<str>) -> Self {
-        Self::new(Kind::Setting, text)
+        Self::new(ConsoleErrorKind::InvalidSetting, text)
     }
 }

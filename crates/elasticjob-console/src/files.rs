@@ -1,4 +1,4 @@
-//! What the console keeps on disk: small files that only it may read, replaced whole.
+//! Writes the console's small JSON files: readable only by its own user, always replaced as a whole.
 
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -11,26 +11,26 @@ use serde::Serialize;
 
 use crate::http::problem::{Code, Problem};
 
-/// Replaces a file: whoever reads it finds the old or the new one.
+/// Replaces a file atomically: a reader sees either the old or the new content.
 pub(crate) fn replace(path: &Path, content: &impl Serialize) -> Result<(), Problem> {
     write(path, content).map_err(|error| {
-        tracing::error!(%error, path = %path.display(), "a file of the console cannot be written");
+        tracing::error!(%error, path = %path.display(), "cannot write console file");
         Problem::new(
             Code::Internal,
             format!(
-                "cannot keep that on the server: {error}; hint: its data folder has to be writable"
+                "cannot store the change on the server: {error}; hint: the data folder must be writable"
             ),
         )
     })
 }
 
 fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("new");
+    let temporary = path.with_extension("new");
     let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    // One that was left behind may have had other rights.
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    // A temporary file left behind by a crash may have other permissions.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(&serde_json::to_vec_pretty(content)?)?;
     file.sync_all()?;
-    fs::rename(new, path)
+    fs::rename(temporary, path)
 }

@@ -1,4 +1,4 @@
-//! The console: an HTTP API on registries and histories, and the pages on top of it.
+//! The web console: an HTTP API for registries and histories, and the web pages that use it.
 //!
 //! ```text
 //!   request ──▶ http (host, headers, lifecycle) ──▶ auth (cookie, token, password; role) ──▶ jobs | history | registries | legacy
@@ -8,15 +8,15 @@
 //!                                                                            elasticjob::admin ──▶ registry
 //! ```
 //!
-//! * [`http`] — settings, listening, TLS; what every request is held to; problems, paging, the OpenAPI document, the embedded pages.
-//! * [`auth`] — accounts, sessions, tokens, OpenID Connect; who asks, and what they may.
+//! * [`http`] — settings, listening, TLS; rules for every request; problem details, paging, the OpenAPI document, the embedded pages.
+//! * [`auth`] — accounts, sessions, tokens, OpenID Connect; authenticates the caller and checks roles.
 //! * [`jobs`] — jobs, shards, servers, instances: lists, changes, triggers.
-//! * [`history`] — runs, their output, figures; the history stores themselves.
-//! * [`registries`] — the connection to each registry, its mirror, and the stream of what happens there.
-//! * [`audit`] — who changed what.
-//! * [`legacy`] — the same under the paths and shapes of ElasticJob 2.x and 3.x UIs, at `/api`.
+//! * [`history`] — runs, their output and figures; connections to the history stores.
+//! * [`registries`] — the connection to each registry, its mirror, and the event stream.
+//! * [`audit`] — the audit trail: who changed what.
+//! * [`legacy`] — the same functions under the paths and shapes of the ElasticJob 2.x and 3.x consoles, at `/api`.
 //!
-//! The console reaches a registry through [`elasticjob::admin`] alone.
+//! The console reaches a registry only through [`elasticjob::admin`].
 
 mod audit;
 mod auth;
@@ -31,13 +31,13 @@ mod registries;
 pub use self::{
     auth::{
         oidc::{OidcFile, Settings as OidcSettings},
-        proxies::Proxies,
+        proxies::TrustedProxies,
     },
-    error::{ConsoleError, Kind},
+    error::{ConsoleError, ConsoleErrorKind},
     http::{
-        detached_changes::Errands,
-        server::{Console, First, Listening},
-        tls::Identity,
+        detached_changes::DetachedChanges,
+        server::{Console, ConsoleServer, FirstAccount},
+        tls::TlsIdentity,
     },
-    registries::catalog::Adding,
+    registries::catalog::AdditionPolicy,
 };

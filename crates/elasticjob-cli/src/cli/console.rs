@@ -2,7 +2,9 @@
 
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
-use elasticjob_console::{self as api, Adding, First, Identity, OidcFile, OidcSettings, Proxies};
+use elasticjob_console::{
+    self as api, AdditionPolicy, FirstAccount, OidcFile, OidcSettings, TlsIdentity, TrustedProxies,
+};
 use serde::Deserialize;
 
 use super::{
@@ -11,12 +13,11 @@ use super::{
 };
 use crate::{error::Error, logs, output, worker::Stop};
 
-/// Where it listens if nobody says anything.
-const LISTEN: &str = "127.0.0.1:8899";
-/// After how long a session that is not used is over.
-const IDLE: Duration = Duration::from_hours(1);
-/// How long changes that are under way may take when it is to stop.
-const ENDED_WITHIN: Duration = Duration::from_secs(10);
+const DEFAULT_LISTEN: &str = "127.0.0.1:8899";
+/// Sessions expire after being unused for this long.
+const SESSION_IDLE: Duration = Duration::from_hours(1);
+/// How long a shutdown waits for running changes.
+const CHANGES_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Console {
@@ -43,20 +44,20 @@ pub(super) struct Console {
 struct File {
     listen: Option<String>,
     data: Option<PathBuf>,
-    /// What else the console is called.
+    /// Additional host names under which the console is reachable.
     hosts: Vec<String>,
-    /// Proxies that are believed about where a request comes from: addresses and nets.
+    /// Addresses and networks of proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: Vec<String>,
-    /// Whether browsers come by HTTPS, through a proxy.
+    /// Browsers reach the console by HTTPS, through a proxy.
     behind_https: bool,
-    /// Speaks HTTPS itself.
+    /// Certificate and key, if the console terminates TLS itself.
     tls: Option<TlsFiles>,
     session_idle_minutes: Option<u64>,
     registries: toml::Table,
     add_registries: Additions,
     histories: toml::Table,
     add_histories: Additions,
-    /// Where else somebody may log in.
+    /// OpenID Connect provider.
     oidc: Option<OidcFile>,
 }
 
@@ -76,25 +77,25 @@ struct Additions {
 
 impl Console {
     pub(super) fn run(self, global: &Global) -> Result<(), Error> {
-        let console = self.described(global)?;
+        let console = self.settings(global)?;
         logs::start(global.log_format, global.no_color, "info");
         block_on(serve(console))
     }
 
-    fn described(self, global: &Global) -> Result<api::Console, Error> {
+    fn settings(self, global: &Global) -> Result<api::Console, Error> {
         let file = match &self.config {
             Some(path) => read(path)?,
             None => File::default(),
         };
-        let mut registries = texts("registries", &file.registries)?;
-        registries.extend(self.registry.iter().map(|given| named(given)));
+        let mut registries = named_urls("registries", &file.registries)?;
+        registries.extend(self.registry.iter().map(|given| parse_named(given)));
         if registries.is_empty() {
             registries.push(("default".to_owned(), global.registry(None)));
         }
-        let mut histories = texts("histories", &file.histories)?;
+        let mut histories = named_urls("histories", &file.histories)?;
         for given in &self.history {
-            let (name, url) = named(given);
-            // The only one there is needs no name here, either.
+            let (name, url) = parse_named(given);
+            // A single registry needs no name here, either.
             let name = match registries.as_slice() {
                 [(only, _)] if name == "default" => only.clone(),
                 _ => name,
@@ -107,57 +108,57 @@ impl Console {
             (None, Some(text)) => {
                 address(text).map_err(|error| Error::bad_input(format!("listen: {error}")))?
             }
-            (None, None) => address(LISTEN).map_err(Error::bad_input)?,
+            (None, None) => address(DEFAULT_LISTEN).map_err(Error::bad_input)?,
         };
         Ok(api::Console {
             registries,
             histories,
             listen,
-            data: Some(
+            data_dir: Some(
                 self.data.or(file.data).unwrap_or_else(|| PathBuf::from("elasticjob-console")),
             ),
             hosts: file.hosts,
-            proxies: Proxies::new(&file.trusted_proxies)
+            proxies: TrustedProxies::new(&file.trusted_proxies)
                 .map_err(|error| Error::bad_input(format!("trustedProxies: {error}")))?,
-            is_secure: file.behind_https,
-            identity: file.tls.map(|TlsFiles { cert, key }| Identity { cert, key }),
-            idle: file
+            is_https: file.behind_https,
+            tls: file.tls.map(|TlsFiles { cert, key }| TlsIdentity { cert, key }),
+            session_idle: file
                 .session_idle_minutes
-                .map_or(IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
-            adding: file.add_registries.into(),
-            adding_histories: file.add_histories.into(),
+                .map_or(SESSION_IDLE, |minutes| Duration::from_secs(minutes.saturating_mul(60))),
+            registry_additions: file.add_registries.into(),
+            history_additions: file.add_histories.into(),
             oidc: file.oidc.map(OidcSettings::try_from).transpose()?,
-            first: First::Generated,
+            first_account: FirstAccount::Generated,
         })
     }
 }
 
-impl From<Additions> for Adding {
+impl From<Additions> for AdditionPolicy {
     fn from(Additions { enabled, hosts }: Additions) -> Self {
-        Self { is_on: enabled, hosts }
+        Self { is_enabled: enabled, allowed_hosts: hosts }
     }
 }
 
-/// Names and URLs of a table.
-fn texts(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
+/// Names and URLs of a table of the configuration file.
+fn named_urls(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
     let text = |(name, url): (&String, &toml::Value)| match url.as_str() {
         Some(url) => Ok((name.clone(), url.to_owned())),
-        None => {
-            Err(Error::bad_input(format!("{table}.{name} is not text; hint: {name} = \"a URL\"")))
-        }
+        None => Err(Error::bad_input(format!(
+            "{table}.{name} is not a string; hint: {name} = \"a URL\""
+        ))),
     };
     entries.iter().map(text).collect()
 }
 
 fn read(path: &PathBuf) -> Result<File, Error> {
-    let cannot =
+    let read_error =
         |error: String| Error::bad_input(format!("cannot read {}: {error}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-    toml::from_str(&text).map_err(|error| cannot(error.to_string()))
+    let text = fs::read_to_string(path).map_err(|error| read_error(error.to_string()))?;
+    toml::from_str(&text).map_err(|error| read_error(error.to_string()))
 }
 
-/// `NAME=URL`, or a URL alone.
-fn named(given: &str) -> (String, String) {
+/// Parses `NAME=URL`, or a URL alone.
+fn parse_named(given: &str) -> (String, String) {
     match given.split_once('=') {
         Some((name, url)) if !name.contains([':', '/']) => (name.to_owned(), url.to_owned()),
         _ => ("default".to_owned(), given.to_owned()),
@@ -166,29 +167,29 @@ fn named(given: &str) -> (String, String) {
 
 async fn serve(console: api::Console) -> Result<(), Error> {
     let mut stop = Stop::new()?;
-    let folder = console.data.clone();
-    let is_secure = console.is_secure || console.identity.is_some();
-    let listening = console.listen().await?;
+    let folder = console.data_dir.clone();
+    let is_https = console.is_https || console.tls.is_some();
+    let server = console.listen().await?;
     if let Some(folder) = folder {
         output::say(&format!("data      {}  (accounts, what was added, audit)", folder.display()));
     }
-    if let Some(password) = &listening.password {
+    if let Some(password) = &server.password {
         output::say(&format!(
             "account   admin / {password}  (told this once: change it after you logged in)"
         ));
     }
-    if !listening.address.ip().is_loopback() && !is_secure {
+    if !server.address.ip().is_loopback() && !is_https {
         output::say(
             "note: it can be reached from elsewhere, and passwords travel in clear text; [tls] in the configuration file has it speak HTTPS, or put something in front of it that does",
         );
     }
-    output::say(&format!("console   {}", listening.url()));
-    let errands = listening.errands.clone();
+    output::say(&format!("console   {}", server.url()));
+    let detached_changes = server.detached_changes.clone();
     tokio::select! {
-        () = listening.serve() => {}
+        () = server.serve() => {}
         () = stop.asked() => output::say("stopping"),
     }
-    errands.finish(ENDED_WITHIN).await;
+    detached_changes.finish(CHANGES_TIMEOUT).await;
     Ok(())
 }
 
@@ -197,10 +198,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_may_have_a_name_and_its_url_an_equals_sign() {
+    fn registry_argument_may_have_a_name_and_an_equals_sign_in_its_url() {
         let url = "zookeeper://zk1/shop?sessionTimeout=30s";
 
-        assert_eq!(named(&format!("prod={url}")), ("prod".to_owned(), url.to_owned()));
-        assert_eq!(named(url), ("default".to_owned(), url.to_owned()));
+        assert_eq!(parse_named(&format!("prod={url}")), ("prod".to_owned(), url.to_owned()));
+        assert_eq!(parse_named(url), ("default".to_owned(), url.to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! The console of `elasticjob dev`: of its registry alone, for this machine alone.
+//! The console of `elasticjob dev`: only for its own registry, reachable only from this machine.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -10,29 +10,30 @@ use elasticjob::{
     history::{HistoryUrl, Store},
     runtime::Tasks,
 };
-use elasticjob_console::{Adding, Console, Errands, First, Listening, Proxies};
+use elasticjob_console::{
+    AdditionPolicy, Console, ConsoleServer, DetachedChanges, FirstAccount, TrustedProxies,
+};
 
 use crate::{error::Error, output::say};
 
-/// Where the console usually is.
-const CONSOLE: u16 = 8899;
-/// Nobody wants to log in again all day on a machine of their own.
-const SESSION: Duration = Duration::from_hours(12);
+const DEFAULT_PORT: u16 = 8899;
+/// Long enough for a day's work.
+const SESSION_IDLE: Duration = Duration::from_hours(12);
 
-/// How long changes that are under way may take when it is to stop.
+/// How long a shutdown waits for running changes.
 pub(super) const CHANGES: Duration = Duration::from_secs(3);
 
-/// Serves the console until `tasks` end. The changes it has under way are for whoever stops it to wait for.
+/// Serves the console until `tasks` end. Returns its running changes, which the shutdown should wait for.
 pub(super) async fn start(
     given: Option<SocketAddr>,
     url: &str,
     history: Option<&str>,
-    data: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     tasks: &mut Tasks,
-) -> Result<Errands, Error> {
-    let console = listen(given, url, history, data).await?;
+) -> Result<DetachedChanges, Error> {
+    let console = listen(given, url, history, data_dir).await?;
     say(&format!("console   {}  (root / root: for this machine alone)", console.url()));
-    let changes = console.errands.clone();
+    let changes = console.detached_changes.clone();
     tasks.spawn(console.serve());
     Ok(changes)
 }
@@ -41,36 +42,36 @@ async fn listen(
     given: Option<SocketAddr>,
     url: &str,
     history: Option<&str>,
-    data: Option<PathBuf>,
-) -> Result<Listening, Error> {
+    data_dir: Option<PathBuf>,
+) -> Result<ConsoleServer, Error> {
     let named = |url: &str| ("dev".to_owned(), url.to_owned());
     if let Some(url) = history.and_then(|url| url.parse::<HistoryUrl>().ok())
         && url.file().is_some()
     {
-        // Until somebody writes it, it is an empty book and not a missing one.
+        // Creates the file, so that the history is empty and not missing until the first run is recorded.
         match Store::open(&url).await {
             Ok(store) => store.close().await,
-            Err(error) => tracing::warn!(%error, "history cannot be looked at"),
+            Err(error) => tracing::warn!(%error, "cannot open history store"),
         }
     }
     let at = |listen| Console {
         registries: vec![named(url)],
         histories: history.map(named).into_iter().collect(),
         listen,
-        data: data.clone(),
+        data_dir: data_dir.clone(),
         hosts: Vec::new(),
-        proxies: Proxies::default(),
-        is_secure: false,
-        identity: None,
-        idle: SESSION,
-        adding: Adding::default(),
-        adding_histories: Adding::default(),
+        proxies: TrustedProxies::default(),
+        is_https: false,
+        tls: None,
+        session_idle: SESSION_IDLE,
+        registry_additions: AdditionPolicy::default(),
+        history_additions: AdditionPolicy::default(),
         oidc: None,
-        first: First::Root,
+        first_account: FirstAccount::Root,
     };
-    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, CONSOLE));
-    Ok(match at(given.unwrap_or(usual)).listen().await {
+    let default_address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    Ok(match at(given.unwrap_or(default_address)).listen().await {
         Err(_) if given.is_none() => at((Ipv4Addr::LOCALHOST, 0).into()).listen().await,
-        listening => listening,
+        server => server,
     }?)
 }

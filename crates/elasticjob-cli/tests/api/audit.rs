@@ -1,27 +1,27 @@
-//! Who changed what, and what was refused: written down whatever happens.
+//! The audit trail: changes, refusals, logins.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::{
-    console::{Console, Visitor},
+    console::{BrowserSession, Console},
     http::request,
     scene::{Scene, settle},
 };
 
 const R: &str = "/api/v1/r/shop";
 
-fn nowhere() -> Console {
+fn start_without_registry() -> Console {
     Console::start(&["shop=zookeeper://127.0.0.1:1/shop"])
 }
 
-fn entries(admin: &Visitor<'_>, query: &str) -> Vec<Value> {
+fn entries(admin: &BrowserSession<'_>, query: &str) -> Vec<Value> {
     admin.data(&format!("/api/v1/audit?{query}"))["items"].as_array().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_asked_for_is_cut_so_that_nobody_pushes_others_out() {
+async fn long_request_is_truncated_in_the_audit() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -32,19 +32,19 @@ async fn what_was_asked_for_is_cut_so_that_nobody_pushes_others_out() {
         200
     );
 
-    let told = entries(&admin, "action=job.trigger")[0]["asked"]["parameter"].to_string();
+    let parameter = entries(&admin, "action=job.trigger")[0]["asked"]["parameter"].to_string();
 
-    assert!(told.contains("60000 bytes, SHA-256 ") && told.len() < 500, "{told}");
+    assert!(parameter.contains("60000 bytes, SHA-256 ") && parameter.len() < 500, "{parameter}");
     let file = fs::metadata(console.folder.path().join("data/audit.jsonl")).unwrap();
     assert!(file.len() < 4_000, "{}", file.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_refused_is_written_down_but_not_without_end() {
+async fn refusals_are_audited_up_to_a_limit() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let (admin, viewer) = (console.admin(), console.somebody("vera", &json!({ "shop": "viewer" })));
+    let (admin, viewer) = (console.admin(), console.add_user("vera", &json!({ "shop": "viewer" })));
     let config = format!("{R}/jobs/settle/config");
 
     assert_eq!(viewer.post(&format!("{R}/jobs/settle/disable")).status, 403);
@@ -54,22 +54,22 @@ async fn what_was_refused_is_written_down_but_not_without_end() {
     let wrong = request("PATCH", &config).json(&json!({ "cron": "no" })).header("if-match", "*");
     assert_eq!(admin.send(wrong).status, 422);
     let tried = request("POST", &format!("{config}/plan")).json(&json!({ "cron": "no" }));
-    assert_eq!(admin.send(tried).status, 422, "that would have changed nothing");
+    assert_eq!(admin.send(tried).status, 422, "a plan changes nothing");
     assert_eq!(admin.send(request("DELETE", "/api/v1/accounts/nobody")).status, 404);
     assert_eq!(admin.send(request("DELETE", "/api/v1/registries/shop")).status, 409);
 
-    let hers = entries(&admin, "action=refused&username=vera&order=asc");
+    let viewer_entries = entries(&admin, "action=refused&username=vera&order=asc");
     let of = |entry: &Value| (entry["target"].clone(), entry["asked"]["code"].clone());
     let disable = json!(format!("{R}/jobs/settle/disable"));
-    assert_eq!(of(&hers[0]), (disable, json!("forbidden")), "{hers:#?}");
+    assert_eq!(of(&viewer_entries[0]), (disable, json!("forbidden")), "{viewer_entries:#?}");
     assert_eq!(
-        (&hers[0]["registry"], &hers[0]["asked"]["method"]),
+        (&viewer_entries[0]["registry"], &viewer_entries[0]["asked"]["method"]),
         (&json!("shop"), &json!("POST"))
     );
-    assert_eq!(of(&hers[1]), (json!("/api/v1/accounts"), json!("forbidden")));
-    let ours = entries(&admin, "action=refused&username=admin&order=asc");
-    let codes: Vec<_> = ours.iter().map(|entry| entry["asked"]["code"].clone()).collect();
-    assert_eq!(codes, ["preconditionFailed", "invalid"], "{ours:#?}");
+    assert_eq!(of(&viewer_entries[1]), (json!("/api/v1/accounts"), json!("forbidden")));
+    let admin_entries = entries(&admin, "action=refused&username=admin&order=asc");
+    let codes: Vec<_> = admin_entries.iter().map(|entry| entry["asked"]["code"].clone()).collect();
+    assert_eq!(codes, ["preconditionFailed", "invalid"], "{admin_entries:#?}");
     for action in ["account.remove", "registry.remove"] {
         let entry = &entries(&admin, &format!("action={action}"))[0];
         assert!(entry["problem"].is_string(), "{entry:#}");
@@ -78,14 +78,14 @@ async fn what_was_refused_is_written_down_but_not_without_end() {
     for _ in 0..30 {
         viewer.post(&format!("{R}/jobs/settle/disable"));
     }
-    assert!(entries(&admin, "action=refused&username=vera").len() <= 20, "it goes on for ever");
+    assert!(entries(&admin, "action=refused&username=vera").len() <= 20, "refusals are limited");
     let file = fs::read_to_string(console.folder.path().join("data/audit.jsonl")).unwrap();
     assert!(file.lines().any(|line| line.contains("\"refused\"")), "it is on disk");
 }
 
 #[test]
-fn whoever_logs_in_with_the_ancestors_words_is_written_down_too() {
-    let console = nowhere();
+fn legacy_login_is_audited() {
+    let console = start_without_registry();
     let body = json!({ "username": "admin", "password": console.password });
     console.send(&request("POST", "/api/login").json(&body));
 
@@ -95,33 +95,33 @@ fn whoever_logs_in_with_the_ancestors_words_is_written_down_too() {
 }
 
 #[test]
-fn a_line_that_was_half_written_keeps_nobody_from_starting() {
-    let console = nowhere();
+fn console_starts_after_a_half_written_audit_line() {
+    let console = start_without_registry();
     let path = console.folder.path().join("data/audit.jsonl");
-    console.somebody("ann", &json!({ "*": "viewer" }));
+    console.add_user("ann", &json!({ "*": "viewer" }));
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(&"{\"id\":99,\"username\":\"\u{4f60}".as_bytes()[..23]);
     fs::write(&path, bytes).unwrap();
 
-    let console = console.again(&["shop=zookeeper://127.0.0.1:1/shop"]);
-    console.somebody("bob", &json!({ "*": "viewer" }));
-    let console = console.again(&["shop=zookeeper://127.0.0.1:1/shop"]);
+    let console = console.restart(&["shop=zookeeper://127.0.0.1:1/shop"]);
+    console.add_user("bob", &json!({ "*": "viewer" }));
+    let console = console.restart(&["shop=zookeeper://127.0.0.1:1/shop"]);
 
-    let made = entries(&console.admin(), "action=account.put&order=asc");
-    let names: Vec<_> = made.iter().map(|entry| entry["target"].clone()).collect();
+    let created = entries(&console.admin(), "action=account.put&order=asc");
+    let names: Vec<_> = created.iter().map(|entry| entry["target"].clone()).collect();
     assert_eq!(names, ["ann", "bob"]);
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_to_whoever_asks() {
-    let console = nowhere();
+fn unwritable_audit_file_is_reported_until_it_is_writable() {
+    let console = start_without_registry();
     assert_eq!(console.send(&request("GET", "/readyz")).text, "ready\n");
     let path = console.folder.path().join("data/audit.jsonl");
     fs::create_dir(&path).unwrap();
     let admin = console.admin();
 
     assert_eq!(console.send(&request("GET", "/readyz")).status, 503);
-    assert_eq!(console.send(&request("GET", "/healthz")).status, 200, "it lives all the same");
+    assert_eq!(console.send(&request("GET", "/healthz")).status, 200, "the process is alive");
     let page = admin.data("/api/v1/audit?action=login");
     assert!(page["problem"].is_string() && page["total"].as_u64() >= Some(1), "{page:#}");
 
@@ -131,7 +131,7 @@ fn a_file_that_cannot_be_written_is_told_to_whoever_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_examination_is_written_down_for_it_writes() {
+async fn doctor_is_audited_because_it_writes() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -145,20 +145,20 @@ async fn an_examination_is_written_down_for_it_writes() {
 }
 
 #[test]
-fn entries_are_found_by_their_time_and_in_both_orders() {
-    let console = nowhere();
+fn audit_is_filtered_by_time_and_sorted_both_ways() {
+    let console = start_without_registry();
     let admin = console.admin();
     for name in ["ann", "bob"] {
-        console.somebody(name, &json!({ "*": "viewer" }));
+        console.add_user(name, &json!({ "*": "viewer" }));
     }
-    let made = entries(&admin, "action=account.put&order=asc");
-    let names: Vec<_> = made.iter().map(|entry| entry["target"].clone()).collect();
+    let created = entries(&admin, "action=account.put&order=asc");
+    let names: Vec<_> = created.iter().map(|entry| entry["target"].clone()).collect();
     assert_eq!(names, ["ann", "bob"]);
 
-    let second = made[1]["at"].as_str().unwrap();
+    let second = created[1]["at"].as_str().unwrap();
     let before = entries(&admin, &format!("action=account.put&to={second}"));
     let since = entries(&admin, &format!("action=account.put&from={second}"));
 
-    assert_eq!((&before[..], &since[..]), (&made[..1], &made[1..]));
+    assert_eq!((&before[..], &since[..]), (&created[..1], &created[1..]));
     assert_eq!(admin.get("/api/v1/audit?from=noon").json()["field"], "from");
 }

@@ -1,18 +1,18 @@
-//! The same done to many jobs.
+//! One action on many jobs.
 
 use elasticjob::Job;
 use serde_json::{Value, json};
 
 use crate::{
-    console::{Console, Visitor},
-    http::{Answer, request},
+    console::{BrowserSession, Console},
+    http::{Response, request},
     scene::{Scene, settle},
 };
 
 const BULK: &str = "/api/v1/r/shop/bulk";
 
-fn bulk(visitor: &Visitor<'_>, body: &Value) -> Answer {
-    visitor.send(request("POST", BULK).json(body))
+fn bulk(session: &BrowserSession<'_>, body: &Value) -> Response {
+    session.send(request("POST", BULK).json(body))
 }
 
 async fn scene() -> Scene {
@@ -25,14 +25,14 @@ async fn scene() -> Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_job_has_its_own_outcome_and_its_own_line_in_the_audit() {
+async fn bulk_action_has_a_result_and_audit_entry_per_job() {
     let scene = scene().await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let operator = console.somebody("olga", &json!({ "shop": "operator" }));
+    let operator = console.add_user("olga", &json!({ "shop": "operator" }));
 
-    let asked = json!({ "action": "disable", "jobs": ["settle", "nowhere", "a/b", "a", "settle"] });
-    let done = bulk(&operator, &asked).json();
+    let body = json!({ "action": "disable", "jobs": ["settle", "nowhere", "a/b", "a", "settle"] });
+    let done = bulk(&operator, &body).json();
 
     let items = done["items"].as_array().unwrap();
     let codes: Vec<_> = items.iter().map(|item| item["problem"]["code"].clone()).collect();
@@ -62,10 +62,10 @@ async fn each_job_has_its_own_outcome_and_its_own_line_in_the_audit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_to_jobs_that_nobody_meant() {
+async fn invalid_bulk_request_changes_nothing() {
     let scene = scene().await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let (admin, viewer) = (console.admin(), console.somebody("vera", &json!({ "shop": "viewer" })));
+    let (admin, viewer) = (console.admin(), console.add_user("vera", &json!({ "shop": "viewer" })));
 
     let all = json!({ "action": "disable", "search": "label:x" });
     assert_eq!(bulk(&viewer, &all).problem(), (403, "forbidden".to_owned()));

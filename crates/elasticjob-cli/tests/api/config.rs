@@ -1,27 +1,27 @@
-//! Configurations, changed by several people at once.
+//! Configurations: preconditions, secrets, validation.
 
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::{
-    console::{Console, Visitor},
-    http::{Answer, request},
+    console::{BrowserSession, Console},
+    http::{Response, request},
     scene::{Scene, settle},
 };
 
 const CONFIG: &str = "/api/v1/r/shop/jobs/settle/config";
 
-fn put(visitor: &Visitor<'_>, condition: (&str, &str), body: &Value) -> Answer {
-    visitor.send(request("PUT", CONFIG).json(body).header(condition.0, condition.1))
+fn put(session: &BrowserSession<'_>, condition: (&str, &str), body: &Value) -> Response {
+    session.send(request("PUT", CONFIG).json(body).header(condition.0, condition.1))
 }
 
-fn patch(visitor: &Visitor<'_>, tag: &str, body: &Value) -> Answer {
-    visitor.send(request("PATCH", CONFIG).json(body).header("if-match", tag))
+fn patch(session: &BrowserSession<'_>, tag: &str, body: &Value) -> Response {
+    session.send(request("PATCH", CONFIG).json(body).header("if-match", tag))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_did_not_see_the_newest_version_changes_nothing() {
+async fn change_based_on_an_old_version_is_refused() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
@@ -29,8 +29,8 @@ async fn whoever_did_not_see_the_newest_version_changes_nothing() {
 
     assert_eq!(admin.put(CONFIG, &job).problem(), (428, "preconditionRequired".to_owned()));
     assert_eq!(put(&admin, ("if-match", "\"0\""), &job).problem().0, 404);
-    let made = put(&admin, ("if-none-match", "*"), &job);
-    assert_eq!((made.status, made.header("etag")), (201, Some("\"0\"")));
+    let created = put(&admin, ("if-none-match", "*"), &job);
+    assert_eq!((created.status, created.header("etag")), (201, Some("\"0\"")));
     assert_eq!(
         put(&admin, ("if-none-match", "*"), &job).problem(),
         (412, "preconditionFailed".to_owned())
@@ -45,7 +45,7 @@ async fn whoever_did_not_see_the_newest_version_changes_nothing() {
     assert_eq!(
         patch(&admin, &tag, &json!({ "shardingTotalCount": 7 })).problem().0,
         412,
-        "somebody was faster"
+        "changed concurrently"
     );
     let stored = admin.data(CONFIG);
     assert_eq!(
@@ -54,7 +54,7 @@ async fn whoever_did_not_see_the_newest_version_changes_nothing() {
     );
     assert_eq!(
         stored["properties"]["monitorExecution"], true,
-        "what a new job leaves out has its documented default"
+        "an omitted property of a new job has its default"
     );
 
     let same = patch(&admin, "*", &json!({ "shardingTotalCount": 5 }));
@@ -67,7 +67,7 @@ async fn whoever_did_not_see_the_newest_version_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_never_sent_back_and_stays_when_its_mask_is() {
+async fn secret_is_masked_and_kept_when_the_mask_is_sent_back() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
@@ -87,7 +87,7 @@ async fn a_secret_is_never_sent_back_and_stays_when_its_mask_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_writes_nothing() {
+async fn plan_writes_nothing() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
@@ -99,7 +99,7 @@ async fn a_plan_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_named_by_its_field() {
+async fn invalid_configuration_is_refused_with_its_field() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
@@ -120,11 +120,11 @@ async fn what_is_wrong_is_named_by_its_field() {
         (json!({ "jobName": "other" }), "jobName"),
         (json!({ "colour": "red" }), "colour"),
     ] {
-        let answer = put(&body);
+        let response = put(&body);
         assert_eq!(
-            (answer.problem().0, answer.json()["field"].as_str()),
+            (response.problem().0, response.json()["field"].as_str()),
             (422, Some(field)),
-            "{body}: {answer:?}"
+            "{body}: {response:?}"
         );
     }
     for (body, status) in [("", 400), ("{", 400), ("{} {}", 400), ("[]", 422)] {
@@ -141,7 +141,7 @@ async fn what_is_wrong_is_named_by_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_saw_the_same_version_one_changes_it_and_the_others_are_told_so() {
+async fn only_one_of_concurrent_changes_of_a_version_succeeds() {
     let scene = Scene::with("").await;
     scene.put("settle/config", &settle().to_yaml()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -168,7 +168,7 @@ async fn of_many_who_saw_the_same_version_one_changes_it_and_the_others_are_told
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_leaves_alone_what_it_does_not_name_also_among_props() {
+async fn patch_keeps_omitted_properties_and_props() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();

@@ -1,4 +1,4 @@
-//! A console that was started, and somebody who is logged in there.
+//! Starts a console process and logs in.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    http::{Answer, Request, request},
+    http::{Request, Response, request},
     process::{PATIENCE, Process},
 };
 
-/// `elasticjob console`.
+/// A running `elasticjob console`.
 pub(crate) struct Console {
     pub(crate) address: String,
-    /// The first account's, if it was told.
+    /// Generated password of the first account.
     pub(crate) password: String,
     pub(crate) process: Process,
     pub(crate) folder: TempDir,
 }
 
 impl Console {
-    /// Of these registries, `NAME=URL`.
+    /// Starts a console with these registries, `NAME=URL`.
     pub(crate) fn start(registries: &[&str]) -> Self {
         Self::with(registries, "")
     }
 
-    /// With this in its file.
+    /// The same with the content of a configuration file.
     pub(crate) fn with(registries: &[&str], file: &str) -> Self {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("console.toml"), file).unwrap();
@@ -37,8 +37,8 @@ impl Console {
         Self { address, password, process, folder }
     }
 
-    /// Ends it, and starts it again on what it kept.
-    pub(crate) fn again(mut self, registries: &[&str]) -> Self {
+    /// Restarts it with the same data folder.
+    pub(crate) fn restart(mut self, registries: &[&str]) -> Self {
         self.process.terminate();
         self.process.ended();
         let mut process = run(self.folder.path(), registries);
@@ -47,28 +47,28 @@ impl Console {
         Self { address, process, ..self }
     }
 
-    pub(crate) fn send(&self, request: &Request) -> Answer {
+    pub(crate) fn send(&self, request: &Request) -> Response {
         request.send(&self.address)
     }
 
-    pub(crate) fn admin(&self) -> Visitor<'_> {
+    pub(crate) fn admin(&self) -> BrowserSession<'_> {
         self.login("admin", &self.password)
     }
 
-    pub(crate) fn login(&self, username: &str, password: &str) -> Visitor<'_> {
+    pub(crate) fn login(&self, username: &str, password: &str) -> BrowserSession<'_> {
         let body = json!({ "username": username, "password": password });
-        let answer = self.send(&request("POST", "/api/v1/login").json(&body));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        let csrf = answer.json()["csrfToken"].as_str().unwrap().to_owned();
-        Visitor { console: self, cookie, csrf }
+        let response = self.send(&request("POST", "/api/v1/login").json(&body));
+        assert_eq!(response.status, 200, "{response:?}");
+        let cookie = response.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        let csrf = response.json()["csrfToken"].as_str().unwrap().to_owned();
+        BrowserSession { console: self, cookie, csrf }
     }
 
-    /// Somebody new, with these roles, logged in.
-    pub(crate) fn somebody(&self, username: &str, roles: &Value) -> Visitor<'_> {
+    /// Creates a user with these roles and logs in.
+    pub(crate) fn add_user(&self, username: &str, roles: &Value) -> BrowserSession<'_> {
         let body = json!({ "password": "correct horse", "roles": roles });
-        let answer = self.admin().put(&format!("/api/v1/accounts/{username}"), &body);
-        assert_eq!(answer.status, 201, "{answer:?}");
+        let response = self.admin().put(&format!("/api/v1/accounts/{username}"), &body);
+        assert_eq!(response.status, 201, "{response:?}");
         self.login(username, "correct horse")
     }
 }
@@ -88,49 +88,49 @@ fn address(process: &mut Process) -> String {
     Process::word_after(&line, "http://").trim_end_matches('/').to_owned()
 }
 
-/// Somebody who is logged in with a browser.
-pub(crate) struct Visitor<'c> {
+/// A user who is logged in with a browser.
+pub(crate) struct BrowserSession<'c> {
     console: &'c Console,
     pub(crate) cookie: String,
     pub(crate) csrf: String,
 }
 
-impl Visitor<'_> {
-    /// With cookie and CSRF token.
-    pub(crate) fn send(&self, request: Request) -> Answer {
+impl BrowserSession<'_> {
+    /// Sends a request with cookie and CSRF token.
+    pub(crate) fn send(&self, request: Request) -> Response {
         self.console
             .send(&request.header("cookie", &self.cookie).header("x-csrf-token", &self.csrf))
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.send(request("GET", path))
     }
 
-    /// Data, which is there.
+    /// GETs JSON and expects status 200.
     pub(crate) fn data(&self, path: &str) -> Value {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {answer:?}");
-        answer.json()
+        let response = self.get(path);
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        response.json()
     }
 
-    pub(crate) fn post(&self, path: &str) -> Answer {
+    pub(crate) fn post(&self, path: &str) -> Response {
         self.send(request("POST", path))
     }
 
-    pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Response {
         self.send(request("PUT", path).json(body))
     }
 
-    /// Asks until the answer is so.
-    pub(crate) fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    /// Repeats a GET until the response meets the condition.
+    pub(crate) fn wait_until(&self, path: &str, condition: impl Fn(&Value) -> bool) -> Value {
         let deadline = SystemClock.monotonic() + PATIENCE;
         loop {
-            let answer = self.get(path);
-            if answer.status == 200 && is_so(&answer.json()) {
-                return answer.json();
+            let response = self.get(path);
+            if response.status == 200 && condition(&response.json()) {
+                return response.json();
             }
-            assert!(SystemClock.monotonic() < deadline, "{path} still says {answer:?}");
-            // Whoever asks all the time is in the way of what it waits for.
+            assert!(SystemClock.monotonic() < deadline, "{path} still says {response:?}");
+            // A busy loop would slow down what it waits for.
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }

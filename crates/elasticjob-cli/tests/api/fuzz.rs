@@ -1,4 +1,4 @@
-//! Whatever is sent, it is answered with something else than "internal error": every operation of the description, with anything in it.
+//! Sends random requests to every operation of the OpenAPI document: none may cause an internal error.
 
 use elasticjob::history::{HistoryUrl, Store};
 use proptest::{
@@ -16,7 +16,7 @@ use crate::{
 const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_description_names_every_operation_with_its_answers() {
+async fn openapi_describes_every_operation_and_its_responses() {
     let console = Console::start(&["shop=zookeeper://127.0.0.1:1/shop"]);
 
     let api = console.send(&request("GET", "/api/v1/openapi.json")).json();
@@ -25,7 +25,7 @@ async fn the_description_names_every_operation_with_its_answers() {
     let operations = operations(&api);
     assert!(operations.len() >= 45, "{}", operations.len());
     for (path, method, operation) in &operations {
-        assert!(operation["summary"].is_string(), "{method} {path} says nothing");
+        assert!(operation["summary"].is_string(), "{method} {path} has no summary");
         let answers = operation["responses"].as_object().unwrap();
         assert!(answers.keys().any(|status| status.starts_with(['2', '3'])), "{method} {path}");
         assert!(
@@ -37,7 +37,7 @@ async fn the_description_names_every_operation_with_its_answers() {
         let page = console.send(&request("GET", path));
         assert!(
             page.status == 200 && !page.text.contains("https://"),
-            "{path} needs nothing from elsewhere"
+            "{path} loads nothing from other hosts"
         );
     }
 }
@@ -53,7 +53,7 @@ fn operations(api: &Value) -> Vec<(String, String, Value)> {
     all.collect()
 }
 
-/// Texts that have made trouble somewhere.
+/// Texts that often cause trouble.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => prop::sample::select(vec![
@@ -81,7 +81,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A body with the names that belong there, and with others.
+/// A body with known and unknown field names.
 fn body(names: Vec<String>) -> impl Strategy<Value = Value> {
     let names = if names.is_empty() { vec!["x".to_owned()] } else { names };
     let map = prop::collection::btree_map(prop::sample::select(names), json(), 0..5);
@@ -99,7 +99,7 @@ fn names(api: &Value, operation: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_is_sent_is_an_internal_error() {
+async fn random_requests_never_cause_an_internal_error() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let history = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
@@ -108,7 +108,7 @@ async fn nothing_that_is_sent_is_an_internal_error() {
     let console = Console::with(&[&format!("shop={}", scene.url)], &file);
     let (api, admin) =
         (console.send(&request("GET", "/api/v1/openapi.json")).json(), console.admin());
-    // Whoever logs out, or changes who may log in, ends the story.
+    // Excludes operations that would end the session or change accounts.
     let operations: Vec<_> = operations(&api)
         .into_iter()
         .filter(|(path, ..)| {
@@ -117,7 +117,7 @@ async fn nothing_that_is_sent_is_an_internal_error() {
                 .any(|end| path.ends_with(end))
         })
         .collect();
-    let ancestors = [
+    let legacy_paths = [
         "/api/jobs/{job}/sharding",
         "/api/jobs/{job}/disable",
         "/api/jobs/config/{job}",
@@ -142,8 +142,8 @@ async fn nothing_that_is_sent_is_an_internal_error() {
         prop::collection::vec((text(), text()), 0..3),
         any::<bool>(),
     );
-    let whole = which.prop_flat_map(|(index, parts, query, is_ours)| {
-        let (path, method, names) = if is_ours {
+    let whole = which.prop_flat_map(|(index, parts, query, is_v1)| {
+        let (path, method, names) = if is_v1 {
             let (path, method, operation) = index.get(&operations);
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             let queries = parameters
@@ -152,7 +152,7 @@ async fn nothing_that_is_sent_is_an_internal_error() {
             (path.clone(), method.clone(), (names(&api, operation), queries.collect::<Vec<_>>()))
         } else {
             (
-                (*index.get(&ancestors)).to_owned(),
+                (*index.get(&legacy_paths)).to_owned(),
                 (*index.get(&METHODS)).to_owned(),
                 (
                     ["jobName", "cron", "pageSize", "url"].map(ToOwned::to_owned).to_vec(),
@@ -164,25 +164,26 @@ async fn nothing_that_is_sent_is_an_internal_error() {
     });
     runner
         .run(&whole, |((path, method, parts, query, queries), body, index)| {
-            let sent = built(&path, &method, &parts, &query, &queries, &body, index.index(4));
-            let answer = admin.send(sent.clone());
-            prop_assert!(answer.status < 500, "{sent:?}: {answer:?}");
-            if answer.status >= 400 {
+            let sent =
+                build_request(&path, &method, &parts, &query, &queries, &body, index.index(4));
+            let response = admin.send(sent.clone());
+            prop_assert!(response.status < 500, "{sent:?}: {response:?}");
+            if response.status >= 400 {
                 prop_assert_eq!(
-                    answer.header("content-type"),
+                    response.header("content-type"),
                     Some("application/problem+json"),
                     "{:?}: {:?}",
                     sent,
-                    answer
+                    response
                 );
             }
             Ok(())
         })
         .unwrap();
-    assert_eq!(admin.get("/api/v1/session").status, 200, "and it is still there");
+    assert_eq!(admin.get("/api/v1/session").status, 200, "the console still answers");
 }
 
-fn built(
+fn build_request(
     path: &str,
     method: &str,
     parts: &[String],
@@ -195,7 +196,7 @@ fn built(
     let path: Vec<String> = path
         .split('/')
         .map(|segment| match segment {
-            // Mostly what is there, so that what comes after it is reached.
+            // Mostly existing names, so that the code behind the lookup is reached.
             "{registry}" => "shop".to_owned(),
             "{job}" if condition > 0 => "settle".to_owned(),
             segment if segment.starts_with('{') => {

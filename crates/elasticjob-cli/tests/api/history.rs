@@ -1,4 +1,4 @@
-//! What was: runs, what they printed, figures, and the tables to take along.
+//! Run history: runs, output, figures, exports.
 
 use std::{
     io::{BufRead, BufReader},
@@ -20,25 +20,25 @@ use tempfile::TempDir;
 use testbed::{MariaDb, Postgres, free_port};
 
 use crate::{
-    console::{Console, Visitor},
+    console::{BrowserSession, Console},
     http::request,
     scene::{Scene, settle},
 };
 
-/// Where nobody listens: history does not need it.
-const NOWHERE: &str = "zookeeper://127.0.0.1:1/shop?connectionTimeout=1s&maxRetries=0";
+/// Nothing listens there: history does not need a registry.
+const UNREACHABLE_REGISTRY: &str = "zookeeper://127.0.0.1:1/shop?connectionTimeout=1s&maxRetries=0";
 
-/// A history, and a console that shows it.
-struct Book {
+/// A history store and a console that shows it.
+struct HistoryFixture {
     store: Store,
     url: HistoryUrl,
     console: Console,
     _folder: TempDir,
 }
 
-impl Book {
+impl HistoryFixture {
     async fn new() -> Self {
-        Self::of(NOWHERE).await
+        Self::of(UNREACHABLE_REGISTRY).await
     }
 
     async fn of(registry: &str) -> Self {
@@ -59,10 +59,10 @@ fn now() -> Timestamp {
     Timestamp::from_second(SystemClock.now().as_second()).unwrap()
 }
 
-/// A shard of a run that was due so many seconds ago.
-fn shard(job: &str, ago: i64, item: u32, now: Timestamp) -> Shard {
+/// A shard of a run that was due this many seconds ago.
+fn shard(job: &str, seconds_ago: i64, item: u32, now: Timestamp) -> Shard {
     let job = Job::named(job).unwrap().shards(2);
-    let fire = Fire::scheduled(job.name.clone(), now - SignedDuration::from_secs(ago));
+    let fire = Fire::scheduled(job.name.clone(), now - SignedDuration::from_secs(seconds_ago));
     let task = format!("{}@-@{item}@-@READY@-@10.0.0.7@-@4711-00000001", job.name);
     Shard::of(&job, &fire, task.parse().unwrap(), item, FencingToken::new(9))
 }
@@ -83,7 +83,7 @@ fn printed(shard: &Shard, part: u32, text: &str) -> Event {
     Event::Printed(Printed { id, run: shard.run.clone(), item: shard.item, part, lines })
 }
 
-fn story(now: Timestamp) -> Vec<Event> {
+fn sample_events(now: Timestamp) -> Vec<Event> {
     let (good, bad, other) = (120, 60, 30);
     vec![
         ended(&shard("settle", good, 0, now), 3, Ending::Done),
@@ -105,10 +105,10 @@ fn names(rows: &Value, key: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_are_listed_filtered_and_shown_with_their_shards() {
-    let (book, now) = (Book::new().await, now());
-    book.keep(&story(now)).await;
-    let admin = book.console.admin();
+async fn runs_are_listed_filtered_and_shown_with_shards() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
+    fixture.keep(&sample_events(now)).await;
+    let admin = fixture.console.admin();
     let list = |query: &str| admin.data(&format!("/api/v1/r/shop/runs?{query}"));
 
     assert_eq!(names(&list("")["items"], "jobName"), ["report", "settle", "settle"]);
@@ -126,9 +126,16 @@ async fn runs_are_listed_filtered_and_shown_with_their_shards() {
     let shown = admin.data(&path(&bad));
     assert_eq!((&shown["state"], &shown["latenessMs"]), (&json!("failed"), &json!(7000)));
     assert_eq!(shown["executions"][1]["failureCause"], "=no order 17\nat 3");
-    assert_eq!(shown["executions"][1]["token"], "9", "exact for every reader");
+    assert_eq!(
+        shown["executions"][1]["token"], "9",
+        "sent as text, so that JavaScript reads it exactly"
+    );
     assert_eq!(names(&shown["items"], "state"), ["done", "failed"]);
-    assert_eq!(admin.data(&path(&bad.replace('/', "%2F"))), shown, "where %2F comes through");
+    assert_eq!(
+        admin.data(&path(&bad.replace('/', "%2F"))),
+        shown,
+        "%2F works where proxies pass it"
+    );
 
     let matrix = admin.data("/api/v1/r/shop/jobs/settle/matrix?limit=1");
     assert_eq!(matrix["rounds"][0]["run"]["runId"], bad);
@@ -151,10 +158,10 @@ async fn runs_are_listed_filtered_and_shown_with_their_shards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn figures_of_many_jobs_come_with_their_last_runs_at_once() {
-    let (book, now) = (Book::new().await, now());
-    book.keep(&story(now)).await;
-    let admin = book.console.admin();
+async fn figures_of_several_jobs_include_their_last_runs() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
+    fixture.keep(&sample_events(now)).await;
+    let admin = fixture.console.admin();
 
     let figures = admin.data("/api/v1/r/shop/figures?job=settle&job=never&job=report&last=1");
     assert_eq!(names(&figures, "jobName"), ["settle", "never", "report"]);
@@ -184,10 +191,10 @@ async fn figures_of_many_jobs_come_with_their_last_runs_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_tables_are_paged_and_taken_along() {
-    let (book, now) = (Book::new().await, now());
-    book.keep(&story(now)).await;
-    let admin = book.console.admin();
+async fn executions_and_traces_are_paged_and_exported() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
+    fixture.keep(&sample_events(now)).await;
+    let admin = fixture.console.admin();
 
     let failed = admin.data("/api/v1/r/shop/executions?success=false&ip=10.0.0.7&job=settle");
     assert_eq!(failed["items"].as_array().unwrap().len(), 1);
@@ -204,23 +211,23 @@ async fn both_tables_are_paged_and_taken_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_run_prints_is_told_as_it_prints_it() {
-    let (book, now) = (Book::new().await, now());
+async fn output_of_a_run_is_streamed_live() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
     let shard = shard("settle", 5, 0, now);
-    book.keep(&[Event::Started(started(&shard, 3)), printed(&shard, 0, "first")]).await;
-    let admin = book.console.admin();
+    fixture.keep(&[Event::Started(started(&shard, 3)), printed(&shard, 0, "first")]).await;
+    let admin = fixture.console.admin();
     let output = format!("{}/output", path(&shard.run.to_string()));
 
     let first = admin.data(&output);
     assert_eq!((&first["lines"][0]["text"], &first["isRunning"]), (&json!("first"), &json!(true)));
-    let place = first["position"].as_str().unwrap();
-    assert_eq!(admin.data(&format!("{output}?after={place}"))["lines"], json!([]));
+    let position = first["position"].as_str().unwrap();
+    assert_eq!(admin.data(&format!("{output}?after={position}"))["lines"], json!([]));
     assert_eq!(admin.data(&format!("{output}?shard=1"))["lines"], json!([]));
 
-    let mut events = events(&book.console, &admin, &format!("{output}/events?after={place}"));
-    book.keep(&[printed(&shard, 1, "second")]).await;
+    let mut events = events(&fixture.console, &admin, &format!("{output}/events?after={position}"));
+    fixture.keep(&[printed(&shard, 1, "second")]).await;
     assert!(next(&mut events, "lines").contains("second"));
-    book.keep(&[printed(&shard, 2, "last"), ended(&shard, 3, Ending::Done)]).await;
+    fixture.keep(&[printed(&shard, 2, "last"), ended(&shard, 3, Ending::Done)]).await;
     assert!(next(&mut events, "lines").contains("last"));
     next(&mut events, "end");
     assert_eq!(admin.get("/api/v1/r/shop/runs/settle~1/output").problem().0, 404);
@@ -228,67 +235,67 @@ async fn what_a_run_prints_is_told_as_it_prints_it() {
 
 fn events(
     console: &Console,
-    who: &Visitor<'_>,
+    user: &BrowserSession<'_>,
     path: &str,
 ) -> impl Iterator<Item = String> + use<> {
-    let stream = request("GET", path).header("cookie", &who.cookie).open(&console.address);
+    let stream = request("GET", path).header("cookie", &user.cookie).open(&console.address);
     BufReader::new(stream).lines().map_while(Result::ok)
 }
 
-/// The data of the next event of this name.
+/// The data line of the next event of this name.
 fn next(lines: &mut impl Iterator<Item = String>, name: &str) -> String {
     lines.find(|line| *line == format!("event: {name}")).expect(name);
     lines.next().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_and_changed_runs_are_told_and_counted() {
+async fn new_and_changed_runs_are_streamed_and_counted() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
-    let (book, now) = (Book::of(&scene.url).await, now());
-    book.keep(&story(now)).await;
-    let admin = book.console.admin();
+    let (fixture, now) = (HistoryFixture::of(&scene.url).await, now());
+    fixture.keep(&sample_events(now)).await;
+    let admin = fixture.console.admin();
 
     let overview = admin.data("/api/v1/r/shop/overview");
     let counts = ["runs", "failed", "late", "missed"].map(|key| overview["lastHours"][key].clone());
     assert_eq!(counts, [3, 1, 1, 0].map(Value::from), "{overview:#}");
 
-    let mut events = events(&book.console, &admin, "/api/v1/r/shop/events?job=settle");
+    let mut events = events(&fixture.console, &admin, "/api/v1/r/shop/events?job=settle");
     next(&mut events, "connection");
     let deadline = SystemClock.monotonic() + crate::process::PATIENCE;
-    // What was there when it began to look is not news, so there is something new until it is told.
-    let mut ago = 20;
-    let told = std::thread::scope(|scope| {
-        let told = scope.spawn(|| next(&mut events, "run"));
-        while !told.is_finished() {
-            assert!(SystemClock.monotonic() < deadline, "nothing is told");
-            let shard = shard("settle", ago, 0, now);
+    // Runs that existed when polling began are not reported, so new ones are recorded until one is.
+    let mut seconds_ago = 20;
+    let event = std::thread::scope(|scope| {
+        let event = scope.spawn(|| next(&mut events, "run"));
+        while !event.is_finished() {
+            assert!(SystemClock.monotonic() < deadline, "no event arrives");
+            let shard = shard("settle", seconds_ago, 0, now);
             tokio::task::block_in_place(|| {
                 let handle = tokio::runtime::Handle::current();
-                handle.block_on(book.keep(&[Event::Started(started(&shard, 3))]));
+                handle.block_on(fixture.keep(&[Event::Started(started(&shard, 3))]));
             });
-            ago += 1;
+            seconds_ago += 1;
             std::thread::park_timeout(std::time::Duration::from_millis(100));
         }
-        told.join().unwrap()
+        event.join().unwrap()
     });
-    assert!(told.contains("\"state\":\"running\"") && told.contains("settle/"), "{told}");
+    assert!(event.contains("\"state\":\"running\"") && event.contains("settle/"), "{event}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_without_history_says_so_and_one_that_is_down_hurts_no_other() {
+async fn missing_or_unreachable_history_affects_only_its_registry() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
-    let nobody = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
-    let file = format!("[histories]\ndown = \"{nobody}\"\n");
+    let unreachable = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
+    let file = format!("[histories]\ndown = \"{unreachable}\"\n");
     let registries = [format!("shop={}", scene.url), format!("down={}", scene.url)];
     let console = Console::with(&[&registries[0], &registries[1]], &file);
     let admin = console.admin();
 
     for path in ["runs", "runs/x", "runs/x/output", "figures?job=a", "buckets", "executions.csv"] {
-        let answer = admin.get(&format!("/api/v1/r/shop/{path}"));
-        assert_eq!(answer.problem(), (404, "noHistory".to_owned()), "{path}");
-        assert!(answer.json()["hint"].is_string());
+        let response = admin.get(&format!("/api/v1/r/shop/{path}"));
+        assert_eq!(response.problem(), (404, "noHistory".to_owned()), "{path}");
+        assert!(response.json()["hint"].is_string());
     }
     assert_eq!(admin.data("/api/v1/r/shop/overview")["lastHours"], Value::Null);
     let down = admin.get("/api/v1/r/down/runs");
@@ -301,7 +308,7 @@ async fn a_registry_without_history_says_so_and_one_that_is_down_hurts_no_other(
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real PostgreSQL: make test"]
-async fn an_admin_adds_a_postgresql_that_is_allowed_and_its_password_is_never_shown() {
+async fn admin_adds_an_allowed_postgresql_and_its_password_stays_hidden() {
     let server = Postgres::start();
     let secret = server.url().replace("://test@", "://test:hunter2@");
     added_and_removed(&server.url(), &secret).await;
@@ -309,22 +316,22 @@ async fn an_admin_adds_a_postgresql_that_is_allowed_and_its_password_is_never_sh
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real MariaDB: make test"]
-async fn an_admin_adds_a_mariadb_that_is_allowed() {
+async fn admin_adds_an_allowed_mariadb() {
     let server = MariaDb::start();
     added_and_removed(&server.url(), &server.url()).await;
 }
 
 async fn added_and_removed(plain: &str, secret: &str) {
     let file = "[addHistories]\nenabled = true\nhosts = ['127.0.0.1']\n";
-    let console = Console::with(&[&format!("shop={NOWHERE}")], file);
+    let console = Console::with(&[&format!("shop={UNREACHABLE_REGISTRY}")], file);
     let admin = console.admin();
     let send = |path: &str, body: &Value| admin.send(request("POST", path).json(body));
 
     for url in
         ["sqlite:/etc/passwd", "postgres://169.254.169.254/h", "postgres://127.0.0.1/h?host=/run"]
     {
-        let answer = send("/api/v1/histories", &json!({ "registry": "shop", "url": url }));
-        assert_eq!((answer.problem().0, answer.json()["field"].clone()), (422, json!("url")));
+        let response = send("/api/v1/histories", &json!({ "registry": "shop", "url": url }));
+        assert_eq!((response.problem().0, response.json()["field"].clone()), (422, json!("url")));
     }
     let tried = send("/api/v1/histories/test", &json!({ "url": plain }));
     assert_eq!(tried.json(), json!({ "isReachable": true, "jobCount": 0, "problem": null }));
@@ -335,7 +342,7 @@ async fn added_and_removed(plain: &str, secret: &str) {
 
     let store = Store::open(&plain.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let now = now();
-    store.keep(&story(now)).await.unwrap();
+    store.keep(&sample_events(now)).await.unwrap();
     let list = admin.data("/api/v1/r/shop/runs");
     assert_eq!(names(&list["items"], "jobName"), ["report", "settle", "settle"]);
     let figures = admin.data("/api/v1/r/shop/figures?job=settle&job=report");
@@ -355,13 +362,13 @@ async fn added_and_removed(plain: &str, secret: &str) {
     assert_eq!(admin.get(&format!("/api/v1/r/shop/executions?{odd}")).problem().0, 422);
     assert_eq!(admin.get("/api/v1/r/shop/executions?job=%00").problem().0, 422);
 
-    let told = [admin.get("/api/v1/histories").text, admin.get("/api/v1/audit").text, added.text];
+    let texts = [admin.get("/api/v1/histories").text, admin.get("/api/v1/audit").text, added.text];
     assert!(
-        told.iter().all(|text| text.contains("://test") && !text.contains("hunter2")),
-        "{told:?}"
+        texts.iter().all(|text| text.contains("://test") && !text.contains("hunter2")),
+        "{texts:?}"
     );
-    assert_eq!(told[0].contains("test:***"), secret.contains("hunter2"), "{told:?}");
-    let viewer = console.somebody("viewer", &json!({ "*": "viewer" }));
+    assert_eq!(texts[0].contains("test:***"), secret.contains("hunter2"), "{texts:?}");
+    let viewer = console.add_user("viewer", &json!({ "*": "viewer" }));
     let removing = request("DELETE", "/api/v1/histories/shop");
     assert_eq!(viewer.send(removing.clone()).problem().1, "forbidden");
     assert_eq!(admin.send(removing).status, 204);
@@ -369,28 +376,29 @@ async fn added_and_removed(plain: &str, secret: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ancestors_clients_find_what_was_where_they_look_for_it() {
-    let (book, now) = (Book::new().await, now());
-    book.keep(&story(now)).await;
-    let body = json!({ "username": "admin", "password": book.console.password });
-    let login = book.console.send(&request("POST", "/api/login").json(&body)).json();
+async fn legacy_clients_read_history_under_their_paths() {
+    let (fixture, now) = (HistoryFixture::new().await, now());
+    fixture.keep(&sample_events(now)).await;
+    let body = json!({ "username": "admin", "password": fixture.console.password });
+    let login = fixture.console.send(&request("POST", "/api/login").json(&body)).json();
     let token = login["model"]["accessToken"].as_str().unwrap().to_owned();
     let post = |path: &str, body: &Value| {
         let sent = request("POST", path).header("access-token", &token).json(body);
-        book.console.send(&sent).json()
+        fixture.console.send(&sent).json()
     };
-    let get =
-        |path: &str| book.console.send(&request("GET", path).header("access-token", &token)).json();
+    let get = |path: &str| {
+        fixture.console.send(&request("GET", path).header("access-token", &token)).json()
+    };
 
-    let asked =
+    let query =
         json!({ "pageSize": 2, "pageNumber": 2, "jobName": "settle", "ip": "", "sort": "x" });
-    let page = post("/api/event-trace/execution", &asked);
+    let page = post("/api/event-trace/execution", &query);
     assert_eq!((&page["success"], &page["model"]["total"]), (&json!(true), &json!(4)), "{page:#}");
     assert_eq!(page["model"]["rows"].as_array().unwrap().len(), 2);
     let since = (now - SignedDuration::from_secs(90)).as_millisecond();
-    let asked =
+    let query =
         json!({ "pageSize": 10, "pageNumber": 1, "isSuccess": false, "startTimeFrom": since });
-    let page = post("/api/event-trace/execution", &asked);
+    let page = post("/api/event-trace/execution", &query);
     let row = &page["model"]["rows"][0];
     assert_eq!((&page["model"]["total"], &row["success"]), (&json!(1), &json!(false)));
     assert_eq!((&row["source"], &row["shardingItem"]), (&json!("NORMAL_TRIGGER"), &json!(1)));
@@ -412,28 +420,28 @@ async fn the_ancestors_clients_find_what_was_where_they_look_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_triggers_a_run_is_named_by_both_generations() {
+async fn triggering_user_is_recorded_by_v1_and_legacy_api() {
     let scene = Scene::with("").await;
-    let book = Book::of(&scene.url).await;
-    let recorder = Recorder::new().database(book.url.clone(), Retention::default());
+    let fixture = HistoryFixture::of(&scene.url).await;
+    let recorder = Recorder::new().database(fixture.url.clone(), Retention::default());
     let node = Node::join(&scene.url).history(recorder);
     let _node = node.job(settle(), async |_: Shard| Ok::<_, String>(())).start().await.unwrap();
-    let admin = book.console.admin();
-    let jane = book.console.somebody("jane", &json!({ "shop": "operator" }));
-    admin.until("/api/v1/r/shop/jobs/settle/shards", |shards| {
+    let admin = fixture.console.admin();
+    let jane = fixture.console.add_user("jane", &json!({ "shop": "operator" }));
+    admin.wait_until("/api/v1/r/shop/jobs/settle/shards", |shards| {
         shards.as_array().unwrap().iter().all(|shard| shard["status"] == "PENDING")
     });
 
-    for (who, name, trigger) in [
+    for (user, name, trigger) in [
         (&admin, "admin", "/api/v1/r/shop/jobs/settle/trigger"),
         (&jane, "jane", "/api/jobs/settle/trigger"),
     ] {
-        assert!(who.post(trigger).status < 300, "{trigger}");
-        let runs = who.until("/api/v1/r/shop/runs?source=trigger&state=done", |runs| {
+        assert!(user.post(trigger).status < 300, "{trigger}");
+        let runs = user.wait_until("/api/v1/r/shop/runs?source=trigger&state=done", |runs| {
             runs["items"].as_array().unwrap().iter().any(|run| run["triggeredBy"] == name)
         });
         let run = runs["items"][0]["runId"].as_str().unwrap();
-        assert_eq!(who.data(&path(run))["triggeredBy"], name);
+        assert_eq!(user.data(&path(run))["triggeredBy"], name);
     }
     let total = |filter: Value| {
         let sent = request("POST", "/api/event-trace/status").json(&filter);
@@ -442,7 +450,8 @@ async fn whoever_triggers_a_run_is_named_by_both_generations() {
     assert!(total(json!({ "source": "LITE_EXECUTOR", "executionType": "READY" })) > 0);
     assert_eq!(total(json!({ "source": "CLOUD_SCHEDULER" })), 0);
     assert_eq!(total(json!({ "executionType": "FAILOVER" })), 0);
-    let ours = |query: &str| admin.data(&format!("/api/v1/r/shop/traces?{query}"))["items"].clone();
-    assert_eq!(ours("executionType=FAILOVER"), json!([]));
-    assert_ne!(ours("executionType=READY&source=LITE_EXECUTOR"), json!([]));
+    let v1_traces =
+        |query: &str| admin.data(&format!("/api/v1/r/shop/traces?{query}"))["items"].clone();
+    assert_eq!(v1_traces("executionType=FAILOVER"), json!([]));
+    assert_ne!(v1_traces("executionType=READY&source=LITE_EXECUTOR"), json!([]));
 }

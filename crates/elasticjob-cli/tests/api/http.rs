@@ -1,4 +1,4 @@
-//! A client that does what it is told, and nothing else.
+//! A minimal HTTP client that sends exactly what a test asks for.
 
 use std::{
     io::{Read, Write},
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::process::PATIENCE;
 
-/// A request to be sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     method: String,
@@ -18,9 +17,8 @@ pub(crate) struct Request {
     body: Vec<u8>,
 }
 
-/// What was answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) text: String,
@@ -50,12 +48,12 @@ impl Request {
         self
     }
 
-    /// Sends it, and does not wait for an answer.
+    /// Sends the request without waiting for a response.
     pub(crate) fn open(&self, address: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let is_named = self.headers.iter().any(|(name, _)| name == "host");
-        let host = if is_named { String::new() } else { format!("host: {address}\r\n") };
+        let has_host = self.headers.iter().any(|(name, _)| name == "host");
+        let host = if has_host { String::new() } else { format!("host: {address}\r\n") };
         let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         let head = format!(
             "{} {} HTTP/1.1\r\nconnection: close\r\n{host}{}content-length: {}\r\n\r\n",
@@ -65,19 +63,19 @@ impl Request {
             self.body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
-        // Who refuses a body may do so before it was sent.
+        // The server may refuse a body before it is sent completely.
         let _ = stream.write_all(&self.body);
         stream
     }
 
-    pub(crate) fn send(&self, address: &str) -> Answer {
+    pub(crate) fn send(&self, address: &str) -> Response {
         let mut bytes = Vec::new();
         let ended = self.open(address).read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let (head, text) =
             text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{self:?}: {ended:?}, {text:?}"));
         let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        Answer {
+        Response {
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
             headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             text: text.to_owned(),
@@ -85,7 +83,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
     }
@@ -94,7 +92,7 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The status and the code of a problem.
+    /// Status and code of a problem response.
     pub(crate) fn problem(&self) -> (u16, String) {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         (self.status, self.json()["code"].as_str().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! What somebody should look at, on the first page.
+//! Incidents of the overview.
 
 use elasticjob::{
     Job,
@@ -12,8 +12,8 @@ use crate::{console::Console, scene::Scene};
 
 const ID: &str = "10.0.0.9@-@4711";
 
-/// A job with one member, whose shards belong to these.
-async fn dealt(scene: &Scene, name: &str, shards: u32, owners: &[&str]) {
+/// Puts a job with one instance, whose shards are assigned to `owners`.
+async fn put_job(scene: &Scene, name: &str, shards: u32, owners: &[&str]) {
     let job = Job::named(name).unwrap().shards(shards);
     scene.put(&format!("{name}/config"), &job.to_yaml()).await;
     scene.put(&format!("{name}/servers/10.0.0.9"), "").await;
@@ -31,12 +31,12 @@ fn message<'a>(incidents: &'a Value, job: &str, kind: &str) -> &'a str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn owners_that_are_gone_drift_and_missed_fires_are_told_apart() {
+async fn missing_owners_drift_and_missed_fires_are_distinct_incidents() {
     let scene = Scene::with("").await;
-    dealt(&scene, "well", 2, &[ID, ID]).await;
-    dealt(&scene, "orphaned", 2, &[ID, "10.0.0.8@-@1"]).await;
-    dealt(&scene, "undealt", 2, &[]).await;
-    dealt(&scene, "grown", 3, &[ID, ID]).await;
+    put_job(&scene, "well", 2, &[ID, ID]).await;
+    put_job(&scene, "orphaned", 2, &[ID, "10.0.0.8@-@1"]).await;
+    put_job(&scene, "unassigned", 2, &[]).await;
+    put_job(&scene, "grown", 3, &[ID, ID]).await;
     let url = HistoryUrl::sqlite(scene.folder.path().join("history.db"));
     let store = Store::open(&url).await.unwrap();
     let at = SystemClock.now();
@@ -51,29 +51,32 @@ async fn owners_that_are_gone_drift_and_missed_fires_are_told_apart() {
 
     let overview = console.admin().data("/api/v1/r/shop/overview?hours=168");
 
-    let told = &overview["incidents"];
-    assert!(message(told, "orphaned", "ownerGone").contains("10.0.0.8@-@1"), "{told:#}");
-    assert_eq!(message(told, "undealt", "shardingFlag"), "shards are not dealt");
-    assert_eq!(message(told, "grown", "drift"), "2 shards are dealt, 3 are configured");
-    let missed = message(told, "well", "missed");
+    let incidents = &overview["incidents"];
+    assert!(message(incidents, "orphaned", "ownerGone").contains("10.0.0.8@-@1"), "{incidents:#}");
+    assert_eq!(message(incidents, "unassigned", "shardingFlag"), "shards are not assigned");
+    assert_eq!(message(incidents, "grown", "drift"), "2 shards are assigned, 3 are configured");
+    let missed = message(incidents, "well", "missed");
     assert!(missed.starts_with("5 fires did not run, the last due at "), "{missed}");
-    assert_eq!(told.as_array().unwrap().len(), 4, "{told:#}");
+    assert_eq!(incidents.as_array().unwrap().len(), 4, "{incidents:#}");
     let recent = console.admin().data("/api/v1/r/shop/overview?hours=1");
     assert_eq!(recent["lastHours"]["missed"], 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gravest_come_first_and_how_many_there_are_is_told() {
+async fn most_severe_incidents_come_first_and_all_are_counted() {
     let scene = Scene::with("").await;
     for number in 0..55 {
-        dealt(&scene, &format!("drifts-{number:02}"), 2, &[ID]).await;
+        put_job(&scene, &format!("drifts-{number:02}"), 2, &[ID]).await;
     }
     scene.put("zzz/config", "jobName: zzz\nshardingTotalCount: many\n").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
 
     let overview = console.admin().data("/api/v1/r/shop/overview");
 
-    let told = overview["incidents"].as_array().unwrap();
-    assert_eq!((&told[0]["jobName"], &told[0]["kind"]), (&"zzz".into(), &"unreadable".into()));
-    assert_eq!((told.len(), &overview["incidentCount"]), (50, &56.into()), "{overview:#}");
+    let incidents = overview["incidents"].as_array().unwrap();
+    assert_eq!(
+        (&incidents[0]["jobName"], &incidents[0]["kind"]),
+        (&"zzz".into(), &"unreadable".into())
+    );
+    assert_eq!((incidents.len(), &overview["incidentCount"]), (50, &56.into()), "{overview:#}");
 }

@@ -1,4 +1,4 @@
-//! Jobs, shards, servers: asked and steered.
+//! Jobs, shards, servers and instances: lists and changes.
 
 use elasticjob::Job;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn names(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_filtered_sorted_and_cut_into_pages_by_the_console() {
+async fn job_list_is_filtered_sorted_and_paged() {
     let scene = Scene::with("").await;
     for (name, shards, label) in [("a", 3, "x"), ("b", 1, "y"), ("c", 2, "x"), ("d", 9, "x")] {
         let job = Job::named(name)
@@ -39,7 +39,7 @@ async fn a_list_is_filtered_sorted_and_cut_into_pages_by_the_console() {
         "{R}/jobs?search=label:x&sort=shardingTotalCount&order=desc&page=1&pageSize=2"
     ));
     assert_eq!((page["total"].as_u64(), names(&page)), (Some(3), vec!["d", "a"]));
-    assert_eq!(page["statuses"]["CRASHED"], 3, "nobody runs them");
+    assert_eq!(page["statuses"]["CRASHED"], 3, "they have no instance");
     let page = admin.data(&format!(
         "{R}/jobs?search=label:x&sort=shardingTotalCount&order=desc&page=2&pageSize=2"
     ));
@@ -53,7 +53,7 @@ async fn a_list_is_filtered_sorted_and_cut_into_pages_by_the_console() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_changed_here_the_next_list_shows() {
+async fn next_list_shows_a_change_made_by_the_console() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -73,12 +73,12 @@ async fn what_was_changed_here_the_next_list_shows() {
     assert_eq!(admin.post(&disable).json(), json!({ "isChanged": true }));
     assert_eq!(admin.post(&disable).json(), json!({ "isChanged": false }));
     assert_eq!(admin.data(&format!("{R}/jobs/settle/shards"))[1]["status"], "DISABLED");
-    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["disabledShardCount"] == 1);
+    admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["disabledShardCount"] == 1);
     assert_eq!(admin.post(&format!("{R}/jobs/settle/shards/7/disable")).problem().0, 422);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trigger_with_a_key_is_carried_out_once() {
+async fn trigger_with_an_idempotency_key_is_executed_once() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -92,13 +92,13 @@ async fn a_trigger_with_a_key_is_carried_out_once() {
     let again = trigger("k1", &json!({ "shards": [1] })).json();
 
     assert_eq!(first, again);
-    admin.until(&format!("{R}/jobs/settle/shards"), |shards| {
+    admin.wait_until(&format!("{R}/jobs/settle/shards"), |shards| {
         shards[1]["lastRun"]["runId"] == first["runId"] && shards[1]["lastRun"]["state"] == "DONE"
     });
     assert_eq!(
         trigger("k1", &json!({})).problem(),
         (409, "conflict".to_owned()),
-        "the key was for something else"
+        "the key was used with a different request"
     );
     assert_ne!(trigger("k2", &json!({ "shards": [1] })).json()["runId"], first["runId"]);
     let triggers = admin.data("/api/v1/audit?action=job.trigger");
@@ -111,31 +111,31 @@ async fn a_trigger_with_a_key_is_carried_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_is_shown_and_stopped() {
+async fn running_shards_are_shown_and_cancelled() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle().parameter("hang")).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
 
     assert_eq!(admin.post(&format!("{R}/jobs/settle/trigger")).status, 200);
-    let page = admin.until(&format!("{R}/jobs?search=is:running"), |page| {
+    let page = admin.wait_until(&format!("{R}/jobs?search=is:running"), |page| {
         page["items"][0]["runningCount"] == 3
     });
     assert_eq!(page["total"], 1);
     let cancelled = admin.post(&format!("{R}/jobs/settle/cancel")).json();
 
     assert_eq!(cancelled["asked"].as_object().unwrap().values().next().unwrap(), &json!([0, 1, 2]));
-    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+    admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_means_a_run_that_is_over_does_not_stop_the_next() {
+async fn cancelling_an_ended_run_does_not_cancel_the_next() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle().parameter("hang")).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
     let running = |run: &Value| {
-        admin.until(&format!("{R}/jobs/settle/shards"), |shards| {
+        admin.wait_until(&format!("{R}/jobs/settle/shards"), |shards| {
             let mut shards = shards.as_array().unwrap().iter();
             shards.all(|shard| !shard["running"].is_null() && shard["lastRun"]["runId"] == *run)
         });
@@ -148,7 +148,7 @@ async fn whoever_means_a_run_that_is_over_does_not_stop_the_next() {
     let first = trigger();
     running(&first);
     assert_eq!(cancel(&first).json()["asked"].as_object().unwrap().len(), 1);
-    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+    admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
     let second = trigger();
     running(&second);
 
@@ -156,11 +156,11 @@ async fn whoever_means_a_run_that_is_over_does_not_stop_the_next() {
 
     running(&second);
     assert_eq!(cancel(&second).status, 200);
-    admin.until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
+    admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_with_a_hash_in_its_name_is_looked_at_after_a_change() {
+async fn job_with_a_hash_in_its_name_is_refreshed_after_a_change() {
     let scene = Scene::with("").await;
     store(&scene, &Job::named("a#b").unwrap()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -189,13 +189,13 @@ async fn instances_are_listed_while_the_registry_is_down() {
     scene.registry.take().unwrap().shutdown().await.unwrap();
     drop(node);
 
-    admin.until(&format!("{R}/jobs"), |page| page["isCurrent"] == false);
+    admin.wait_until(&format!("{R}/jobs"), |page| page["isCurrent"] == false);
     let after = admin.data(&format!("{R}/instances"));
     assert_eq!((&after["items"], &after["isCurrent"]), (&before["items"], &json!(false)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_and_instances_are_sorted_by_the_console() {
+async fn servers_and_instances_are_sorted() {
     let scene = Scene::with("").await;
     for (job, ids) in [("a", &["10.0.0.1@-@1", "10.0.0.2@-@2"][..]), ("b", &["10.0.0.2@-@2"])] {
         store(&scene, &Job::named(job).unwrap()).await;
@@ -223,21 +223,21 @@ async fn servers_and_instances_are_sorted_by_the_console() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_instance_is_shut_down_and_its_neighbours_stay() {
+async fn shutting_down_one_instance_leaves_the_others() {
     let scene = Scene::with("").await;
     let (leaves, stays) = (scene.node(settle()).await, scene.node(settle()).await);
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
-    let page = admin.until(&format!("{R}/instances"), |page| page["total"] == 2);
+    let page = admin.wait_until(&format!("{R}/instances"), |page| page["total"] == 2);
     let id = page["items"][0]["instanceId"].as_str().unwrap();
 
-    let viewer = console.somebody("vera", &json!({ "shop": "viewer" }));
+    let viewer = console.add_user("vera", &json!({ "shop": "viewer" }));
     let path = format!("{R}/instances/{id}/shutdown");
     assert_eq!(viewer.post(&path).problem().1, "forbidden");
     let ended = admin.post(&path).json();
 
     assert_eq!(ended, json!({ "instances": { "settle": [id] } }));
-    let left = admin.until(&format!("{R}/instances"), |page| page["total"] == 1);
+    let left = admin.wait_until(&format!("{R}/instances"), |page| page["total"] == 1);
     assert_ne!(left["items"][0]["instanceId"], *id);
     assert_eq!(admin.post(&path).problem(), (404, "notFound".to_owned()));
     assert_eq!(admin.data("/api/v1/audit?action=instance.shutdown")["items"][1]["target"], *id);
@@ -246,7 +246,7 @@ async fn one_instance_is_shut_down_and_its_neighbours_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_and_instances_are_shown_and_steered() {
+async fn servers_and_instances_are_listed_and_changed() {
     let scene = Scene::with("").await;
     let node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -268,7 +268,7 @@ async fn servers_and_instances_are_shown_and_steered() {
 
     let ended = admin.post(&format!("{server}/shutdown?job=settle")).json();
     assert_eq!(ended["instances"]["settle"].as_array().unwrap().len(), 1);
-    admin.until(&format!("{R}/instances"), |page| page["total"] == 0);
+    admin.wait_until(&format!("{R}/instances"), |page| page["total"] == 0);
     assert_eq!(admin.send(request("DELETE", &server)).json(), json!({ "jobNames": ["settle"] }));
     assert_eq!(admin.send(request("DELETE", &format!("{R}/jobs/settle"))).status, 200);
     assert_eq!(admin.get(&format!("{R}/jobs/settle")).problem().0, 404);
@@ -277,7 +277,7 @@ async fn servers_and_instances_are_shown_and_steered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_where_only_java_runs_is_shown_and_steered() {
+async fn java_only_namespace_is_listed_and_changed() {
     let scene = Scene::with("").await;
     let yaml =
         "cron: 0/5 * * * * ?\njobName: legacy\nshardingTotalCount: 2\nmonitorExecution: true\n";
@@ -315,7 +315,7 @@ async fn a_namespace_where_only_java_runs_is_shown_and_steered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn crons_and_deals_need_no_registry() {
+async fn cron_and_assignment_tools_need_no_registry() {
     let console = Console::start(&["shop=zookeeper://127.0.0.1:1/shop"]);
     let admin = console.admin();
 
@@ -324,14 +324,14 @@ async fn crons_and_deals_need_no_registry() {
     let wrong = admin.get("/api/v1/cron/check?expression=every+day");
     assert_eq!((wrong.problem().0, wrong.json()["field"].clone()), (422, json!("expression")));
     let plan = json!({ "jobName": "j", "shardingTotalCount": 3, "instances": ["10.0.0.1@-@1", "10.0.0.2@-@2"] });
-    let dealt = admin.send(request("POST", "/api/v1/plan").json(&plan)).json();
+    let assigned = admin.send(request("POST", "/api/v1/plan").json(&plan)).json();
     let arguments = ["--job", "j", "--total", "3", "--instance", "10.0.0.1@-@1", "10.0.0.2@-@2"];
     let printed = elasticjob(&[&["shard", "plan", "-o", "json"], &arguments[..]].concat());
-    assert_eq!(dealt, serde_json::from_str::<Value>(&printed.stdout).unwrap());
+    assert_eq!(assigned, serde_json::from_str::<Value>(&printed.stdout).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_job_does_not_run_is_explained_and_the_registry_examined() {
+async fn explain_and_doctor_report_findings() {
     let scene = Scene::with("").await;
     store(&scene, &settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);

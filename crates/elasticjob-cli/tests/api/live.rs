@@ -1,4 +1,4 @@
-//! What happens is told as it happens.
+//! The event stream of a registry.
 
 use std::io::{BufRead, BufReader};
 
@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    console::{Console, Visitor},
+    console::{BrowserSession, Console},
     http::request,
     process::PATIENCE,
     scene::{Scene, settle},
 };
 
-/// The lines of a stream, as they come.
+/// Lines of a stream as they arrive.
 fn lines(
     console: &Console,
-    visitor: &Visitor<'_>,
+    session: &BrowserSession<'_>,
     path: &str,
 ) -> impl Iterator<Item = String> + use<> {
-    let stream = request("GET", path).header("cookie", &visitor.cookie).open(&console.address);
+    let stream = request("GET", path).header("cookie", &session.cookie).open(&console.address);
     BufReader::new(stream).lines().map_while(Result::ok)
 }
 
-/// The events of a stream, as they come.
+/// Events of a stream as they arrive.
 fn listen(
     console: &Console,
-    visitor: &Visitor<'_>,
+    session: &BrowserSession<'_>,
     path: &str,
 ) -> impl Iterator<Item = (String, Value)> + use<> {
-    let lines = lines(console, visitor, path);
+    let lines = lines(console, session, path);
     let mut name = String::new();
     lines.filter_map(move |line| {
         if let Some(event) = line.strip_prefix("event: ") {
@@ -45,7 +45,7 @@ fn listen(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_listens_hears_of_jobs_and_shards() {
+async fn event_stream_reports_jobs_and_shards() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
@@ -66,17 +66,17 @@ async fn whoever_listens_hears_of_jobs_and_shards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_look_hears_nothing() {
+async fn event_stream_requires_a_role() {
     let scene = Scene::with("").await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let nobody = console.somebody("nobody", &json!({ "other": "admin" }));
+    let outsider = console.add_user("nobody", &json!({ "other": "admin" }));
 
-    assert_eq!(nobody.get("/api/v1/r/shop/events").problem().0, 404);
+    assert_eq!(outsider.get("/api/v1/r/shop/events").problem().0, 404);
     assert_eq!(console.send(&request("GET", "/api/v1/r/shop/events")).problem().0, 401);
 }
 
-/// A job whose description changes all the time, as long as the answer is kept.
-async fn bustle(scene: &Scene) -> JoinSet<()> {
+/// Changes the description of a job continuously until the returned task set is dropped.
+async fn change_constantly(scene: &Scene) -> JoinSet<()> {
     let busy = |text: String| Job::named("busy").unwrap().description(text).to_yaml();
     scene.put("busy/config", &busy(String::new())).await;
     let registry = scene.line().await;
@@ -91,34 +91,34 @@ async fn bustle(scene: &Scene) -> JoinSet<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_ends_when_its_listener_may_no_longer_listen_however_much_happens() {
+async fn event_stream_ends_with_the_right_to_read_even_under_load() {
     let scene = Scene::with("").await;
-    let _busy = bustle(&scene).await;
+    let _busy = change_constantly(&scene).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
-    let [leaves, demoted] =
-        ["leaves", "demoted"].map(|name| console.somebody(name, &json!({ "shop": "viewer" })));
-    let streams = [&leaves, &demoted].map(|visitor| {
-        let mut events = listen(&console, visitor, "/api/v1/r/shop/events");
+    let [logged_out, demoted] =
+        ["leaves", "demoted"].map(|name| console.add_user(name, &json!({ "shop": "viewer" })));
+    let streams = [&logged_out, &demoted].map(|session| {
+        let mut events = listen(&console, session, "/api/v1/r/shop/events");
         events.find(|(name, data)| name == "job" && data["jobName"] == "busy").unwrap();
         events
     });
 
-    assert_eq!(leaves.post("/api/v1/logout").status, 204);
+    assert_eq!(logged_out.post("/api/v1/logout").status, 204);
     let roles = json!({ "roles": { "other": "viewer" } });
     assert_eq!(console.admin().put("/api/v1/accounts/demoted", &roles).status, 204);
 
     for events in streams {
         let deadline = SystemClock.monotonic() + PATIENCE;
         for event in events {
-            assert!(SystemClock.monotonic() < deadline, "it is still told of {event:?}");
+            assert!(SystemClock.monotonic() < deadline, "the stream still sends {event:?}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_of_a_job_where_nothing_happens_is_kept_open_while_others_are_busy() {
+async fn idle_event_stream_gets_heartbeats_while_others_are_busy() {
     let scene = Scene::with("").await;
-    let _busy = bustle(&scene).await;
+    let _busy = change_constantly(&scene).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
 
     let mut lines = lines(&console, &console.admin(), "/api/v1/r/shop/events?job=quiet");

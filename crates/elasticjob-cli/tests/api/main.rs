@@ -1,24 +1,24 @@
 //! The console over real HTTP: the binary, a registry in this process, and jobs in it.
 
-mod ancestor;
 mod audit;
 mod bulk;
+mod client_disconnect;
 mod config;
 mod console;
-mod dropped;
 mod fuzz;
 mod history;
 mod http;
 mod incidents;
 mod jobs;
-mod large;
+mod legacy;
 mod live;
+mod many_jobs;
 mod oidc;
-#[allow(dead_code, reason = "what the command line's tests use of it")]
+#[allow(dead_code, reason = "shared with the command line's tests")]
 #[path = "../cli/process.rs"]
 mod process;
 mod registries;
-#[allow(dead_code, reason = "what the command line's tests use of it")]
+#[allow(dead_code, reason = "shared with the command line's tests")]
 #[path = "../cli/scene.rs"]
 mod scene;
 mod session;

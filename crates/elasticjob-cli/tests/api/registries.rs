@@ -1,4 +1,4 @@
-//! Several registries at once, and those that come and go.
+//! Several registries: outages, additions, removals.
 
 use serde_json::{Value, json};
 
@@ -14,53 +14,49 @@ fn state<'a>(registries: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_down_hurts_no_other_and_is_found_again_when_it_is_back() {
+async fn registry_outage_affects_no_other_and_recovers() {
     let (up, mut down) = (Scene::with("").await, Scene::with("").await);
     let _node = up.node(settle()).await;
     let console = Console::start(&[&format!("up={}", up.url), &format!("down={}", down.url)]);
     let admin = console.admin();
-    assert_eq!(
-        state(&admin.data("/api/v1/registries"), "up"),
-        "idle",
-        "connected when it is asked for"
-    );
+    assert_eq!(state(&admin.data("/api/v1/registries"), "up"), "idle", "connected on first use");
     assert_eq!(admin.data("/api/v1/r/down/jobs")["total"], 0);
 
     let server = down.registry.take().unwrap();
     let address = server.address();
     server.shutdown().await.unwrap();
 
-    admin.until("/api/v1/registries", |registries| state(registries, "down") == "down");
+    admin.wait_until("/api/v1/registries", |registries| state(registries, "down") == "down");
     let last = admin.data("/api/v1/r/down/jobs");
     assert_eq!(
         (&last["total"], &last["isCurrent"]),
         (&json!(0), &json!(false)),
-        "what was last seen, and that it was"
+        "the last known list, marked as not current"
     );
     assert_eq!(admin.data("/api/v1/r/up/jobs")["total"], 1);
 
     let mut config = tinykeeper::server::Config::ephemeral();
     config.listen = address;
     let _server = tinykeeper::server::Server::start(config).await.unwrap();
-    admin.until("/api/v1/r/down/jobs", |page| page["isCurrent"] == true);
+    admin.wait_until("/api/v1/r/down/jobs", |page| page["isCurrent"] == true);
 }
 
 #[test]
-fn one_that_was_never_there_is_a_problem_of_its_own() {
+fn unreachable_registry_is_reported_as_unreachable() {
     let console =
         Console::start(&["gone=zookeeper://127.0.0.1:1/shop?connectionTimeout=1s&maxRetries=0"]);
     let admin = console.admin();
 
     for path in ["jobs", "jobs/settle", "servers", "overview"] {
-        let answer = admin.get(&format!("/api/v1/r/gone/{path}"));
-        assert_eq!(answer.problem(), (503, "unreachable".to_owned()), "{answer:?}");
-        assert!(answer.header("retry-after").is_some());
+        let response = admin.get(&format!("/api/v1/r/gone/{path}"));
+        assert_eq!(response.problem(), (503, "unreachable".to_owned()), "{response:?}");
+        assert!(response.header("retry-after").is_some());
     }
     assert_eq!(admin.get("/api/v1/r/never/jobs").problem().0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_adds_only_what_is_allowed_and_its_password_is_never_shown() {
+async fn admin_adds_only_allowed_registries_and_passwords_stay_hidden() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let plain = scene.url.clone();
@@ -83,19 +79,19 @@ async fn an_admin_adds_only_what_is_allowed_and_its_password_is_never_shown() {
     assert_eq!(add("second", &secret).problem().0, 409);
     assert!(admin.data("/api/v1/r/second/jobs")["total"] == 1);
 
-    let told = [admin.get("/api/v1/registries").text, admin.get("/api/v1/audit").text, added.text];
+    let texts = [admin.get("/api/v1/registries").text, admin.get("/api/v1/audit").text, added.text];
     assert!(
-        told.iter().all(|text| text.contains("jane:***") && !text.contains("hunter2")),
-        "{told:?}"
+        texts.iter().all(|text| text.contains("jane:***") && !text.contains("hunter2")),
+        "{texts:?}"
     );
-    let viewer = console.somebody("viewer", &json!({ "*": "viewer" }));
+    let viewer = console.add_user("viewer", &json!({ "*": "viewer" }));
     let sent =
         request("POST", "/api/v1/registries").json(&json!({ "name": "third", "url": plain }));
     assert_eq!(viewer.send(sent).problem().1, "forbidden");
 
-    let console = console.again(&["first=zookeeper://127.0.0.1:1/shop"]);
+    let console = console.restart(&["first=zookeeper://127.0.0.1:1/shop"]);
     let admin = console.admin();
-    assert_eq!(admin.data("/api/v1/r/second/jobs")["total"], 1, "it is kept");
+    assert_eq!(admin.data("/api/v1/r/second/jobs")["total"], 1, "it is stored");
     assert_eq!(
         admin.send(request("DELETE", "/api/v1/registries/first")).problem(),
         (409, "refused".to_owned())
@@ -104,12 +100,12 @@ async fn an_admin_adds_only_what_is_allowed_and_its_password_is_never_shown() {
     assert_eq!(admin.get("/api/v1/r/second/jobs").problem().0, 404);
     assert!(
         admin.data("/api/v1/audit?action=registry.add")["total"].as_u64().unwrap() >= 1,
-        "the audit is kept"
+        "the audit is stored"
     );
 }
 
 #[test]
-fn nothing_is_added_where_that_is_not_switched_on() {
+fn adding_a_registry_requires_that_it_is_enabled() {
     let console = Console::start(&["first=zookeeper://127.0.0.1:1/shop"]);
     let admin = console.admin();
 

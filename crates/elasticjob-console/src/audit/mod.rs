@@ -1,6 +1,6 @@
-//! Who changed what.
+//! The audit trail: who changed what.
 //!
-//! * [`trail`] — the entries, and the files they are kept in; [`truncate`] — long values cut; [`refusals`] — refused requests, counted.
+//! * [`trail`] — the entries and their files; [`truncate`] — truncates long values; [`refusals`] — limits entries about refused requests.
 //! * [`routes`] — the trail over HTTP.
 
 pub(crate) mod refusals;

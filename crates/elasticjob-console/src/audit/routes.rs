@@ -1,4 +1,4 @@
-//! The audit as clients see it.
+//! The audit trail over HTTP.
 
 use crate::http::handler::routes;
 use axum::{Json, extract::State};
@@ -9,46 +9,45 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::trail::Entry;
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
-        extract::{Query, instant},
-        paging::{Order, page},
+        extract::{Query, parse_timestamp},
+        paging::{Order, check_page},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 
-/// What the audit is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct AuditAsked {
+struct AuditQuery {
     registry: Option<String>,
     username: Option<String>,
-    /// What the action begins with: `job.`, `job.trigger`, `refused`.
+    /// Prefix of the action: `job.`, `job.trigger`, `refused`.
     action: Option<String>,
     target: Option<String>,
-    /// From then on.
+    /// Earliest time, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Before.
+    /// Latest time, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// desc: the newest first; asc: the oldest.
+    /// desc: newest first; asc: oldest first.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
 
-impl Default for AuditAsked {
+impl Default for AuditQuery {
     fn default() -> Self {
         Self {
             registry: None,
@@ -64,7 +63,6 @@ impl Default for AuditAsked {
     }
 }
 
-/// A page of the audit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AuditPage {
@@ -72,42 +70,44 @@ struct AuditPage {
     page: usize,
     page_size: usize,
     items: Vec<Entry>,
-    /// Why entries are not on disk, if they are not: they are lost when the console ends.
+    /// Why entries are not on disk; they would be lost if the console stopped.
     problem: Option<String>,
 }
 
-/// Who changed what, what was refused, and who logged in; the newest first. An admin of a registry sees what was done there; what is about the console itself sees an admin of `*`.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditAsked), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
+/// Lists changes, refusals and logins, newest first.
+///
+/// An admin of a registry sees its entries; entries about the console itself require an admin of `*`.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = AuditPage), (status = 403, body = Problem)))]
 async fn audit(
-    State(shared): State<Shared>,
-    who: Who,
-    Query(asked): Query<AuditAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Query(query): Query<AuditQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
-    if who.roles().values().all(|role| *role < Role::Admin) {
-        who.needs(Role::Admin)?;
+    if caller.roles().values().all(|role| *role < Role::Admin) {
+        caller.require_everywhere(Role::Admin)?;
     }
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let since = asked.from.as_deref().map(|from| instant("from", from)).transpose()?;
-    let until = asked.to.as_deref().map(|to| instant("to", to)).transpose()?;
-    let is_then = |at: Timestamp| {
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let since = query.from.as_deref().map(|from| parse_timestamp("from", from)).transpose()?;
+    let until = query.to.as_deref().map(|to| parse_timestamp("to", to)).transpose()?;
+    let is_in_span = |at: Timestamp| {
         since.is_none_or(|since| since <= at) && until.is_none_or(|until| at < until)
     };
-    let fits = |wanted: &Option<String>, given: Option<&str>| {
+    let matches = |wanted: &Option<String>, given: Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| given == Some(wanted))
     };
     let skip = (page - 1).saturating_mul(page_size);
-    let (total, items) = shared.audit.page(asked.order, skip, page_size, |entry| {
+    let (total, items) = app.audit.page(query.order, skip, page_size, |entry| {
         let is_allowed = match &entry.registry {
-            Some(registry) => who.role(registry) == Some(Role::Admin),
-            None => who.needs(Role::Admin).is_ok(),
+            Some(registry) => caller.role(registry) == Some(Role::Admin),
+            None => caller.require_everywhere(Role::Admin).is_ok(),
         };
         is_allowed
-            && is_then(entry.at)
-            && fits(&asked.registry, entry.registry.as_deref())
-            && fits(&asked.username, Some(&entry.username))
-            && fits(&asked.target, entry.target.as_deref())
-            && asked.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
+            && is_in_span(entry.at)
+            && matches(&query.registry, entry.registry.as_deref())
+            && matches(&query.username, Some(&entry.username))
+            && matches(&query.target, entry.target.as_deref())
+            && query.action.as_deref().is_none_or(|action| entry.action.starts_with(action))
     });
-    let problem = shared.audit.problem();
+    let problem = app.audit.problem();
     Ok(Json(AuditPage { total, page, page_size, items, problem }))
 }

@@ -1,9 +1,10 @@
-//! Who changed what, when: every change that was asked for here, also those that came to nothing, and what was refused.
+//! The audit trail: every requested change, including failed ones, every login, and refused requests.
 //!
-//! One line of JSON each, in a file that is only ever added to. An entry is in memory at once and on disk when it was [kept](Audit::keep), which a change waits
-//! for before it is answered. If the file cannot be written, that is said loudly (log, `/readyz`, every page of the audit), changes go on, and what was not
-//! written is written as soon as that is possible again. When the file has grown large it is put aside under the number of its last entry, and a new one is
-//! begun; old ones are kept for [`AGE`], the newest [`OLD`] of them. What is long in an entry is [cut](cut), so that nobody can push others out.
+//! Each entry is a line of JSON in an append-only file. An entry is in memory at once and on disk after a [flush](AuditTrail::flush), which a
+//! change waits for before it is answered. If the file cannot be written, this is reported in the log, by `/readyz` and on every page of the
+//! audit; changes go on, and the entries are written as soon as possible. A file that has grown too large is renamed after the id of its last
+//! entry; old files are kept up to [`MAX_FILE_AGE`], the newest [`MAX_OLD_FILES`] of them. Long values are [truncated](truncate_entry), so that
+//! one user cannot push out the entries of others.
 
 use std::{
     collections::VecDeque,
@@ -20,47 +21,45 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use super::truncate::cut;
+use super::truncate::truncate_entry;
 use crate::http::paging::Order;
 
-/// How many entries can be looked at, and how many bytes of them.
-const KEPT: (usize, usize) = (10_000, 16 * 1024 * 1024);
-/// How large a file may grow before a new one is begun.
-const LARGE: u64 = 64 * 1024 * 1024;
-/// How many old files there are at most.
-const OLD: usize = 16;
-/// How old they may be.
-const AGE: SignedDuration = SignedDuration::from_hours(400 * 24);
+/// Entries and bytes that are kept in memory and can be queried.
+const MEMORY_LIMIT: (usize, usize) = (10_000, 16 * 1024 * 1024);
+/// Size at which a new file is started.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_OLD_FILES: usize = 16;
+const MAX_FILE_AGE: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// One change, or the attempt.
+/// A change, a login, or an attempt at one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
-    /// Counted from one, since the console first ran.
+    /// Consecutive number, starting at 1 when the console first ran.
     pub(crate) id: u64,
-    /// When.
     pub(crate) at: Timestamp,
-    /// Who; what was typed, if nobody could be recognised.
+    /// Username; for a failed login the name that was typed.
     pub(crate) username: String,
-    /// How they came in: `session`, `token NAME`, `accessToken`, `basic`, `login`, `oidc`.
+    /// How the user authenticated: `session`, `token NAME`, `accessToken`, `basic`, `login`, `oidc`.
     pub(crate) via: String,
-    /// From where.
+    /// Address of the client.
     pub(crate) address: Option<String>,
-    /// In which registry; none if it is about the console itself.
+    /// The registry; null for changes of the console itself.
     pub(crate) registry: Option<String>,
-    /// What: `job.disable`, `account.put`.
+    /// For example `job.disable` or `account.put`.
     pub(crate) action: String,
-    /// On what: a job, a server, an account.
+    /// What the action applies to: a job, a server, an account.
     pub(crate) target: Option<String>,
-    /// What was asked for, secrets masked. What is long is cut: its beginning, its length and its SHA-256.
-    pub(crate) asked: Value,
-    /// What it changed.
+    /// The request, secrets masked. Long values are truncated to their beginning, length and SHA-256.
+    #[serde(rename = "asked")]
+    pub(crate) request: Value,
+    /// The result.
     pub(crate) result: Value,
-    /// Why it came to nothing.
+    /// Why the action failed.
     pub(crate) problem: Option<String>,
 }
 
-/// Who is behind an entry.
+/// The user that an entry is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Author {
     pub(crate) username: String,
@@ -69,19 +68,14 @@ pub(crate) struct Author {
 }
 
 impl Entry {
-    /// Somebody logged in, or tried to.
-    pub(crate) fn of_login(
-        at: Timestamp,
-        username: &str,
-        via: &str,
-        address: Option<String>,
-    ) -> Self {
+    /// A login or a failed attempt.
+    pub(crate) fn login(at: Timestamp, username: &str, via: &str, address: Option<String>) -> Self {
         let author = Author { username: username.to_owned(), via: via.to_owned(), address };
-        Self::by(author, at, "login")
+        Self::new(author, at, "login")
     }
 
-    /// One that is to be filled in.
-    pub(crate) fn by(author: Author, at: Timestamp, action: &str) -> Self {
+    /// An entry without details.
+    pub(crate) fn new(author: Author, at: Timestamp, action: &str) -> Self {
         Self {
             id: 0,
             at,
@@ -91,107 +85,104 @@ impl Entry {
             registry: None,
             action: action.to_owned(),
             target: None,
-            asked: Value::Null,
+            request: Value::Null,
             result: Value::Null,
             problem: None,
         }
     }
 }
 
-/// The record.
 #[derive(Debug)]
-pub(crate) struct Audit {
+pub(crate) struct AuditTrail {
     file: Option<PathBuf>,
-    kept: Mutex<Kept>,
-    /// Whoever writes to the file holds it.
+    state: Mutex<TrailState>,
+    /// Held while writing to the file.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    last: u64,
-    /// Each with how long it is.
+struct TrailState {
+    last_id: u64,
+    /// Entries with their length in bytes.
     entries: VecDeque<(Entry, usize)>,
     bytes: usize,
-    /// Lines that are not on disk yet.
+    /// Lines that are not on disk.
     unwritten: VecDeque<Vec<u8>>,
-    /// Why not, if that was tried.
+    /// Why the last write failed.
     problem: Option<String>,
 }
 
-impl Audit {
-    /// Goes on where the file ends; without a file, in memory alone.
+impl AuditTrail {
+    /// Continues an existing file; without a file, entries are in memory only.
     pub(crate) fn open(file: Option<PathBuf>) -> io::Result<Self> {
-        let mut kept = Kept::default();
+        let mut state = TrailState::default();
         if let Some(file) = &file {
             let newest = old_files(file)?.pop().map(|(_, path)| path);
             for path in newest.iter().chain([file]).filter(|path| path.exists()) {
                 for line in BufReader::new(File::open(path)?).split(b'\n') {
                     let line = line?;
-                    // A line may be half written, if the machine went down or the disk was full.
+                    // A line may be incomplete after a crash or when the disk was full.
                     let Ok(entry) = serde_json::from_slice::<Entry>(&line) else { continue };
-                    kept.push(entry, line.len());
+                    state.push(entry, line.len());
                 }
             }
         }
-        Ok(Self { file, kept: Mutex::new(kept), writing: tokio::sync::Mutex::default() })
+        Ok(Self { file, state: Mutex::new(state), writing: tokio::sync::Mutex::default() })
     }
 
-    /// Adds an entry; its number is given here. It is on disk once it was [kept](Self::keep).
+    /// Adds an entry and assigns its id. It is on disk after a [flush](Self::flush).
     pub(crate) fn add(&self, mut entry: Entry) {
-        cut(&mut entry);
-        let mut kept = self.lock();
-        entry.id = kept.last + 1;
+        truncate_entry(&mut entry);
+        let mut state = self.lock();
+        entry.id = state.last_id + 1;
         let mut line = serde_json::to_vec(&entry).unwrap_or_default();
         let length = line.len();
         if self.file.is_some() {
             line.push(b'\n');
-            kept.unwritten.push_back(line);
-            if kept.unwritten.len() > KEPT.0 {
-                kept.unwritten.pop_front();
-                tracing::error!(
-                    "the audit file cannot be written for so long that an entry is lost"
-                );
+            state.unwritten.push_back(line);
+            if state.unwritten.len() > MEMORY_LIMIT.0 {
+                state.unwritten.pop_front();
+                tracing::error!("audit entry lost: too many unwritten entries");
             }
         }
-        kept.push(entry, length);
+        state.push(entry, length);
     }
 
-    /// Whether there are entries that are not on disk.
-    pub(crate) fn is_behind(&self) -> bool {
+    /// Whether some entries are not on disk.
+    pub(crate) fn has_unwritten(&self) -> bool {
         !self.lock().unwritten.is_empty()
     }
 
-    /// Why entries are not on disk.
+    /// Why the last write failed, if it did.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
 
-    /// Has all entries on disk, or says why they are not.
-    pub(crate) async fn keep(&self) {
+    /// Writes all pending entries to disk; a failure is reported by [`problem`](Self::problem).
+    pub(crate) async fn flush(&self) {
         let Some(path) = self.file.clone() else { return };
-        let _turn = self.writing.lock().await;
+        let _guard = self.writing.lock().await;
         let (lines, last) = {
-            let mut kept = self.lock();
-            (std::mem::take(&mut kept.unwritten), kept.last)
+            let mut state = self.lock();
+            (std::mem::take(&mut state.unwritten), state.last_id)
         };
-        let Some(at) = self.newest().filter(|_| !lines.is_empty()) else { return };
+        let Some(at) = self.newest_at().filter(|_| !lines.is_empty()) else { return };
         let bytes: Vec<u8> = lines.iter().flatten().copied().collect();
         let before = last.saturating_sub(lines.len() as u64);
-        let written = spawn_blocking(move || append(&path, &bytes, before, LARGE, at)).await;
+        let written =
+            spawn_blocking(move || append(&path, &bytes, before, MAX_FILE_BYTES, at)).await;
         let written = written.unwrap_or_else(|error| Err(io::Error::other(error)));
-        let mut kept = self.lock();
+        let mut state = self.lock();
         if let Err(error) = &written {
-            tracing::error!(%error, entries = lines.len(), "changes cannot be written to the audit file");
+            tracing::error!(%error, entries = lines.len(), "cannot write audit file");
             for line in lines.into_iter().rev() {
-                kept.unwritten.push_front(line);
+                state.unwritten.push_front(line);
             }
         }
-        kept.problem =
-            written.err().map(|error| format!("the audit file cannot be written: {error}"));
+        state.problem = written.err().map(|error| format!("cannot write the audit file: {error}"));
     }
 
-    /// Those that are wanted, in this order of time, and how many there are.
+    /// One page of the matching entries, and how many match.
     pub(crate) fn page(
         &self,
         order: Order,
@@ -199,8 +190,8 @@ impl Audit {
         count: usize,
         wanted: impl Fn(&Entry) -> bool,
     ) -> (usize, Vec<Entry>) {
-        let kept = self.lock();
-        let all = kept.entries.iter().map(|(entry, _)| entry);
+        let state = self.lock();
+        let all = state.entries.iter().map(|(entry, _)| entry);
         let mut wanted: Vec<&Entry> = all.filter(|entry| wanted(entry)).collect();
         if order == Order::Desc {
             wanted.reverse();
@@ -209,39 +200,44 @@ impl Audit {
         (wanted.len(), page.collect())
     }
 
-    /// When the newest entry was made.
-    fn newest(&self) -> Option<Timestamp> {
+    fn newest_at(&self) -> Option<Timestamp> {
         self.lock().entries.back().map(|(entry, _)| entry.at)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Nothing under this lock panics half way.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TrailState> {
+        // No code panics while holding this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl TrailState {
     fn push(&mut self, entry: Entry, length: usize) {
-        self.last = self.last.max(entry.id);
+        self.last_id = self.last_id.max(entry.id);
         self.bytes += length;
         self.entries.push_back((entry, length));
-        while self.entries.len() > KEPT.0 || self.bytes > KEPT.1 {
+        while self.entries.len() > MEMORY_LIMIT.0 || self.bytes > MEMORY_LIMIT.1 {
             let Some((_, length)) = self.entries.pop_front() else { break };
             self.bytes -= length;
         }
     }
 }
 
-/// Adds lines to a file, which is put aside if it is large; `before` is the number of its last entry.
-fn append(path: &Path, lines: &[u8], before: u64, large: u64, now: Timestamp) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|file| file.len() > large) {
+/// Appends lines. A file over `max_bytes` is renamed first; `before` is the id of its last entry.
+fn append(
+    path: &Path,
+    lines: &[u8],
+    before: u64,
+    max_bytes: u64,
+    now: Timestamp,
+) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|file| file.len() > max_bytes) {
         fs::rename(path, path.with_extension(format!("{before:012}.jsonl")))?;
-        forget(path, now)?;
+        remove_old_files(path, now)?;
     }
     let mut file =
         OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
     if file.metadata()?.len() > 0 {
-        // What was half written stays alone on its line.
+        // Terminates an incomplete line, so that it spoils no other.
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
@@ -253,7 +249,7 @@ fn append(path: &Path, lines: &[u8], before: u64, large: u64, now: Timestamp) ->
     file.sync_data()
 }
 
-/// Old files by the number of their last entry, the oldest first.
+/// Old files by the id of their last entry, oldest first.
 fn old_files(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_stem().and_then(|it| it.to_str()))
     else {
@@ -275,14 +271,14 @@ fn old_files(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// Removes old files: all but the newest, and those that are too old.
-fn forget(path: &Path, now: Timestamp) -> io::Result<()> {
+/// Removes old files that are too many or too old.
+fn remove_old_files(path: &Path, now: Timestamp) -> io::Result<()> {
     let files = old_files(path)?;
-    let too_many = files.len().saturating_sub(OLD);
-    for (place, (_, file)) in files.iter().enumerate() {
+    let too_many = files.len().saturating_sub(MAX_OLD_FILES);
+    for (index, (_, file)) in files.iter().enumerate() {
         let written = fs::metadata(file)?.modified()?;
         let age = Timestamp::try_from(written).map(|written| now.duration_since(written));
-        if place < too_many || age.is_ok_and(|age| age > AGE) {
+        if index < too_many || age.is_ok_and(|age| age > MAX_FILE_AGE) {
             fs::remove_file(file)?;
         }
     }
@@ -300,10 +296,10 @@ mod tests {
     }
 
     fn entry(username: &str) -> Entry {
-        Entry::of_login(at(), username, "login", None)
+        Entry::login(at(), username, "login", None)
     }
 
-    fn names(audit: &Audit) -> Vec<String> {
+    fn names(audit: &AuditTrail) -> Vec<String> {
         audit
             .page(Order::Desc, 0, 100, |_| true)
             .1
@@ -313,43 +309,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_was_half_written_hides_no_other() {
+    async fn half_written_line_hides_no_other_entry() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("audit.jsonl");
-        let audit = Audit::open(Some(path.clone())).unwrap();
+        let audit = AuditTrail::open(Some(path.clone())).unwrap();
         audit.add(entry("ann"));
-        audit.keep().await;
+        audit.flush().await;
         let half = "{\"id\":2,\"username\":\"\u{4f60}".as_bytes();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(&half[..half.len() - 1]).unwrap();
 
-        let audit = Audit::open(Some(path.clone())).unwrap();
+        let audit = AuditTrail::open(Some(path.clone())).unwrap();
         audit.add(entry("bob"));
-        audit.keep().await;
+        audit.flush().await;
 
-        assert_eq!(names(&Audit::open(Some(path)).unwrap()), ["bob", "ann"]);
+        assert_eq!(names(&AuditTrail::open(Some(path)).unwrap()), ["bob", "ann"]);
     }
 
     #[tokio::test]
-    async fn what_cannot_be_written_is_said_and_written_later() {
+    async fn failed_write_is_reported_and_retried() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("gone/audit.jsonl");
-        let audit = Audit::open(Some(path.clone())).unwrap();
+        let audit = AuditTrail::open(Some(path.clone())).unwrap();
         audit.add(entry("ann"));
-        audit.keep().await;
-        assert!(audit.problem().is_some() && audit.is_behind());
-        assert_eq!(names(&audit), ["ann"], "it can be looked at all the same");
+        audit.flush().await;
+        assert!(audit.problem().is_some() && audit.has_unwritten());
+        assert_eq!(names(&audit), ["ann"], "entries in memory are still listed");
 
         fs::create_dir(path.parent().unwrap()).unwrap();
         audit.add(entry("bob"));
-        audit.keep().await;
+        audit.flush().await;
 
-        assert_eq!((audit.problem(), audit.is_behind()), (None, false));
-        assert_eq!(names(&Audit::open(Some(path)).unwrap()), ["bob", "ann"]);
+        assert_eq!((audit.problem(), audit.has_unwritten()), (None, false));
+        assert_eq!(names(&AuditTrail::open(Some(path)).unwrap()), ["bob", "ann"]);
     }
 
     #[test]
-    fn a_large_file_is_put_aside_and_the_newest_of_them_are_kept() {
+    fn large_file_is_rotated_and_the_newest_are_kept() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("audit.jsonl");
         let line = |id: u64| {
@@ -362,11 +358,11 @@ mod tests {
 
         let old: Vec<u64> = old_files(&path).unwrap().iter().map(|(last, _)| *last).collect();
         assert_eq!(old, (24..40).collect::<Vec<_>>());
-        let audit = Audit::open(Some(path)).unwrap();
+        let audit = AuditTrail::open(Some(path)).unwrap();
         assert_eq!(
             audit.page(Order::Desc, 0, 10, |_| true).0,
             2,
-            "of the newest old one, and the new one"
+            "entries of the newest old file and of the current one"
         );
         audit.add(entry("bob"));
         assert_eq!(audit.page(Order::Desc, 0, 1, |_| true).1[0].id, 41);

@@ -19,104 +19,105 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 use utoipa::ToSchema;
 
-use super::{imprint, secret};
+use super::{hash_secret, random_secret};
 use crate::{
     files,
     http::problem::{Code, Problem},
 };
 
-/// How many passwords are looked at at once: each takes a core for a moment, and 19 MiB.
-const AT_ONCE: usize = 2;
-/// What may be a password.
-const PASSWORD: std::ops::RangeInclusive<usize> = 8..=1024;
-const MOST_ACCOUNTS: usize = 1_000;
-const MOST_TOKENS: usize = 50;
-/// How long a password that was right is not looked at again.
-const LATELY: Duration = Duration::from_mins(5);
-/// What an API token begins with, so that it is recognised where it should not be.
-pub(crate) const TOKEN: &str = "ejt_";
-/// Every registry, those to come included; and the console itself.
-pub(crate) const EVERYWHERE: &str = "*";
+/// Each argon2 hash takes a core for a moment and 19 MiB.
+const MAX_CONCURRENT_HASHES: usize = 2;
+/// Characters of a password.
+const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 8..=1024;
+const MAX_ACCOUNTS: usize = 1_000;
+const MAX_TOKENS: usize = 50;
+/// A verified password is not hashed again for this long.
+const PASSWORD_CACHE_TTL: Duration = Duration::from_mins(5);
+/// Prefix of API tokens, so that a leaked one is recognizable.
+pub(crate) const TOKEN_PREFIX: &str = "ejt_";
+/// All registries, including future ones, and the console itself.
+pub(crate) const ALL_REGISTRIES: &str = "*";
 
-/// What somebody may do. Each may what the one before may.
+/// Roles in ascending order; each includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Role {
-    /// Look.
+    /// Read.
     Viewer,
-    /// Steer what there is: trigger, cancel, enable, disable, shut down.
+    /// Operate jobs: trigger, cancel, enable, disable, shut down.
     Operator,
-    /// Change what there is: configuration, which is also what machines execute; remove; everywhere (`*`): registries and accounts.
+    /// Change configuration (which determines what machines execute) and remove jobs; as a role on `*` also manage registries and accounts.
     Admin,
 }
 
-/// Roles by registry; `*` is all of them.
+/// Roles by registry; `*` stands for all of them.
 pub(crate) type Roles = BTreeMap<String, Role>;
 
-/// Somebody who may log in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Account {
-    hash: String,
+    #[serde(rename = "hash")]
+    password_hash: String,
     pub(crate) roles: Roles,
     #[serde(default)]
     pub(crate) tokens: Vec<Token>,
 }
 
-/// What a program shows instead of a password.
+/// An API token: used by programs instead of a password.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Token {
     pub(crate) id: String,
     pub(crate) name: String,
-    imprint: String,
-    /// At most this, and never more than the account.
+    #[serde(rename = "imprint")]
+    hash: String,
+    /// Upper limit; the token never has a higher role than its account.
     pub(crate) role: Role,
     pub(crate) created_at: Timestamp,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Filed {
+struct AccountsFile {
     accounts: BTreeMap<String, Account>,
 }
 
-/// All accounts.
+/// All accounts, stored in a file or in memory only.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    file: Option<PathBuf>,
-    filed: Mutex<Filed>,
-    /// What a password is compared with where there is no such account, so that both take the same time.
+    path: Option<PathBuf>,
+    contents: Mutex<AccountsFile>,
+    /// A hash to verify against if the account does not exist, so that both cases take the same time.
     decoy: String,
-    turns: Semaphore,
-    /// Passwords that were right lately, sealed with a key that only this process knows; whoever sends theirs with every request is not hashed every time.
-    lately: Mutex<HashMap<Vec<u8>, Monotonic>>,
-    seal: hmac::Key,
+    permits: Semaphore,
+    /// Recently verified passwords as HMACs under a key of this process; spares clients with HTTP basic authentication one argon2 hash per request.
+    password_cache: Mutex<HashMap<Vec<u8>, Monotonic>>,
+    cache_key: hmac::Key,
 }
 
 impl Accounts {
-    /// Those in the file; without a file, none yet, and in memory alone.
-    pub(crate) fn open(file: Option<PathBuf>) -> Result<Self, Problem> {
-        let cannot = |error: io::Error, path: &PathBuf| {
+    /// Reads the file; without one, there are no accounts yet and they stay in memory.
+    pub(crate) fn open(path: Option<PathBuf>) -> Result<Self, Problem> {
+        let read_error = |error: io::Error, path: &PathBuf| {
             let text = format!("cannot read the accounts in {}: {error}", path.display());
             Problem::new(Code::Invalid, text)
         };
-        let filed = match file.as_ref().filter(|path| path.exists()) {
-            None => Filed::default(),
+        let contents = match path.as_ref().filter(|path| path.exists()) {
+            None => AccountsFile::default(),
             Some(path) => {
-                let bytes = fs::read(path).map_err(|error| cannot(error, path))?;
-                serde_json::from_slice(&bytes).map_err(|error| cannot(error.into(), path))?
+                let bytes = fs::read(path).map_err(|error| read_error(error, path))?;
+                serde_json::from_slice(&bytes).map_err(|error| read_error(error.into(), path))?
             }
         };
-        let decoy = hash(&secret(16)?)?;
-        let seal = hmac::Key::new(hmac::HMAC_SHA256, secret(32)?.as_bytes());
+        let decoy = hash(&random_secret(16)?)?;
+        let cache_key = hmac::Key::new(hmac::HMAC_SHA256, random_secret(32)?.as_bytes());
         Ok(Self {
-            file,
-            filed: Mutex::new(filed),
+            path,
+            contents: Mutex::new(contents),
             decoy,
-            turns: Semaphore::new(AT_ONCE),
-            lately: Mutex::default(),
-            seal,
+            permits: Semaphore::new(MAX_CONCURRENT_HASHES),
+            password_cache: Mutex::default(),
+            cache_key,
         })
     }
 
@@ -124,59 +125,65 @@ impl Accounts {
         self.lock().accounts.is_empty()
     }
 
-    /// Adds the first account, if there is none. The password is told once, by whoever calls this.
-    pub(crate) fn begin(&self, name: &str, password: &str) -> Result<(), Problem> {
-        let roles = Roles::from([(EVERYWHERE.to_owned(), Role::Admin)]);
-        let account = Account { hash: hash(password)?, roles, tokens: Vec::new() };
+    /// Creates the first account, an admin of everything.
+    pub(crate) fn create_first(&self, name: &str, password: &str) -> Result<(), Problem> {
+        let roles = Roles::from([(ALL_REGISTRIES.to_owned(), Role::Admin)]);
+        let account = Account { password_hash: hash(password)?, roles, tokens: Vec::new() };
         self.lock().accounts.insert(name.to_owned(), account);
-        self.keep()
+        self.save()
     }
 
-    /// All, by name.
     pub(crate) fn all(&self) -> BTreeMap<String, Account> {
         self.lock().accounts.clone()
     }
 
-    /// What somebody may; nothing if there is no such account.
+    /// `None` if there is no such account.
     pub(crate) fn roles(&self, name: &str) -> Option<Roles> {
         self.lock().accounts.get(name).map(|account| account.roles.clone())
     }
 
-    /// Whether that is the password.
-    pub(crate) async fn knows(&self, name: &str, password: &str) -> Result<bool, Problem> {
-        let known = self.lock().accounts.get(name).map(|account| account.hash.clone());
-        let is_known = known.is_some();
-        let (hash, password) = (known.unwrap_or_else(|| self.decoy.clone()), password.to_owned());
-        let Ok(_turn) = self.turns.acquire().await else { return Ok(false) };
-        let is_right = spawn_blocking(move || is_password(&hash, &password)).await;
-        Ok(is_known && is_right.unwrap_or(false))
+    pub(crate) async fn verify_password(
+        &self,
+        name: &str,
+        password: &str,
+    ) -> Result<bool, Problem> {
+        let stored_hash =
+            self.lock().accounts.get(name).map(|account| account.password_hash.clone());
+        let exists = stored_hash.is_some();
+        let (hash, password) =
+            (stored_hash.unwrap_or_else(|| self.decoy.clone()), password.to_owned());
+        let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
+        let matches = spawn_blocking(move || matches_hash(&hash, &password)).await;
+        Ok(exists && matches.unwrap_or(false))
     }
 
-    /// Whether that was the password a moment ago, and still is.
-    pub(crate) fn knew(&self, name: &str, password: &str, now: Monotonic) -> bool {
-        let Some(sealed) = self.sealed(name, password) else { return false };
-        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.get(&sealed).is_some_and(|since| now.saturating_since(*since) < LATELY)
+    /// Whether this password was verified recently and has not changed since.
+    pub(crate) fn is_cached(&self, name: &str, password: &str, now: Monotonic) -> bool {
+        let Some(cache_entry) = self.cache_entry(name, password) else { return false };
+        let password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        password_cache
+            .get(&cache_entry)
+            .is_some_and(|since| now.saturating_since(*since) < PASSWORD_CACHE_TTL)
     }
 
-    /// It is the password, and will be for a moment.
-    pub(crate) fn remember(&self, name: &str, password: &str, now: Monotonic) {
-        let Some(sealed) = self.sealed(name, password) else { return };
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.retain(|_, since| now.saturating_since(*since) < LATELY);
-        if lately.len() < MOST_ACCOUNTS {
-            lately.insert(sealed, now);
+    /// Remembers a verified password.
+    pub(crate) fn cache_password(&self, name: &str, password: &str, now: Monotonic) {
+        let Some(cache_entry) = self.cache_entry(name, password) else { return };
+        let mut password_cache = self.password_cache.lock().unwrap_or_else(PoisonError::into_inner);
+        password_cache.retain(|_, since| now.saturating_since(*since) < PASSWORD_CACHE_TTL);
+        if password_cache.len() < MAX_ACCOUNTS {
+            password_cache.insert(cache_entry, now);
         }
     }
 
-    /// With the hash that is kept of it: another password, another seal.
-    fn sealed(&self, name: &str, password: &str) -> Option<Vec<u8>> {
-        let hash = self.lock().accounts.get(name)?.hash.clone();
+    /// The stored hash is part of the key: a changed password invalidates the entry.
+    fn cache_entry(&self, name: &str, password: &str) -> Option<Vec<u8>> {
+        let hash = self.lock().accounts.get(name)?.password_hash.clone();
         let text = format!("{name}\n{hash}\n{password}");
-        Some(hmac::sign(&self.seal, text.as_bytes()).as_ref().to_vec())
+        Some(hmac::sign(&self.cache_key, text.as_bytes()).as_ref().to_vec())
     }
 
-    /// Makes an account, or changes it. What is left out stays.
+    /// Creates or updates an account; `None` keeps the current value. Returns whether it is new.
     pub(crate) async fn put(
         &self,
         name: &str,
@@ -184,29 +191,26 @@ impl Accounts {
         roles: Option<Roles>,
     ) -> Result<bool, Problem> {
         check_name(name)?;
-        let hash =
-            match password {
-                Some(password) => {
-                    check_password(&password)?;
-                    let Ok(_turn) = self.turns.acquire().await else { return Ok(false) };
-                    let hashed = spawn_blocking(move || hash(&password)).await;
-                    Some(hashed.map_err(|_| {
-                        Problem::new(Code::Internal, "the password was not hashed")
-                    })??)
-                }
-                None => None,
-            };
+        let hash = match password {
+            Some(password) => {
+                check_password_length(&password)?;
+                let Ok(_permit) = self.permits.acquire().await else { return Ok(false) };
+                let hashed = spawn_blocking(move || hash(&password)).await;
+                Some(
+                    hashed
+                        .map_err(|_| Problem::new(Code::Internal, "cannot hash the password"))??,
+                )
+            }
+            None => None,
+        };
         let is_new = self.change(|accounts| {
             if let Some(account) = accounts.get_mut(name) {
-                account.hash = hash.unwrap_or_else(|| account.hash.clone());
+                account.password_hash = hash.unwrap_or_else(|| account.password_hash.clone());
                 account.roles = roles.unwrap_or_else(|| account.roles.clone());
                 return Ok(false);
             }
-            if accounts.len() >= MOST_ACCOUNTS {
-                return Err(Problem::new(
-                    Code::Refused,
-                    "there are too many accounts; hint: remove one",
-                ));
+            if accounts.len() >= MAX_ACCOUNTS {
+                return Err(Problem::new(Code::Refused, "too many accounts; hint: remove one"));
             }
             let (Some(hash), Some(roles)) = (hash, roles) else {
                 let text = format!(
@@ -214,7 +218,10 @@ impl Accounts {
                 );
                 return Err(Problem::invalid("password", text));
             };
-            accounts.insert(name.to_owned(), Account { hash, roles, tokens: Vec::new() });
+            accounts.insert(
+                name.to_owned(),
+                Account { password_hash: hash, roles, tokens: Vec::new() },
+            );
             Ok(true)
         })?;
         Ok(is_new)
@@ -224,7 +231,7 @@ impl Accounts {
         self.change(|accounts| accounts.remove(name).map(drop).ok_or_else(|| no_account(name)))
     }
 
-    /// Makes a token. It is told once, here.
+    /// Creates a token. The secret is returned only here.
     pub(crate) fn add_token(
         &self,
         account: &str,
@@ -233,19 +240,16 @@ impl Accounts {
         now: Timestamp,
         expires_at: Option<Timestamp>,
     ) -> Result<(Token, String), Problem> {
-        let (id, secret) = (secret(6)?, format!("{TOKEN}{}", secret(32)?));
+        let (id, secret) = (random_secret(6)?, format!("{TOKEN_PREFIX}{}", random_secret(32)?));
         let token =
-            Token { id, name, imprint: imprint(&secret), role, created_at: now, expires_at };
-        let kept = token.clone();
+            Token { id, name, hash: hash_secret(&secret), role, created_at: now, expires_at };
+        let stored = token.clone();
         self.change(|accounts| {
             let account = accounts.get_mut(account).ok_or_else(|| no_account(account))?;
-            if account.tokens.len() >= MOST_TOKENS {
-                return Err(Problem::new(
-                    Code::Refused,
-                    "there are too many tokens; hint: remove one",
-                ));
+            if account.tokens.len() >= MAX_TOKENS {
+                return Err(Problem::new(Code::Refused, "too many tokens; hint: remove one"));
             }
-            account.tokens.push(kept);
+            account.tokens.push(stored);
             Ok(())
         })?;
         Ok((token, secret))
@@ -255,22 +259,26 @@ impl Accounts {
         self.change(|accounts| {
             let tokens = accounts.get_mut(account).map(|account| &mut account.tokens);
             let tokens = tokens.ok_or_else(|| no_account(account))?;
-            let Some(place) = tokens.iter().position(|token| token.id == id) else {
+            let Some(index) = tokens.iter().position(|token| token.id == id) else {
                 return Err(Problem::new(
                     Code::NotFound,
                     format!("there is no token {id}; hint: list them"),
                 ));
             };
-            Ok(tokens.remove(place).name)
+            Ok(tokens.remove(index).name)
         })
     }
 
-    /// Whose token that is, what it is called, and what it may.
-    pub(crate) fn token(&self, secret: &str, now: Timestamp) -> Option<(String, String, Roles)> {
-        let imprint = imprint(secret);
-        let filed = self.lock();
-        for (name, account) in &filed.accounts {
-            let token = account.tokens.iter().find(|token| token.imprint == imprint);
+    /// Account, token name and effective roles of a valid token.
+    pub(crate) fn find_token(
+        &self,
+        secret: &str,
+        now: Timestamp,
+    ) -> Option<(String, String, Roles)> {
+        let hash = hash_secret(secret);
+        let contents = self.lock();
+        for (name, account) in &contents.accounts {
+            let token = account.tokens.iter().find(|token| token.hash == hash);
             let token = token.filter(|token| token.expires_at.is_none_or(|end| now < end));
             if let Some(token) = token {
                 let roles = account.roles.iter();
@@ -281,86 +289,89 @@ impl Accounts {
         None
     }
 
-    /// Whether an account still has a token of this name.
+    /// Whether an account has an unexpired token of this name.
     pub(crate) fn has_token(&self, account: &str, name: &str, now: Timestamp) -> bool {
-        let filed = self.lock();
+        let contents = self.lock();
         let mut tokens =
-            filed.accounts.get(account).into_iter().flat_map(|account| &account.tokens);
+            contents.accounts.get(account).into_iter().flat_map(|account| &account.tokens);
         tokens.any(|token| token.name == name && token.expires_at.is_none_or(|end| now < end))
     }
 
-    /// Changes accounts, on disk too, or not at all. Somebody who may everything is always left.
+    /// Changes accounts in memory and on disk, or neither. An admin of everything must always remain.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Account>) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let mut filed = self.lock();
-        let before = filed.accounts.clone();
-        let result = change(&mut filed.accounts).and_then(|result| {
-            let is_ruled = filed.accounts.values().any(|account| {
-                account.roles.get(EVERYWHERE) == Some(&Role::Admin)
+        let mut contents = self.lock();
+        let before = contents.accounts.clone();
+        let result = change(&mut contents.accounts).and_then(|result| {
+            let has_admin = contents.accounts.values().any(|account| {
+                account.roles.get(ALL_REGISTRIES) == Some(&Role::Admin)
             });
-            if !is_ruled {
+            if !has_admin {
                 return Err(Problem::new(
                     Code::Refused,
-                    "nobody would be left who may everything; hint: make somebody else an admin of * first",
+                    "the last admin of * cannot be removed or demoted; hint: make another account an admin of * first",
                 ));
             }
-            match &self.file {
-                Some(path) => files::replace(path, &*filed).map(|()| result),
+            match &self.path {
+                Some(path) => files::replace(path, &*contents).map(|()| result),
                 None => Ok(result),
             }
         });
         if result.is_err() {
-            filed.accounts = before;
+            contents.accounts = before;
         }
         result
     }
 
-    fn keep(&self) -> Result<(), Problem> {
-        match &self.file {
+    fn save(&self) -> Result<(), Problem> {
+        match &self.path {
             Some(path) => files::replace(path, &*self.lock()),
             None => Ok(()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Filed> {
-        // Nothing under this lock panics half way.
-        self.filed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, AccountsFile> {
+        // No code panics while holding this lock.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn hash(password: &str) -> Result<String, Problem> {
     let hash = Argon2::default().hash_password(password.as_bytes());
-    hash.map(|hash| hash.to_string()).map_err(|error| {
-        Problem::new(Code::Internal, format!("a password cannot be hashed: {error}"))
-    })
+    hash.map(|hash| hash.to_string())
+        .map_err(|error| Problem::new(Code::Internal, format!("cannot hash the password: {error}")))
 }
 
-fn is_password(hash: &str, password: &str) -> bool {
+fn matches_hash(hash: &str, password: &str) -> bool {
     PasswordHash::new(hash)
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
-    let is_good = (1..=64).contains(&name.len())
-        && name.chars().all(|each| each.is_ascii_alphanumeric() || "._@-".contains(each))
-        // Dots alone are no part of a path.
-        && name.chars().any(|each| each.is_ascii_alphanumeric());
-    if is_good {
+    let is_valid = (1..=64).contains(&name.len())
+        && name.chars().all(|character| character.is_ascii_alphanumeric() || "._@-".contains(character))
+        // A name of dots alone is not a path segment.
+        && name.chars().any(|character| character.is_ascii_alphanumeric());
+    if is_valid {
         return Ok(());
     }
     Err(Problem::invalid(
         "username",
-        "that cannot be a user name; hint: letters, digits, dots, dashes, underscores and @, at most 64",
+        "not a valid username; hint: letters, digits, dots, dashes, underscores and @, at most 64 characters",
     ))
 }
 
-pub(crate) fn check_password(password: &str) -> Result<(), Problem> {
-    if PASSWORD.contains(&password.chars().count()) {
+pub(crate) fn check_password_length(password: &str) -> Result<(), Problem> {
+    if PASSWORD_LENGTH.contains(&password.chars().count()) {
         return Ok(());
     }
-    let text = format!("a password has {} to {} characters", PASSWORD.start(), PASSWORD.end());
+    let text = format!(
+        "a password has {} to {} characters",
+        PASSWORD_LENGTH.start(),
+        PASSWORD_LENGTH.end()
+    );
     Err(Problem::invalid("password", text))
 }
 

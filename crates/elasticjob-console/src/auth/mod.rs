@@ -1,13 +1,14 @@
-//! Who asks, and what they may.
+//! Authenticates callers and checks their roles.
 //!
-//! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; in a file.
-//! * [`sessions`] — who logged in; in memory: a restart logs everybody out.
-//! * [`throttle`] — how often a password may be tried; [`proxies`] — who is believed about where a request comes from.
-//! * [`oidc`] — logging in at somebody else's door.
-//! * [`who`] — the one who asks, by cookie, API token, access token or password; roles are looked up at every request, so that what is taken away is gone at once.
-//! * [`routes`] — logging in and out, accounts, tokens.
+//! * [`accounts`] — names, argon2 hashes, roles by registry, API tokens; stored in a file.
+//! * [`sessions`] — logged-in users; kept in memory, so a restart logs everyone out.
+//! * [`throttle`] — limits password attempts; [`proxies`] — trusted proxies and the client address.
+//! * [`oidc`] — login through an OpenID Connect provider.
+//! * [`caller`] — the authenticated caller, by cookie, API token, access token or password. Roles are looked up for every request, so that a
+//!   revoked role is lost at once.
+//! * [`routes`] — login, logout, accounts, tokens.
 //!
-//! Cookies are for browsers alone: a change by cookie needs the session's CSRF token in a header, which another site cannot read or send.
+//! Cookies are for browsers only: a change by cookie needs the session's CSRF token in a header, which another site can neither read nor send.
 
 pub(crate) mod accounts;
 pub(crate) mod oidc;
@@ -15,7 +16,7 @@ pub(crate) mod proxies;
 pub(crate) mod routes;
 pub(crate) mod sessions;
 pub(crate) mod throttle;
-pub(crate) mod who;
+pub(crate) mod caller;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use ring::{
@@ -25,16 +26,16 @@ use ring::{
 
 use crate::http::problem::{Code, Problem};
 
-/// So many random bytes, as text.
-pub(crate) fn secret(bytes: usize) -> Result<String, Problem> {
+/// Random bytes, Base64-encoded.
+pub(crate) fn random_secret(bytes: usize) -> Result<String, Problem> {
     let mut secret = vec![0; bytes];
     SystemRandom::new()
         .fill(&mut secret)
-        .map_err(|_| Problem::new(Code::Internal, "this machine has no randomness"))?;
+        .map_err(|_| Problem::new(Code::Internal, "cannot get random bytes from the system"))?;
     Ok(BASE64.encode(secret))
 }
 
-/// What is kept of a secret that is random itself: nobody can go back from there.
-pub(crate) fn imprint(secret: &str) -> String {
+/// The SHA-256 of a random secret. Only this is stored; a random secret needs no slow hash.
+pub(crate) fn hash_secret(secret: &str) -> String {
     BASE64.encode(digest(&SHA256, secret.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Logging in and out, accounts, tokens.
+//! Login and logout, accounts, tokens.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     accounts::{Role, Roles},
-    who::{COOKIE, Via, Who, address, check_origin},
+    caller::{AuthMethod, COOKIE, Caller, check_origin, client_address},
 };
 use crate::{
     audit::trail::Entry,
     http::{
-        extract::{Body, Path, instant},
+        extract::{Body, Path, parse_timestamp},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(login))
         .routes(routes!(logout))
@@ -51,89 +51,89 @@ pub(crate) struct Credentials {
     pub(crate) password: String,
 }
 
-/// Who is logged in.
+/// The logged-in user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SessionShown {
+#[schema(as = SessionShown)]
+struct SessionInfo {
     username: String,
-    /// Roles by registry; `*` is all of them and the console itself.
+    /// Roles by registry; `*` stands for all of them and the console itself.
     roles: Roles,
-    /// What a change by cookie carries in the header X-CSRF-Token; nothing without a cookie.
+    /// CSRF token that a change by cookie sends as X-CSRF-Token; null without a cookie.
     csrf_token: Option<String>,
-    /// Whether they have an account here, with a password and tokens; whoever logged in at a provider may have none.
+    /// Whether the user has an account here, with password and tokens; a user who logged in at a provider may have none.
     has_account: bool,
-    /// Whether registries can be added here.
+    /// Whether registries can be added at run time.
     can_add_registries: bool,
-    /// Whether histories can be added here.
+    /// Whether histories can be added at run time.
     can_add_histories: bool,
-    /// Which version of the console this is.
+    /// Version of the console.
     version: &'static str,
 }
 
-fn shown(
+fn session_info(
     username: String,
     roles: Roles,
     csrf_token: Option<String>,
-    shared: &Shared,
-) -> SessionShown {
-    SessionShown {
-        has_account: shared.accounts.roles(&username).is_some(),
+    app: &AppState,
+) -> SessionInfo {
+    SessionInfo {
+        has_account: app.accounts.roles(&username).is_some(),
         username,
         roles,
         csrf_token,
-        can_add_registries: shared.registries.adding().is_on,
-        can_add_histories: shared.books.adding().is_on,
+        can_add_registries: app.registries.additions().is_enabled,
+        can_add_histories: app.histories.additions().is_enabled,
         version: env!("CARGO_PKG_VERSION"),
     }
 }
 
-/// Logs in; the answer sets the session's cookie.
+/// Logs in; the response sets the session cookie.
 #[utoipa::path(post, path = "/login", tag = "session", security(()), request_body = Credentials,
-    responses((status = 200, body = SessionShown), (status = 401, body = Problem), (status = 429, body = Problem, description = "Wait as long as Retry-After says")))]
+    responses((status = 200, body = SessionInfo), (status = 401, body = Problem), (status = 429, body = Problem, description = "Wait as long as Retry-After says")))]
 async fn login(
-    State(shared): State<Shared>,
+    State(app): State<AppState>,
     parts: Parts,
     Body(Credentials { username, password }): Body<Credentials>,
 ) -> Result<Response, Problem> {
     check_origin(&parts.headers)?;
-    let address = address(&parts, &shared);
-    shared.check_password(&username, &password, address.as_deref()).await?;
-    shared.audit.add(Entry::of_login(shared.clock.now(), &username, "login", address));
-    let (session, secret) =
-        shared.sessions.begin(&username, true, None, shared.clock.monotonic())?;
-    let roles = shared.accounts.roles(&username).unwrap_or_default();
-    let shown = shown(username, roles, Some(session.csrf), &shared);
-    Ok((cookie(&secret, &shared)?, Json(shown)).into_response())
+    let address = client_address(&parts, &app);
+    app.check_password(&username, &password, address.as_deref()).await?;
+    app.audit.add(Entry::login(app.clock.now(), &username, "login", address));
+    let (session, secret) = app.sessions.create(&username, true, None, app.clock.monotonic())?;
+    let roles = app.accounts.roles(&username).unwrap_or_default();
+    let info = session_info(username, roles, Some(session.csrf), &app);
+    Ok((session_cookie(&secret, &app)?, Json(info)).into_response())
 }
 
-/// The session's cookie; without a secret, none any more.
-pub(super) fn cookie(secret: &str, shared: &Shared) -> Result<HeaderMap, Problem> {
-    let secure = if shared.is_secure { "; Secure" } else { "" };
+/// The session cookie; an empty secret deletes it.
+pub(super) fn session_cookie(secret: &str, app: &AppState) -> Result<HeaderMap, Problem> {
+    let secure = if app.is_https { "; Secure" } else { "" };
     let age = if secret.is_empty() { "; Max-Age=0" } else { "" };
     let cookie = format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{age}");
     let cookie = HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Code::Internal, "the cookie cannot be written"))?;
+        .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))?;
     Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
 }
 
 /// Logs out.
 #[utoipa::path(post, path = "/logout", tag = "session", responses((status = 204), (status = 401, body = Problem)))]
-async fn logout(State(shared): State<Shared>, who: Who) -> Result<Response, Problem> {
-    if let Via::Session(secret) | Via::AccessToken(secret) = &who.via {
-        shared.sessions.end(secret);
+async fn logout(State(app): State<AppState>, caller: Caller) -> Result<Response, Problem> {
+    if let AuthMethod::Session(secret) | AuthMethod::AccessToken(secret) = &caller.via {
+        app.sessions.end(secret);
     }
-    Ok((StatusCode::NO_CONTENT, cookie("", &shared)?).into_response())
+    Ok((StatusCode::NO_CONTENT, session_cookie("", &app)?).into_response())
 }
 
-/// Who is logged in, what they may, and the session's CSRF token.
-#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = SessionShown), (status = 401, body = Problem)))]
-async fn session(State(shared): State<Shared>, who: Who) -> Json<SessionShown> {
-    let csrf = match &who.via {
-        Via::Session(secret) => shared.sessions.find(secret, true, shared.clock.monotonic()),
+/// The logged-in user, their roles, and the session's CSRF token.
+#[utoipa::path(get, path = "/session", tag = "session", responses((status = 200, body = SessionInfo), (status = 401, body = Problem)))]
+async fn session(State(app): State<AppState>, caller: Caller) -> Json<SessionInfo> {
+    let csrf = match &caller.via {
+        AuthMethod::Session(secret) => app.sessions.find(secret, true, app.clock.monotonic()),
         _ => None,
     };
-    let roles = who.roles().clone();
-    Json(shown(who.username, roles, csrf.map(|session| session.csrf), &shared))
+    let roles = caller.roles().clone();
+    Json(session_info(caller.username, roles, csrf.map(|session| session.csrf), &app))
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -145,252 +145,258 @@ struct PasswordChange {
     new_password: String,
 }
 
-/// Changes one's own password; all other sessions are over.
+/// Changes the own password; all other sessions end.
 #[utoipa::path(post, path = "/password", tag = "session", request_body = PasswordChange,
     responses((status = 204), (status = 401, body = Problem), (status = 403, body = Problem), (status = 422, body = Problem)))]
 async fn change_password(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Body(change): Body<PasswordChange>,
 ) -> Result<StatusCode, Problem> {
-    let Via::Session(secret) = &who.via else {
+    let AuthMethod::Session(secret) = &caller.via else {
         return Err(Problem::new(
             Code::Forbidden,
-            "a password is changed by whoever logged in with it; hint: log in",
+            "only a user who logged in can change the own password; hint: log in",
         ));
     };
-    has_account(&shared, &who)?;
+    require_account(&app, &caller)?;
     let right =
-        shared.check_password(&who.username, &change.old_password, who.address.as_deref()).await;
+        app.check_password(&caller.username, &change.old_password, caller.address.as_deref()).await;
     right.map_err(|problem| match problem.code {
-        Code::NotAuthenticated => Problem::invalid("oldPassword", "that is not the password"),
+        Code::NotAuthenticated => Problem::invalid("oldPassword", "wrong password"),
         _ => problem,
     })?;
-    let put = shared.accounts.put(&who.username, Some(change.new_password), None).await;
-    let put = put.map_err(|problem| problem.of("newPassword"));
-    let told = put.as_ref().map(|_| Value::Null);
-    who.note(&shared, "password.change", &who.username, Value::Null, told);
+    let put = app.accounts.put(&caller.username, Some(change.new_password), None).await;
+    let put = put.map_err(|problem| problem.with_field("newPassword"));
+    let outcome = put.as_ref().map(|_| Value::Null);
+    caller.audit(&app, "password.change", &caller.username, Value::Null, outcome);
     put?;
-    shared.sessions.end_all(&who.username, Some(secret));
+    app.sessions.end_all(&caller.username, Some(secret));
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An account.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AccountShown {
+#[schema(as = AccountShown)]
+struct AccountInfo {
     username: String,
     roles: Roles,
-    tokens: Vec<TokenShown>,
+    tokens: Vec<TokenInfo>,
 }
 
-/// All accounts. Takes an admin of `*`.
-#[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = [AccountShown]), (status = 403, body = Problem)))]
+/// Lists all accounts. Requires an admin of `*`.
+#[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = [AccountInfo]), (status = 403, body = Problem)))]
 async fn accounts(
-    State(shared): State<Shared>,
-    who: Who,
-) -> Result<Json<Vec<AccountShown>>, Problem> {
-    who.needs(Role::Admin)?;
-    let accounts = shared.accounts.all().into_iter().map(|(username, account)| AccountShown {
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<Vec<AccountInfo>>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let accounts = app.accounts.all().into_iter().map(|(username, account)| AccountInfo {
         username,
         roles: account.roles,
-        tokens: account.tokens.into_iter().map(TokenShown::from).collect(),
+        tokens: account.tokens.into_iter().map(TokenInfo::from).collect(),
     });
     Ok(Json(accounts.collect()))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AccountPut {
-    /// A new account needs one.
+#[schema(as = AccountPut)]
+struct AccountBody {
+    /// Required for a new account.
     #[schema(format = Password, min_length = 8, max_length = 1024)]
     password: Option<String>,
-    /// A new account needs some.
+    /// Required for a new account.
     roles: Option<Roles>,
 }
 
-/// Makes an account, or changes it; what is left out stays. Takes an admin of `*`.
-#[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountPut, params(("username" = String, Path)),
+/// Creates or updates an account; omitted fields stay unchanged. Requires an admin of `*`.
+#[utoipa::path(put, path = "/accounts/{username}", tag = "accounts", request_body = AccountBody, params(("username" = String, Path)),
     responses((status = 204), (status = 201), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn put_account(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(username): Path<String>,
-    Body(AccountPut { password, roles }): Body<AccountPut>,
+    Body(AccountBody { password, roles }): Body<AccountBody>,
 ) -> Result<StatusCode, Problem> {
-    who.needs(Role::Admin)?;
+    caller.require_everywhere(Role::Admin)?;
     let has_password = password.is_some();
-    let before = shared.accounts.roles(&username);
-    let put = shared.accounts.put(&username, password, roles).await;
-    let told = put.as_ref().map(|is_new| {
-        let after = shared.accounts.roles(&username);
+    let before = app.accounts.roles(&username);
+    let put = app.accounts.put(&username, password, roles).await;
+    let outcome = put.as_ref().map(|is_new| {
+        let after = app.accounts.roles(&username);
         json!({ "isNew": is_new, "passwordChanged": has_password, "before": before, "roles": after })
     });
-    who.note(&shared, "account.put", &username, Value::Null, told);
+    caller.audit(&app, "account.put", &username, Value::Null, outcome);
     let is_new = put?;
     if has_password {
-        let own = match &who.via {
-            Via::Session(secret) if who.username == username => Some(secret.as_str()),
+        let own = match &caller.via {
+            AuthMethod::Session(secret) if caller.username == username => Some(secret.as_str()),
             _ => None,
         };
-        shared.sessions.end_all(&username, own);
+        app.sessions.end_all(&username, own);
     }
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
-/// Removes an account; its sessions and tokens are over. Takes an admin of `*`.
+/// Removes an account and ends its sessions and tokens. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/accounts/{username}", tag = "accounts", params(("username" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn delete_account(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(username): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    who.needs(Role::Admin)?;
-    let removed = shared.accounts.remove(&username);
-    let told = removed.as_ref().map(|()| Value::Null);
-    who.note(&shared, "account.remove", &username, Value::Null, told);
+    caller.require_everywhere(Role::Admin)?;
+    let removed = app.accounts.remove(&username);
+    let outcome = removed.as_ref().map(|()| Value::Null);
+    caller.audit(&app, "account.remove", &username, Value::Null, outcome);
     removed?;
-    shared.sessions.end_all(&username, None);
+    app.sessions.end_all(&username, None);
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An API token; the token itself is told once, when it is made.
+/// An API token without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TokenShown {
+#[schema(as = TokenShown)]
+struct TokenInfo {
     id: String,
     name: String,
-    /// At most this, and never more than the account.
+    /// Upper limit; the token never has a higher role than its account.
     role: Role,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
 }
 
-impl From<crate::auth::accounts::Token> for TokenShown {
+impl From<crate::auth::accounts::Token> for TokenInfo {
     fn from(token: crate::auth::accounts::Token) -> Self {
         let crate::auth::accounts::Token { id, name, role, created_at, expires_at, .. } = token;
         Self { id, name, role, created_at, expires_at }
     }
 }
 
-/// One's own tokens.
-#[utoipa::path(get, path = "/tokens", tag = "accounts", responses((status = 200, body = [TokenShown]), (status = 401, body = Problem)))]
-async fn tokens(State(shared): State<Shared>, who: Who) -> Json<Vec<TokenShown>> {
-    let account = shared.accounts.all().remove(&who.username);
+/// Lists the own tokens.
+#[utoipa::path(get, path = "/tokens", tag = "accounts", responses((status = 200, body = [TokenInfo]), (status = 401, body = Problem)))]
+async fn tokens(State(app): State<AppState>, caller: Caller) -> Json<Vec<TokenInfo>> {
+    let account = app.accounts.all().remove(&caller.username);
     let tokens = account.map(|account| account.tokens).unwrap_or_default();
-    Json(tokens.into_iter().map(TokenShown::from).collect())
+    Json(tokens.into_iter().map(TokenInfo::from).collect())
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TokenAsked {
-    /// What it is for.
+#[schema(as = TokenAsked)]
+struct TokenBody {
+    /// A name that tells its purpose.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// At most this.
+    /// Upper limit of the token's rights.
     role: Role,
-    /// Until when; without, until it is removed.
+    /// Expiry; if omitted, the token is valid until it is removed.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<String>,
 }
 
-/// A token that was just made.
+/// A new token with its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct TokenMade {
+#[schema(as = TokenMade)]
+struct NewToken {
     #[serde(flatten)]
-    shown: TokenShown,
-    /// The token: send it as `Authorization: Bearer …`. It is not told again.
+    info: TokenInfo,
+    /// The secret: send it as `Authorization: Bearer …`. It is not shown again.
     token: String,
 }
 
-/// Makes a token of one's own. Takes a session: a token cannot make tokens.
-#[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenAsked,
-    responses((status = 201, body = TokenMade), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Creates a token for the own account. Requires a session: a token cannot create tokens.
+#[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = TokenBody,
+    responses((status = 201, body = NewToken), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_token(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<TokenAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<TokenBody>,
 ) -> Result<Response, Problem> {
-    if matches!(who.via, Via::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot make tokens; hint: log in"));
+    if matches!(caller.via, AuthMethod::Token(_)) {
+        return Err(Problem::new(Code::Forbidden, "a token cannot create tokens; hint: log in"));
     }
-    has_account(&shared, &who)?;
-    if !(1..=100).contains(&asked.name.chars().count()) {
+    require_account(&app, &caller)?;
+    if !(1..=100).contains(&request.name.chars().count()) {
         return Err(Problem::invalid("name", "a token has a name of at most 100 characters"));
     }
     let expires_at =
-        asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
-    let now = shared.clock.now();
-    let (name, said) = (asked.name, json!({ "role": asked.role, "expiresAt": expires_at }));
-    let added = shared.accounts.add_token(&who.username, name.clone(), asked.role, now, expires_at);
-    let told = added.as_ref().map(|(token, _)| json!({ "id": token.id }));
-    who.note(&shared, "token.add", &name, said, told);
+        request.expires_at.as_deref().map(|text| parse_timestamp("expiresAt", text)).transpose()?;
+    let now = app.clock.now();
+    let (name, details) = (request.name, json!({ "role": request.role, "expiresAt": expires_at }));
+    let added =
+        app.accounts.add_token(&caller.username, name.clone(), request.role, now, expires_at);
+    let outcome = added.as_ref().map(|(token, _)| json!({ "id": token.id }));
+    caller.audit(&app, "token.add", &name, details, outcome);
     let (token, secret) = added?;
-    let made = TokenMade { shown: token.into(), token: secret };
-    Ok((StatusCode::CREATED, Json(made)).into_response())
+    let new_token = NewToken { info: token.into(), token: secret };
+    Ok((StatusCode::CREATED, Json(new_token)).into_response())
 }
 
-/// Removes one of one's own tokens. Takes a session: a token cannot remove tokens.
+/// Removes one of the own tokens. Requires a session: a token cannot remove tokens.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "accounts", params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_token(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if matches!(who.via, Via::Token(_)) {
+    if matches!(caller.via, AuthMethod::Token(_)) {
         return Err(Problem::new(Code::Forbidden, "a token cannot remove tokens; hint: log in"));
     }
-    remove_token(&shared, &who, &who.username, &id)
+    remove_token(&app, &caller, &caller.username, &id)
 }
 
-/// Removes a token of an account. Takes an admin of `*`.
+/// Removes a token of any account. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/accounts/{username}/tokens/{id}", tag = "accounts", params(("username" = String, Path), ("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn revoke_token(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path((username, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    who.needs(Role::Admin)?;
-    remove_token(&shared, &who, &username, &id)
+    caller.require_everywhere(Role::Admin)?;
+    remove_token(&app, &caller, &username, &id)
 }
 
 fn remove_token(
-    shared: &Shared,
-    who: &Who,
+    app: &AppState,
+    caller: &Caller,
     username: &str,
     id: &str,
 ) -> Result<StatusCode, Problem> {
-    let removed = shared.accounts.remove_token(username, id);
-    let told = removed.as_ref().map(|name| json!({ "username": username, "name": name }));
+    let removed = app.accounts.remove_token(username, id);
+    let outcome = removed.as_ref().map(|name| json!({ "username": username, "name": name }));
     let target = removed.as_deref().unwrap_or(id);
-    who.note(shared, "token.remove", target, Value::Null, told);
+    caller.audit(app, "token.remove", target, Value::Null, outcome);
     removed.map(|_| StatusCode::NO_CONTENT)
 }
 
-/// Somebody who is logged in.
+/// The open sessions of a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SessionsShown {
+#[schema(as = SessionsShown)]
+struct UserSessions {
     username: String,
-    /// How many sessions they have.
+    /// Number of open sessions.
     count: usize,
-    /// Whether a provider said what they may: they have no account here.
+    /// Whether an OIDC provider assigned the roles: the user has no account here.
     is_elsewhere: bool,
 }
 
-/// Who is logged in, by name. Takes an admin of `*`.
-#[utoipa::path(get, path = "/sessions", tag = "accounts", responses((status = 200, body = [SessionsShown]), (status = 403, body = Problem)))]
+/// Lists users with open sessions, by name. Requires an admin of `*`.
+#[utoipa::path(get, path = "/sessions", tag = "accounts", responses((status = 200, body = [UserSessions]), (status = 403, body = Problem)))]
 async fn sessions(
-    State(shared): State<Shared>,
-    who: Who,
-) -> Result<Json<Vec<SessionsShown>>, Problem> {
-    who.needs(Role::Admin)?;
-    let open = shared.sessions.all(shared.clock.monotonic()).into_iter();
-    let shown = open.map(|(username, (count, is_elsewhere))| SessionsShown {
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<Vec<UserSessions>>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let open = app.sessions.counts(app.clock.monotonic()).into_iter();
+    let shown = open.map(|(username, (count, is_elsewhere))| UserSessions {
         username,
         count,
         is_elsewhere,
@@ -398,40 +404,42 @@ async fn sessions(
     Ok(Json(shown.collect()))
 }
 
-/// Ends all sessions of somebody, also of one who logged in at a provider; whose account stays may log in again. Takes an admin of `*`.
+/// Ends all sessions of a user, also of one who logged in at a provider. A user whose account remains can log in again. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/sessions/{user}", tag = "accounts", params(("user" = String, Path, description = "`ann`, or `oidc:ann`")),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn end_sessions(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    who.needs(Role::Admin)?;
-    let ended = match shared.sessions.end_all(&user, None) {
+    caller.require_everywhere(Role::Admin)?;
+    let ended = match app.sessions.end_all(&user, None) {
         0 => {
-            let text = format!("{user} is not logged in; hint: GET /api/v1/sessions lists who is");
+            let text = format!(
+                "{user} is not logged in; hint: GET /api/v1/sessions lists logged-in users"
+            );
             Err(Problem::new(Code::NotFound, text))
         }
         ended => Ok(ended),
     };
-    let told = ended.as_ref().map(|ended| json!({ "sessions": ended }));
-    who.note(&shared, "session.end", &user, Value::Null, told);
+    let outcome = ended.as_ref().map(|ended| json!({ "sessions": ended }));
+    caller.audit(&app, "session.end", &user, Value::Null, outcome);
     ended.map(|_| StatusCode::NO_CONTENT)
 }
 
-/// Whoever logged in at a provider has neither password nor tokens here.
-fn has_account(shared: &Shared, who: &Who) -> Result<(), Problem> {
-    if shared.accounts.roles(&who.username).is_some() {
+/// A user who logged in at a provider has neither password nor tokens here.
+fn require_account(app: &AppState, caller: &Caller) -> Result<(), Problem> {
+    if app.accounts.roles(&caller.username).is_some() {
         return Ok(());
     }
     let text = format!(
-        "{} logged in at the provider and has no account here; hint: an admin can make one for programs",
-        who.username
+        "{} logged in at the provider and has no account here; hint: an admin can create one for programs",
+        caller.username
     );
     Err(Problem::new(Code::Forbidden, text))
 }
 
-/// How long to wait, in whole seconds.
-pub(crate) fn seconds(wait: Duration) -> u64 {
+/// Rounded up.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! Who logged in, and until when.
+//! Sessions of logged-in users.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,101 +8,99 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-use super::{accounts::Roles, imprint, secret};
+use super::{accounts::Roles, hash_secret, random_secret};
 use crate::http::problem::Problem;
 
-/// How long a session lives, used or not.
-const LIFE: Duration = Duration::from_hours(12);
-/// How many there may be; the oldest goes first.
-const MOST: usize = 10_000;
+/// Age at which a session ends, used or not.
+const MAX_AGE: Duration = Duration::from_hours(12);
+/// When exceeded, the least recently used session ends.
+const MAX_SESSIONS: usize = 10_000;
 
-/// Somebody logged in.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) username: String,
     pub(crate) csrf: String,
-    /// What a provider said they may; without, their account says it.
+    /// Roles assigned by an OIDC provider; `None` if the account determines them.
     pub(crate) roles: Option<Roles>,
-    /// Whether it is shown by cookie, and not in a header.
+    /// The secret is sent as a cookie, not in a header.
     pub(crate) is_cookie: bool,
-    began: Monotonic,
-    used: Monotonic,
+    created_at: Monotonic,
+    used_at: Monotonic,
 }
 
-/// All of them, by the imprint of their secrets.
+/// All sessions, by the hash of their secrets.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    idle: Duration,
+    max_idle: Duration,
     open: Mutex<HashMap<String, Session>>,
 }
 
 impl Sessions {
-    /// A session that is not used for so long is over.
-    pub(crate) fn new(idle: Duration) -> Self {
-        Self { idle, open: Mutex::default() }
+    /// Sessions end after being unused for `max_idle`.
+    pub(crate) fn new(max_idle: Duration) -> Self {
+        Self { max_idle, open: Mutex::default() }
     }
 
-    /// Somebody logged in: the session, and the secret that shows it.
-    pub(crate) fn begin(
+    /// Returns the session and its secret.
+    pub(crate) fn create(
         &self,
         username: &str,
         is_cookie: bool,
         roles: Option<Roles>,
         now: Monotonic,
     ) -> Result<(Session, String), Problem> {
-        let secret_text = secret(32)?;
+        let secret = random_secret(32)?;
         let session = Session {
             username: username.to_owned(),
-            csrf: secret(24)?,
+            csrf: random_secret(24)?,
             roles,
             is_cookie,
-            began: now,
-            used: now,
+            created_at: now,
+            used_at: now,
         };
         let mut open = self.lock();
         open.retain(|_, session| self.is_open(session, now));
-        if open.len() >= MOST
-            && let Some(oldest) = open.iter().min_by_key(|(_, session)| session.used)
+        if open.len() >= MAX_SESSIONS
+            && let Some(oldest) = open.iter().min_by_key(|(_, session)| session.used_at)
         {
             let oldest = oldest.0.clone();
             open.remove(&oldest);
         }
-        open.insert(imprint(&secret_text), session.clone());
-        Ok((session, secret_text))
+        open.insert(hash_secret(&secret), session.clone());
+        Ok((session, secret))
     }
 
-    /// Whose that is, if it is not over; it counts as used now.
+    /// Finds an open session and counts this as a use.
     pub(crate) fn find(&self, secret: &str, is_cookie: bool, now: Monotonic) -> Option<Session> {
         let mut open = self.lock();
-        let session = open.get_mut(&imprint(secret))?;
+        let session = open.get_mut(&hash_secret(secret))?;
         if session.is_cookie != is_cookie || !self.is_open(session, now) {
             return None;
         }
-        session.used = now;
+        session.used_at = now;
         Some(session.clone())
     }
 
-    /// It, if it is still open, without counting as a use: for those who only listen.
-    pub(crate) fn look(&self, secret: &str, now: Monotonic) -> Option<Session> {
-        self.lock().get(&imprint(secret)).filter(|session| self.is_open(session, now)).cloned()
+    /// Finds an open session without counting as a use: for event streams.
+    pub(crate) fn peek(&self, secret: &str, now: Monotonic) -> Option<Session> {
+        self.lock().get(&hash_secret(secret)).filter(|session| self.is_open(session, now)).cloned()
     }
 
-    /// They logged out.
     pub(crate) fn end(&self, secret: &str) {
-        self.lock().remove(&imprint(secret));
+        self.lock().remove(&hash_secret(secret));
     }
 
-    /// All sessions of somebody are over, but this one. Says how many that were.
-    pub(crate) fn end_all(&self, username: &str, but: Option<&str>) -> usize {
-        let but = but.map(imprint);
+    /// Ends all sessions of a user except one. Returns how many.
+    pub(crate) fn end_all(&self, username: &str, except: Option<&str>) -> usize {
+        let except = except.map(hash_secret);
         let mut open = self.lock();
         let before = open.len();
-        open.retain(|key, session| session.username != username || Some(key) == but.as_ref());
+        open.retain(|key, session| session.username != username || Some(key) == except.as_ref());
         before - open.len()
     }
 
-    /// Who is logged in, how often, and whether by what a provider said.
-    pub(crate) fn all(&self, now: Monotonic) -> BTreeMap<String, (usize, bool)> {
+    /// Open sessions by user: their number, and whether a provider assigned the roles.
+    pub(crate) fn counts(&self, now: Monotonic) -> BTreeMap<String, (usize, bool)> {
         let mut all: BTreeMap<String, (usize, bool)> = BTreeMap::new();
         for session in self.lock().values().filter(|session| self.is_open(session, now)) {
             let known = all.entry(session.username.clone()).or_default();
@@ -112,11 +110,12 @@ impl Sessions {
     }
 
     fn is_open(&self, session: &Session, now: Monotonic) -> bool {
-        now.saturating_since(session.began) < LIFE && now.saturating_since(session.used) < self.idle
+        now.saturating_since(session.created_at) < MAX_AGE
+            && now.saturating_since(session.used_at) < self.max_idle
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        // Nothing under this lock panics half way.
+        // No code panics while holding this lock.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,32 +129,35 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_over_when_it_is_not_used_and_when_it_is_old() {
+    fn session_ends_when_idle_or_too_old() {
         let sessions = Sessions::new(Duration::from_mins(30));
-        let (_, secret) = sessions.begin("ann", true, None, at(0)).unwrap();
+        let (_, secret) = sessions.create("ann", true, None, at(0)).unwrap();
 
         assert!(sessions.find(&secret, true, at(29 * 60)).is_some());
-        assert!(sessions.find(&secret, false, at(29 * 60)).is_none(), "a cookie is no header");
+        assert!(
+            sessions.find(&secret, false, at(29 * 60)).is_none(),
+            "a cookie secret is not accepted in a header"
+        );
         assert!(sessions.find(&secret, true, at(58 * 60)).is_some());
         assert!(sessions.find(&secret, true, at(58 * 60 + 30 * 60)).is_none());
 
-        let (_, secret) = sessions.begin("ann", true, None, at(0)).unwrap();
+        let (_, secret) = sessions.create("ann", true, None, at(0)).unwrap();
         let ages = (0..13 * 60).step_by(20).map(|minutes| at(minutes * 60));
         let open = ages.take_while(|now| sessions.find(&secret, true, *now).is_some()).count();
         assert_eq!(open, 12 * 3);
     }
 
     #[test]
-    fn whoever_logs_out_is_out_and_the_others_stay() {
+    fn ending_sessions_leaves_others_open() {
         let sessions = Sessions::new(Duration::from_mins(30));
         let [one, other, third] =
-            ["ann", "ann", "bob"].map(|name| sessions.begin(name, true, None, at(0)).unwrap().1);
+            ["ann", "ann", "bob"].map(|name| sessions.create(name, true, None, at(0)).unwrap().1);
 
         sessions.end_all("ann", Some(&other));
 
-        let open = [&one, &other, &third].map(|secret| sessions.look(secret, at(1)).is_some());
+        let open = [&one, &other, &third].map(|secret| sessions.peek(secret, at(1)).is_some());
         assert_eq!(open, [false, true, true]);
         sessions.end(&other);
-        assert!(sessions.look(&other, at(1)).is_none());
+        assert!(sessions.peek(&other, at(1)).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! How often a password may be tried: five times by somebody, fifty times from an address; then each further try has to wait twice as long as the one before.
+//! Limits password attempts: five for a name from one address, fifty for an address; from then on the waiting time doubles with each attempt.
 
 use std::{
     collections::HashMap,
@@ -8,17 +8,17 @@ use std::{
 
 use elasticjob::runtime::Monotonic;
 
-/// So many are free for one name from one address.
-pub(crate) const SOMEBODY: u32 = 5;
-/// So many are free for an address, whatever the names: who shares it is not to wait for the mistakes of one.
-pub(crate) const AN_ADDRESS: u32 = 50;
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_mins(5);
-/// After so long everything is forgotten.
-const FORGIVEN: Duration = Duration::from_mins(15);
-const MOST: usize = 10_000;
+/// Free attempts for one name from one address.
+pub(crate) const TRIES_PER_NAME: u32 = 5;
+/// Free attempts for an address, whatever the names: users who share it should not wait because of one user's mistakes.
+pub(crate) const TRIES_PER_ADDRESS: u32 = 50;
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_mins(5);
+/// A key without attempts for this long is forgotten.
+const FORGET_AFTER: Duration = Duration::from_mins(15);
+const MAX_KEYS: usize = 10_000;
 
-/// Who failed, how often, and when.
+/// Failed attempts by key.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     failures: Mutex<HashMap<String, Failures>>,
@@ -31,11 +31,11 @@ struct Failures {
 }
 
 impl Throttle {
-    /// How long these (a name, an address, each with how many tries are free) have to wait; nothing if they may try. A try counts as failed until [`forgive`](Self::forgive) is told
-    /// otherwise, so that many at once are no way around it.
+    /// Counts an attempt, or returns how long to wait. Each key has its number of free attempts. An attempt counts as failed until
+    /// [`reset`](Self::reset) is called, so that concurrent attempts cannot bypass the limit.
     pub(crate) fn try_now(&self, keys: &[(String, u32)], now: Monotonic) -> Result<(), Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.retain(|_, failed| now.saturating_since(failed.last) < FORGIVEN);
+        failures.retain(|_, failed| now.saturating_since(failed.last) < FORGET_AFTER);
         for (failed, free) in
             keys.iter().filter_map(|(key, free)| Some((failures.get(key)?, *free)))
         {
@@ -45,9 +45,9 @@ impl Throttle {
                 return Err(wait.checked_sub(waited).unwrap_or_default());
             }
         }
-        if failures.len() > MOST {
-            // Somebody tries names without end. Better that everybody waits than that one may try for ever.
-            return Err(FIRST);
+        if failures.len() > MAX_KEYS {
+            // An attacker is trying endless names. Making everyone wait is better than unlimited attempts.
+            return Err(FIRST_WAIT);
         }
         for (key, _) in keys {
             let failed = failures.entry(key.clone()).or_insert(Failures { count: 0, last: now });
@@ -56,8 +56,8 @@ impl Throttle {
         Ok(())
     }
 
-    /// That was right.
-    pub(crate) fn forgive(&self, keys: &[(String, u32)]) {
+    /// The attempt succeeded: forgets the failures of these keys.
+    pub(crate) fn reset(&self, keys: &[(String, u32)]) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, _) in keys {
             failures.remove(key);
@@ -69,7 +69,7 @@ impl Failures {
     fn wait(self, free: u32) -> Duration {
         match self.count.checked_sub(free) {
             None => Duration::ZERO,
-            Some(more) => FIRST.saturating_mul(2_u32.saturating_pow(more)).min(LONGEST),
+            Some(excess) => FIRST_WAIT.saturating_mul(2_u32.saturating_pow(excess)).min(MAX_WAIT),
         }
     }
 }
@@ -83,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn after_five_tries_each_waits_twice_as_long_until_one_is_right() {
-        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), SOMEBODY)]);
+    fn wait_doubles_after_five_tries_until_a_success() {
+        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), TRIES_PER_NAME)]);
         for _ in 0..5 {
             throttle.try_now(&keys, at(0)).unwrap();
         }
@@ -94,19 +94,19 @@ mod tests {
         assert_eq!(throttle.try_now(&keys, at(2)), Err(Duration::from_secs(1)));
         throttle.try_now(&keys, at(3)).unwrap();
         assert_eq!(throttle.try_now(&keys, at(3)), Err(Duration::from_secs(4)));
-        assert_eq!(throttle.try_now(&[("bob".to_owned(), SOMEBODY)], at(3)), Ok(()));
+        assert_eq!(throttle.try_now(&[("bob".to_owned(), TRIES_PER_NAME)], at(3)), Ok(()));
 
-        throttle.forgive(&keys);
+        throttle.reset(&keys);
         assert_eq!(throttle.try_now(&keys, at(3)), Ok(()));
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
-        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), SOMEBODY)]);
+    fn wait_is_capped() {
+        let (throttle, keys) = (Throttle::default(), [("ann".to_owned(), TRIES_PER_NAME)]);
         for hour in 0..100 {
             throttle.try_now(&keys, at(hour * 300)).unwrap();
         }
 
-        assert_eq!(throttle.try_now(&keys, at(99 * 300)), Err(LONGEST));
+        assert_eq!(throttle.try_now(&keys, at(99 * 300)), Err(MAX_WAIT));
     }
 }

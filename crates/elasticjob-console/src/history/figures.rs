@@ -1,4 +1,4 @@
-//! How often, how long, how late, and what went wrong.
+//! Figures of jobs: counts, durations, delays, failures.
 
 use crate::http::handler::routes;
 use axum::Json;
@@ -10,28 +10,27 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{limit, span_of, word};
+use super::{check_limit, check_text, span_or_last_hours};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
-        extract::{Named, Query},
+        extract::{PathJob, Query},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-/// How far back is looked if nobody says anything: for figures, a job that runs once a day should have some.
+/// Default spans in hours. Figures cover a week, so that a daily job has some.
 const WEEK: i64 = 7 * 24;
 const DAY: i64 = 24;
-/// How many jobs may be asked about at once, and how many of their last runs.
-const MOST_JOBS: usize = 200;
-const MOST_LAST: usize = 100;
-/// How many failures, or missed fires.
-const MOST_WRONG: usize = 100;
-/// Into how many pieces a span may be cut.
-const MOST_BUCKETS: i64 = 2_000;
+/// Limits of one request: jobs, and last runs of each.
+const MAX_JOBS: usize = 200;
+const MAX_LAST_RUNS: usize = 100;
+/// Failure groups or missed fires of one request.
+const MAX_GROUPS: usize = 100;
+const MAX_BUCKETS: i64 = 2_000;
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(figures))
         .routes(routes!(job_figures))
@@ -40,28 +39,29 @@ pub(super) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(missed))
 }
 
-/// A job in figures.
+/// Figures of a job with its last runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct FiguresShown {
+#[schema(as = FiguresShown)]
+struct JobFiguresWithRuns {
     job_name: String,
-    /// Over the span that was asked for; nothing if it did not run then.
-    figures: Option<Rated>,
-    /// Its last runs, newest first, whenever they were.
+    /// Figures over the requested span; null if the job did not run then.
+    figures: Option<RatedFigures>,
+    /// The last runs, newest first, whether or not in the span.
     last_runs: Vec<LastRun>,
 }
 
-/// Figures, and what they amount to.
+/// Figures with the success rate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Rated {
+#[schema(as = Rated)]
+struct RatedFigures {
     #[serde(flatten)]
     figures: JobFigures,
-    /// How many of a thousand that came to an end are done; nothing if none came to an end.
+    /// Successful runs per thousand finished ones; null if none finished.
     success_permille: Option<i64>,
 }
 
-/// A run in few words.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RunBrief)]
@@ -85,21 +85,21 @@ impl From<Run> for LastRun {
     }
 }
 
-async fn shown(
+async fn read_figures(
     store: &Store,
     jobs: &[&str],
     span: Span,
     last: usize,
-) -> Result<Vec<FiguresShown>, Problem> {
+) -> Result<Vec<JobFiguresWithRuns>, Problem> {
     let mut figures = store.figures(jobs, span).await?;
     let mut runs = store.last_runs(jobs, last).await?;
     let shown = jobs.iter().map(|job| {
         let known = figures.iter().position(|figures| figures.job_name == *job);
         let rated = known
-            .map(|place| figures.swap_remove(place))
-            .map(|figures| Rated { success_permille: figures.success_permille(), figures });
+            .map(|index| figures.swap_remove(index))
+            .map(|figures| RatedFigures { success_permille: figures.success_permille(), figures });
         let last_runs: Vec<_> = runs.extract_if(.., |run| run.job_name == *job).collect();
-        FiguresShown {
+        JobFiguresWithRuns {
             job_name: (*job).to_owned(),
             figures: rated,
             last_runs: last_runs.into_iter().map(LastRun::from).collect(),
@@ -108,191 +108,190 @@ async fn shown(
     Ok(shown.collect())
 }
 
-/// Which jobs, and when.
 #[derive(Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(
     dead_code,
-    reason = "what it describes is read pair by pair, for a name may come several times"
+    reason = "only describes the parameters: `job` may be repeated, so the query is parsed pair by pair"
 )]
-struct FiguresAsked {
-    /// A job; up to 200 times.
+struct FiguresQuery {
+    /// A job; may be repeated up to 200 times.
     job: Vec<String>,
-    /// From when; without, a week before `to`.
+    /// Start; if omitted, a week before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How many of the last runs of each.
+    /// Number of last runs of each job.
     #[param(minimum = 1, maximum = 100)]
     last: Option<usize>,
 }
 
-/// Jobs in figures, and their last runs: everything that a page of a list shows, at once.
-#[utoipa::path(get, path = "/r/{registry}/figures", tag = "history", params(("registry" = String, Path), FiguresAsked),
-    responses((status = 200, body = [FiguresShown]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+/// Figures and last runs of several jobs: all that a page of the job list shows, in one request.
+#[utoipa::path(get, path = "/r/{registry}/figures", tag = "history", params(("registry" = String, Path), FiguresQuery),
+    responses((status = 200, body = [JobFiguresWithRuns]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn figures(
-    door: Door<Looks>,
+    access: Authorized<Viewer>,
     Query(pairs): Query<Vec<(String, String)>>,
-) -> Result<Json<Vec<FiguresShown>>, Problem> {
+) -> Result<Json<Vec<JobFiguresWithRuns>>, Problem> {
     let (mut jobs, mut from, mut to, mut last) = (Vec::new(), None, None, None);
     for (name, value) in pairs {
         match name.as_str() {
             "job" if jobs.contains(&value) => {}
-            "job" => jobs.extend(word("job", Some(value))?),
+            "job" => jobs.extend(check_text("job", Some(value))?),
             "from" => from = Some(value),
             "to" => to = Some(value),
             "last" => {
-                let count = value
-                    .parse()
-                    .map_err(|_| Problem::new(Code::Malformed, "last is no number").of("last"))?;
+                let count = value.parse().map_err(|_| {
+                    Problem::new(Code::Malformed, "last is not a number").with_field("last")
+                })?;
                 last = Some(count);
             }
             name => {
                 let text = format!(
-                    "the query cannot be read: {name:?} means nothing here; hint: job, from, to, last"
+                    "cannot parse the query: unknown parameter {name:?}; hint: job, from, to, last"
                 );
-                return Err(Problem::new(Code::Malformed, text).of(name));
+                return Err(Problem::new(Code::Malformed, text).with_field(name));
             }
         }
     }
-    if jobs.is_empty() || jobs.len() > MOST_JOBS {
-        let text = format!("1 to {MOST_JOBS} jobs can be asked about; hint: job=a&job=b");
+    if jobs.is_empty() || jobs.len() > MAX_JOBS {
+        let text = format!("name 1 to {MAX_JOBS} jobs; hint: job=a&job=b");
         return Err(Problem::invalid("job", text));
     }
-    let span = span_of(from.as_deref(), to.as_deref(), WEEK, door.shared.clock.now())?;
-    let last = limit("last", last, 20, MOST_LAST)?;
+    let span = span_or_last_hours(from.as_deref(), to.as_deref(), WEEK, access.app.clock.now())?;
+    let last = check_limit("last", last, 20, MAX_LAST_RUNS)?;
     let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
-    Ok(Json(shown(&door.history().await?, &jobs, span, last).await?))
+    Ok(Json(read_figures(&access.history().await?, &jobs, span, last).await?))
 }
 
-/// When.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct JobFiguresAsked {
-    /// From when; without, a week before `to`.
+struct JobFiguresQuery {
+    /// Start; if omitted, a week before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How many of the last runs.
+    /// Number of last runs.
     #[param(minimum = 1, maximum = 100)]
     last: Option<usize>,
 }
 
-/// A job in figures, and its last runs.
-#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/figures", tag = "history", params(("registry" = String, Path), ("job" = String, Path), JobFiguresAsked),
-    responses((status = 200, body = FiguresShown), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+/// Figures and last runs of a job.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/figures", tag = "history", params(("registry" = String, Path), ("job" = String, Path), JobFiguresQuery),
+    responses((status = 200, body = JobFiguresWithRuns), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn job_figures(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<JobFiguresAsked>,
-) -> Result<Json<FiguresShown>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), WEEK, now)?;
-    let last = limit("last", asked.last, 20, MOST_LAST)?;
-    let mut shown = shown(&door.history().await?, &[job.as_str()], span, last).await?;
-    shown.pop().map(Json).ok_or_else(|| Problem::new(Code::Internal, "a job got lost"))
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<JobFiguresQuery>,
+) -> Result<Json<JobFiguresWithRuns>, Problem> {
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), WEEK, now)?;
+    let last = check_limit("last", query.last, 20, MAX_LAST_RUNS)?;
+    let mut shown = read_figures(&access.history().await?, &[job.as_str()], span, last).await?;
+    shown
+        .pop()
+        .map(Json)
+        .ok_or_else(|| Problem::new(Code::Internal, "the figures of the job are missing"))
 }
 
-/// Of which job, and when.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct BucketsAsked {
-    /// Only of this job.
+struct BucketsQuery {
+    /// Only this job.
     job: Option<String>,
-    /// From when; without, a day before `to`.
+    /// Start; if omitted, a day before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// How long a piece is; without, a 96th of the span.
+    /// Length of a bucket; if omitted, 1/96 of the span.
     #[param(minimum = 1)]
     bucket_ms: Option<i64>,
 }
 
-/// Runs over time.
+/// Runs over time, in buckets.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Buckets {
     from: Option<Timestamp>,
     to: Timestamp,
     bucket_ms: i64,
-    /// Pieces without runs are left out. Each begins at a multiple of its length since 1970.
+    /// Buckets without runs are omitted. Each begins at a multiple of its length since 1970.
     items: Vec<Bucket>,
 }
 
-/// How many runs began in each piece of a span, by how they stand: what a chart shows.
-#[utoipa::path(get, path = "/r/{registry}/buckets", tag = "history", params(("registry" = String, Path), BucketsAsked),
+/// Counts the runs that began in each bucket of a span, by state: the data of a chart.
+#[utoipa::path(get, path = "/r/{registry}/buckets", tag = "history", params(("registry" = String, Path), BucketsQuery),
     responses((status = 200, body = Buckets), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn buckets(
-    door: Door<Looks>,
-    Query(asked): Query<BucketsAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<BucketsQuery>,
 ) -> Result<Json<Buckets>, Problem> {
-    let now = door.shared.clock.now();
-    let mut span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
+    let now = access.app.clock.now();
+    let mut span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
     let until = *span.until.get_or_insert(now);
     let since = span.since.unwrap_or(until);
     let length = until.as_millisecond().saturating_sub(since.as_millisecond()).max(1);
-    let bucket_ms = asked.bucket_ms.unwrap_or((length / 96).max(1));
-    if bucket_ms < 1 || length / bucket_ms > MOST_BUCKETS {
-        let least = length / MOST_BUCKETS + 1;
-        let text = format!("a span has at most {MOST_BUCKETS} pieces; hint: {least} or more");
+    let bucket_ms = query.bucket_ms.unwrap_or((length / 96).max(1));
+    if bucket_ms < 1 || length / bucket_ms > MAX_BUCKETS {
+        let least = length / MAX_BUCKETS + 1;
+        let text = format!("a span has at most {MAX_BUCKETS} buckets; hint: {least} or more");
         return Err(Problem::invalid("bucketMs", text));
     }
-    let job = word("job", asked.job)?;
-    let store = door.history().await?;
+    let job = check_text("job", query.job)?;
+    let store = access.history().await?;
     let length = SignedDuration::from_millis(bucket_ms);
     let items = store.buckets(job.as_deref(), span, length).await?;
     Ok(Json(Buckets { from: span.since, to: until, bucket_ms, items }))
 }
 
-/// Of which job, and when.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct WrongAsked {
-    /// Only of this job.
+struct IncidentsQuery {
+    /// Only this job.
     job: Option<String>,
-    /// From when; without, a day before `to`.
+    /// Start; if omitted, a day before `to`.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Until when; without, now.
+    /// End; if omitted, now.
     #[param(format = DateTime)]
     to: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// What went wrong, most often first; similar messages are one.
-#[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), WrongAsked),
+/// Failures grouped by similar messages, most frequent first.
+#[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [FailureGroup]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn failures(
-    door: Door<Looks>,
-    Query(asked): Query<WrongAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<FailureGroup>>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
-    let job = word("job", asked.job)?;
-    Ok(Json(door.history().await?.failures(job.as_deref(), span, limit).await?))
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
+    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
+    let job = check_text("job", query.job)?;
+    Ok(Json(access.history().await?.failures(job.as_deref(), span, limit).await?))
 }
 
-/// Fires that did not run, the last noticed first.
-#[utoipa::path(get, path = "/r/{registry}/missed", tag = "history", params(("registry" = String, Path), WrongAsked),
+/// Missed fires, latest first.
+#[utoipa::path(get, path = "/r/{registry}/missed", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [MissedFires]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn missed(
-    door: Door<Looks>,
-    Query(asked): Query<WrongAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<MissedFires>>, Problem> {
-    let now = door.shared.clock.now();
-    let span = span_of(asked.from.as_deref(), asked.to.as_deref(), DAY, now)?;
-    let limit = limit("limit", asked.limit, 50, MOST_WRONG)?;
-    let job = word("job", asked.job)?;
-    Ok(Json(door.history().await?.missed(job.as_deref(), span, limit).await?))
+    let now = access.app.clock.now();
+    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
+    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
+    let job = check_text("job", query.job)?;
+    Ok(Json(access.history().await?.missed(job.as_deref(), span, limit).await?))
 }

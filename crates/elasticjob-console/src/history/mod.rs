@@ -1,13 +1,13 @@
-//! What was: runs, what they printed, figures, and the ancestor's two views, each registry's from its own database.
+//! Run history: runs, their output, figures, and Java ElasticJob's two tables; each registry has its own history store.
 //!
-//! * [`books`] — which databases there are, and the line to each; [`places`] — those as clients see them.
-//! * [`runs`] — runs, one of them, rounds by shards; [`output`] — what a run printed, also as it prints it.
-//! * [`figures`] — how often, how long, how late, what went wrong; [`tables`] — executions and traces, also to take along.
-//! * [`news`] — which runs are new or changed, for those who listen.
+//! * [`stores`] — connections to the history stores; [`store_routes`] — list, test, add and remove them.
+//! * [`runs`] — list of runs, one run, recent runs by shard; [`output`] — the output of a run, also live.
+//! * [`figures`] — counts, durations, delays, failures; [`tables`] — executions and traces, also as CSV or JSON export.
+//! * [`run_changes`] — detects new and changed runs for event streams.
 
 pub(crate) mod stores;
 mod figures;
-pub(crate) mod news;
+pub(crate) mod run_changes;
 mod output;
 pub(crate) mod store_routes;
 mod runs;
@@ -17,12 +17,11 @@ use elasticjob::history::Span;
 use jiff::{SignedDuration, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::{extract::instant, problem::Problem, state::Shared};
+use crate::http::{extract::parse_timestamp, problem::Problem, state::AppState};
 
-/// How many rows a page may have.
-const LARGEST_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(runs::router())
         .merge(output::router())
@@ -31,26 +30,29 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .merge(store_routes::router())
 }
 
-/// From when until when, as a client says it.
-fn span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
-    let since = from.map(|from| instant("from", from)).transpose()?;
-    let until = to.map(|to| instant("to", to)).transpose()?;
+/// Parses the time span of a query.
+fn parse_span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
+    let since = from.map(|from| parse_timestamp("from", from)).transpose()?;
+    let until = to.map(|to| parse_timestamp("to", to)).transpose()?;
     if let (Some(since), Some(until)) = (since, until)
         && since >= until
     {
-        return Err(Problem::invalid("to", "it ends before it begins; hint: from is the earlier"));
+        return Err(Problem::invalid(
+            "to",
+            "the span ends before it begins; hint: from must be earlier than to",
+        ));
     }
     Ok(Span { since, until })
 }
 
-/// The same; so many hours up to its end, or until now, if its beginning is not said.
-fn span_of(
+/// Like [`parse_span`]; without `from`, the span covers this many hours before its end.
+fn span_or_last_hours(
     from: Option<&str>,
     to: Option<&str>,
     hours: i64,
     now: Timestamp,
 ) -> Result<Span, Problem> {
-    let mut span = span(from, to)?;
+    let mut span = parse_span(from, to)?;
     if span.since.is_none() {
         let end = span.until.unwrap_or(now);
         let since = end.checked_sub(SignedDuration::from_hours(hours));
@@ -59,18 +61,23 @@ fn span_of(
     Ok(span)
 }
 
-/// How many rows, if that is not too many.
-fn limit(field: &str, asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
-    match asked.unwrap_or(usual) {
-        limit if (1..=most).contains(&limit) => Ok(limit),
-        _ => Err(Problem::invalid(field, format!("1 to {most} can be asked for"))),
+/// Checks a requested number of rows.
+fn check_limit(
+    field: &str,
+    requested: Option<usize>,
+    default: usize,
+    max: usize,
+) -> Result<usize, Problem> {
+    match requested.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        _ => Err(Problem::invalid(field, format!("must be 1 to {max}"))),
     }
 }
 
-/// A word to look for; databases do not take every character.
-fn word(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+/// Rejects NUL, which databases do not accept in text.
+fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Problem::invalid(field, "there is a NUL in it"));
+        return Err(Problem::invalid(field, "the text contains a NUL character"));
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! What a run printed: from any place on, and as it prints it.
+//! The output of a run: from any position on, and live.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -20,81 +20,81 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::runs::{RunName, unknown};
+use super::runs::{PathRun, no_such_run};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
-        extract::{Query, shard},
+        extract::{Query, check_shard},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
     registries::live::may_listen,
 };
 
-/// How long to wait for what is printed next.
-const PAUSE: Duration = Duration::from_millis(500);
-/// How often is looked whether somebody may still listen.
-const BEAT: Duration = Duration::from_secs(15);
+/// Pause between reads of new output.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the caller's rights are checked again, and interval of keep-alives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(output)).routes(routes!(follow))
 }
 
-/// Which lines.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct OutputAsked {
-    /// Only of this shard.
+struct OutputQuery {
+    /// Only lines of this shard.
     shard: Option<u32>,
-    /// What was named as `position` before.
+    /// The `position` of the previous response.
     after: Option<String>,
 }
 
-impl OutputAsked {
+impl OutputQuery {
     fn position(&self) -> Result<OutputPosition, Problem> {
         let position = self.after.as_deref().unwrap_or_default().parse();
-        position.map_err(|error: StoreError| Problem::from(error).of("after"))
+        position.map_err(|error: StoreError| Problem::from(error).with_field("after"))
     }
 }
 
-/// What a run printed.
+/// Output of a run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct OutputShown {
-    /// By their time.
+#[schema(as = OutputShown)]
+struct OutputPage {
+    /// Ordered by time.
     lines: Vec<OutputLine>,
-    /// What to give as `after` for what comes next.
+    /// The value of `after` for what comes next.
     position: String,
-    /// Whether there is more already.
+    /// More lines are available already.
     has_more: bool,
-    /// Whether more may come.
+    /// The run is still running: more lines may come.
     is_running: bool,
 }
 
-/// Whether a run runs; a problem if there is none.
+/// Whether a run is running; fails if it does not exist.
 async fn is_running(store: &Store, run: &str) -> Result<bool, Problem> {
     if let Some(run) = store.brief(run).await? {
         return Ok(run.state == RunState::Running);
     }
-    // Perhaps the ancestor wrote it.
-    store.run(run).await?.map(|_| false).ok_or_else(|| unknown(run))
+    // A run recorded by Java ElasticJob has no row of its own.
+    store.run(run).await?.map(|_| false).ok_or_else(|| no_such_run(run))
 }
 
-/// What a run printed, of all its shards or one, from the beginning or from where somebody had come.
-#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputAsked),
-    responses((status = 200, body = OutputShown), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+/// Returns the output of a run, of all shards or one, from the beginning or from a position.
+#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
+    responses((status = 200, body = OutputPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn output(
-    door: Door<Looks>,
-    RunName(run): RunName,
-    Query(asked): Query<OutputAsked>,
-) -> Result<Json<OutputShown>, Problem> {
-    let position = asked.position()?;
-    let store = door.history().await?;
-    // First this: what is printed at the end is there when the end is.
+    access: Authorized<Viewer>,
+    PathRun(run): PathRun,
+    Query(query): Query<OutputQuery>,
+) -> Result<Json<OutputPage>, Problem> {
+    let position = query.position()?;
+    let store = access.history().await?;
+    // The state must be read first: once the run has ended, its last output is stored.
     let is_running = is_running(&store, &run).await?;
-    let output = store.output(&run, shard(asked.shard)?, &position).await?;
-    Ok(Json(OutputShown {
+    let output = store.output(&run, check_shard(query.shard)?, &position).await?;
+    Ok(Json(OutputPage {
         lines: output.lines,
         position: output.position.to_string(),
         has_more: output.more,
@@ -102,85 +102,85 @@ async fn output(
     }))
 }
 
-/// What a run prints, as it prints it, as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
-#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputAsked),
+/// Streams the output of a run as server-sent events: `lines` (`[line]`), then `end` (`{position}`) when the run has ended: close the stream then.
+#[utoipa::path(get, path = "/r/{registry}/runs/{run}/output/events", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID"), OutputQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn follow(
-    door: Door<Looks>,
-    RunName(run): RunName,
-    Query(asked): Query<OutputAsked>,
+    access: Authorized<Viewer>,
+    PathRun(run): PathRun,
+    Query(query): Query<OutputQuery>,
 ) -> Result<Response, Problem> {
-    let position = asked.position()?;
-    let store = door.history().await?;
+    let position = query.position()?;
+    let store = access.history().await?;
     is_running(&store, &run).await?;
-    let checked = door.shared.clock.monotonic();
-    let reader = Reader {
-        door,
+    let checked_at = access.app.clock.monotonic();
+    let stream_state = OutputStream {
+        access,
         store,
         run,
-        shard: shard(asked.shard)?,
+        shard: check_shard(query.shard)?,
         position,
-        waiting: VecDeque::new(),
-        checked,
+        pending: VecDeque::new(),
+        checked_at,
         has_ended: false,
     };
-    let events = stream::unfold(reader, |mut reader| async move {
-        let event = reader.next().await?;
-        Some((Ok::<_, Infallible>(event), reader))
+    let events = stream::unfold(stream_state, |mut stream_state| async move {
+        let event = stream_state.next().await?;
+        Some((Ok::<_, Infallible>(event), stream_state))
     });
-    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(BEAT));
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     Ok(([("x-accel-buffering", "no")], events).into_response())
 }
 
-/// Somebody who reads along.
-struct Reader {
-    door: Door<Looks>,
+/// State of an output stream.
+struct OutputStream {
+    access: Authorized<Viewer>,
     store: Store,
     run: String,
     shard: Option<u32>,
     position: OutputPosition,
-    waiting: VecDeque<Event>,
-    /// When was last looked whether they may.
-    checked: Monotonic,
+    pending: VecDeque<Event>,
+    /// When the caller's rights were last checked.
+    checked_at: Monotonic,
     has_ended: bool,
 }
 
-impl Reader {
-    /// The next event; nothing when it is over.
+impl OutputStream {
+    /// The next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.waiting.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             if self.has_ended {
                 return None;
             }
-            let clock = self.door.shared.clock.clone();
-            if clock.monotonic().saturating_since(self.checked) >= BEAT {
-                self.checked = clock.monotonic();
-                if !may_listen(&self.door.shared, &self.door.who, &self.door.place) {
+            let clock = self.access.app.clock.clone();
+            if clock.monotonic().saturating_since(self.checked_at) >= HEARTBEAT {
+                self.checked_at = clock.monotonic();
+                if !may_listen(&self.access.app, &self.access.caller, &self.access.registry) {
                     return None;
                 }
             }
-            // Whoever reads along comes again if this ends too soon.
+            // If the stream ends early, the client reconnects.
             let is_running = is_running(&self.store, &self.run).await.ok()?;
             let output = self.store.output(&self.run, self.shard, &self.position).await.ok()?;
             self.position = output.position;
             if !output.lines.is_empty() {
                 let lines = serde_json::to_string(&output.lines).unwrap_or_default();
-                self.waiting.push_back(Event::default().event("lines").data(lines));
+                self.pending.push_back(Event::default().event("lines").data(lines));
             }
             if output.more {
                 continue;
             }
             if is_running {
-                if self.waiting.is_empty() {
-                    clock.sleep_until(clock.monotonic() + PAUSE).await;
+                if self.pending.is_empty() {
+                    clock.sleep_until(clock.monotonic() + POLL_INTERVAL).await;
                 }
                 continue;
             }
             let end = json!({ "position": self.position.to_string() });
-            self.waiting.push_back(Event::default().event("end").data(end.to_string()));
+            self.pending.push_back(Event::default().event("end").data(end.to_string()));
             self.has_ended = true;
         }
     }

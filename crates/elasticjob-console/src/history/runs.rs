@@ -1,4 +1,4 @@
-//! Runs: the list, one of them, and the last of a job by its shards.
+//! Runs: the list, one run, and the recent runs of a job by shard.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,37 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{LARGEST_PAGE, limit, span, word};
+use super::{MAX_PAGE_SIZE, check_limit, check_text, parse_span};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
-        extract::{Named, Query, part},
+        extract::{PathJob, Query, path_param},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-/// How many runs are put beside each other.
-const MOST_ROUNDS: usize = 100;
+/// Runs in one response of the matrix.
+const MAX_MATRIX_RUNS: usize = 100;
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(runs)).routes(routes!(run)).routes(routes!(matrix))
 }
 
-/// The run a path names. Where its id has a slash, the path has a tilde: not every proxy lets `%2F` through.
-pub(super) struct RunName(pub(super) String);
+/// The path parameter `run`. A tilde stands for the slash of a run id, because not every proxy passes `%2F`.
+pub(super) struct PathRun(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for RunName {
+impl<S: Send + Sync> FromRequestParts<S> for PathRun {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = part(parts, state, "run").await?;
-        word("run", Some(text.clone()))?;
+        let text = path_param(parts, state, "run").await?;
+        check_text("run", Some(text.clone()))?;
         Ok(Self(run_id(&text)))
     }
 }
 
-/// `settle~1774785600000` is `settle/1774785600000`; everything else is itself.
+/// Turns `settle~1774785600000` into `settle/1774785600000`; other text stays unchanged.
 fn run_id(text: &str) -> String {
     match text.rsplit_once('~') {
         Some((job, millis)) if !text.contains('/') && millis.parse::<i64>().is_ok() => {
@@ -50,25 +50,23 @@ fn run_id(text: &str) -> String {
     }
 }
 
-/// There is no such run.
-pub(super) fn unknown(run: &str) -> Problem {
-    let hint = "GET …/runs lists them; old ones are forgotten after a while";
+pub(super) fn no_such_run(run: &str) -> Problem {
+    let hint = "GET …/runs lists them; old runs are deleted after a while";
     Problem::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
 }
 
-/// A place in a list as a client gives it back.
-pub(super) fn after(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+/// Parses the cursor `after`.
+pub(super) fn parse_cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
     let cursor = text.map(str::parse).transpose();
-    let cursor = cursor.map_err(|error: StoreError| Problem::from(error).of("after"))?;
-    word("after", text.map(ToOwned::to_owned))?;
+    let cursor = cursor.map_err(|error: StoreError| Problem::from(error).with_field("after"))?;
+    check_text("after", text.map(ToOwned::to_owned))?;
     Ok(cursor)
 }
 
-/// Which runs.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct RunsAsked {
+struct RunsQuery {
     job: Option<String>,
     /// `running`, `done`, `failed` or `cancelled`.
     #[param(pattern = "^(running|done|failed|cancelled)$")]
@@ -76,73 +74,77 @@ struct RunsAsked {
     /// `schedule` or `trigger`.
     #[param(pattern = "^(schedule|trigger)$")]
     source: Option<String>,
-    /// That this instance had a part in.
+    /// Runs in which this instance took part.
     instance: Option<String>,
-    /// That began from then on.
+    /// Earliest start, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// That began before.
+    /// Latest start, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// A page of runs.
 #[derive(Debug, Serialize, ToSchema)]
 struct RunPage {
     items: Vec<Run>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// Runs, newest first.
-#[utoipa::path(get, path = "/r/{registry}/runs", tag = "history", params(("registry" = String, Path), RunsAsked),
+/// Lists runs, newest first.
+#[utoipa::path(get, path = "/r/{registry}/runs", tag = "history", params(("registry" = String, Path), RunsQuery),
     responses((status = 200, body = RunPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
-async fn runs(door: Door<Looks>, Query(asked): Query<RunsAsked>) -> Result<Json<RunPage>, Problem> {
-    let state = asked.state.as_deref().map(str::parse::<RunState>).transpose();
-    let state = state.map_err(|error| Problem::from(error).of("state"))?;
-    if let Some(source) = asked.source.as_deref()
+async fn runs(
+    access: Authorized<Viewer>,
+    Query(query): Query<RunsQuery>,
+) -> Result<Json<RunPage>, Problem> {
+    let state = query.state.as_deref().map(str::parse::<RunState>).transpose();
+    let state = state.map_err(|error| Problem::from(error).with_field("state"))?;
+    if let Some(source) = query.source.as_deref()
         && !["schedule", "trigger"].contains(&source)
     {
-        let text = format!("{source:?} is no source of runs; hint: schedule or trigger");
+        let text = format!("{source:?} is not a source of runs; hint: schedule or trigger");
         return Err(Problem::invalid("source", text));
     }
     let filter = RunFilter {
-        job: word("job", asked.job)?,
+        job: check_text("job", query.job)?,
         state,
-        instance: word("instance", asked.instance)?,
-        source: asked.source,
-        span: span(asked.from.as_deref(), asked.to.as_deref())?,
-        after: after(asked.after.as_deref())?,
-        limit: Some(limit("limit", asked.limit, 50, LARGEST_PAGE)?),
+        instance: check_text("instance", query.instance)?,
+        source: query.source,
+        span: parse_span(query.from.as_deref(), query.to.as_deref())?,
+        after: parse_cursor(query.after.as_deref())?,
+        limit: Some(check_limit("limit", query.limit, 50, MAX_PAGE_SIZE)?),
     };
-    let page = door.history().await?.runs(&filter).await?;
+    let page = access.history().await?.runs(&filter).await?;
     Ok(Json(RunPage { items: page.rows, next: page.next.map(|next| next.to_string()) }))
 }
 
-/// A run with all that is known of it.
+/// A run with all details.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct RunShown {
+#[schema(as = RunShown)]
+struct RunWithShards {
     #[serde(flatten)]
     details: RunDetails,
-    /// How its shards stand.
-    items: Vec<ShardShown>,
+    /// State of each shard.
+    items: Vec<ShardState>,
 }
 
-/// How a shard of a run stands: as its last attempt does.
+/// State of a shard in a run: that of its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct ShardShown {
+#[schema(as = ShardShown)]
+struct ShardState {
     item: i64,
     /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
     state: String,
-    /// How many attempts there were.
+    /// Number of attempts.
     attempts: usize,
-    /// Why there was the last one: `due`, `misfire`, `failover`, `retry`, `catch_up`.
+    /// Reason of the last attempt: `due`, `misfire`, `failover`, `retry`, `catch_up`.
     reason: Option<String>,
     instance: Option<String>,
     started_at: Option<Timestamp>,
@@ -150,15 +152,15 @@ struct ShardShown {
     duration_ms: Option<i64>,
 }
 
-impl ShardShown {
-    /// The shards of a run, out of its attempts, which are in order.
+impl ShardState {
+    /// Derives the shards of a run from its attempts, which are in order.
     fn all<'a>(executions: impl IntoIterator<Item = &'a Execution>) -> Vec<Self> {
         let mut shards: BTreeMap<i64, Self> = BTreeMap::new();
         for execution in executions {
             let attempts = shards.get(&execution.sharding_item).map_or(0, |shard| shard.attempts);
             let shard = Self {
                 item: execution.sharding_item,
-                state: outcome(execution),
+                state: execution_state(execution),
                 attempts: attempts + 1,
                 reason: execution.reason.clone(),
                 instance: execution.instance.clone(),
@@ -172,8 +174,8 @@ impl ShardShown {
     }
 }
 
-/// How an execution stands; the ancestor says only whether it succeeded.
-fn outcome(execution: &Execution) -> String {
+/// State of an execution. Java ElasticJob records only whether it succeeded.
+fn execution_state(execution: &Execution) -> String {
     let has_ended = execution.complete_time.is_some() || execution.failure_cause.is_some();
     let word = match (&execution.outcome, execution.success, has_ended) {
         (Some(outcome), ..) => outcome,
@@ -184,67 +186,70 @@ fn outcome(execution: &Execution) -> String {
     word.to_owned()
 }
 
-/// A run: how it stands, every attempt of every shard, what the instances said. In the path a tilde stands for the slash of its id.
+/// Returns a run: its state, every attempt of every shard, and the instances' messages. In the path a tilde stands for the slash of the run id.
 #[utoipa::path(get, path = "/r/{registry}/runs/{run}", tag = "history", params(("registry" = String, Path), ("run" = String, Path, description = "`settle~1774785600000`, or a UUID")),
-    responses((status = 200, body = RunShown), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn run(door: Door<Looks>, RunName(run): RunName) -> Result<Json<RunShown>, Problem> {
-    let details = door.history().await?.run(&run).await?.ok_or_else(|| unknown(&run))?;
-    let items = ShardShown::all(&details.executions);
-    Ok(Json(RunShown { details, items }))
+    responses((status = 200, body = RunWithShards), (status = 404, body = Problem), (status = 503, body = Problem)))]
+async fn run(
+    access: Authorized<Viewer>,
+    PathRun(run): PathRun,
+) -> Result<Json<RunWithShards>, Problem> {
+    let details = access.history().await?.run(&run).await?.ok_or_else(|| no_such_run(&run))?;
+    let items = ShardState::all(&details.executions);
+    Ok(Json(RunWithShards { details, items }))
 }
 
-/// Which rounds.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct MatrixAsked {
-    /// What the page before named as `next`.
+struct MatrixQuery {
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
 }
 
-/// The last runs of a job, by shard.
+/// The last runs of a job by shard.
 #[derive(Debug, Serialize, ToSchema)]
 struct Matrix {
-    rounds: Vec<Round>,
-    /// What to give as `after` for earlier ones; nothing if there are none.
+    #[serde(rename = "rounds")]
+    runs: Vec<MatrixRun>,
+    /// The value of `after` for earlier runs; null if there are none.
     next: Option<String>,
 }
 
-/// A run and its shards.
 #[derive(Debug, Serialize, ToSchema)]
-struct Round {
+#[schema(as = Round)]
+struct MatrixRun {
     run: Run,
-    items: Vec<ShardShown>,
+    items: Vec<ShardState>,
 }
 
-/// The last runs of a job, newest first, and how each of their shards stands.
-#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/matrix", tag = "history", params(("registry" = String, Path), ("job" = String, Path), MatrixAsked),
+/// Returns the last runs of a job, newest first, with the state of each shard.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/matrix", tag = "history", params(("registry" = String, Path), ("job" = String, Path), MatrixQuery),
     responses((status = 200, body = Matrix), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn matrix(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<MatrixAsked>,
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<MatrixQuery>,
 ) -> Result<Json<Matrix>, Problem> {
     let filter = RunFilter {
         job: Some(job.to_string()),
-        after: after(asked.after.as_deref())?,
-        limit: Some(limit("limit", asked.limit, 30, MOST_ROUNDS)?),
+        after: parse_cursor(query.after.as_deref())?,
+        limit: Some(check_limit("limit", query.limit, 30, MAX_MATRIX_RUNS)?),
         ..RunFilter::default()
     };
-    let store = door.history().await?;
+    let store = access.history().await?;
     let page = store.runs(&filter).await?;
     let mut attempts: BTreeMap<String, Vec<Execution>> = BTreeMap::new();
     for execution in store.attempts(&page.rows).await? {
         let run = execution.run_id.clone().unwrap_or_else(|| execution.id.clone());
         attempts.entry(run).or_default().push(execution);
     }
-    let rounds = page.rows.into_iter().map(|run| {
-        let items = ShardShown::all(attempts.get(&run.run_id).into_iter().flatten());
-        Round { run, items }
+    let runs = page.rows.into_iter().map(|run| {
+        let items = ShardState::all(attempts.get(&run.run_id).into_iter().flatten());
+        MatrixRun { run, items }
     });
-    Ok(Json(Matrix { rounds: rounds.collect(), next: page.next.map(|next| next.to_string()) }))
+    Ok(Json(Matrix { runs: runs.collect(), next: page.next.map(|next| next.to_string()) }))
 }
 
 #[cfg(test)]
@@ -252,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tilde_before_a_time_stands_for_the_slash_of_a_run_id() {
+    fn tilde_before_a_time_stands_for_the_slash_of_a_run_id() {
         for (path, id) in [
             ("settle~1774785600000", "settle/1774785600000"),
             ("a~5~7", "a~5/7"),

@@ -1,4 +1,4 @@
-//! Histories as clients see them: listed, tried, added, taken away.
+//! Lists, tests, adds and removes history stores.
 
 use crate::http::handler::routes;
 use axum::{
@@ -12,168 +12,175 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::stores::{Book, opened};
+use super::stores::{HistoryConnection, open_store};
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
         extract::{Body, Path},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
-    registries::connections::unknown,
+    registries::connections::no_such_registry,
 };
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(histories, add_history))
         .routes(routes!(test_history))
         .routes(routes!(remove_history))
 }
 
-/// The history of a registry.
+/// The history store of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct HistoryShown {
-    /// Whose.
+#[schema(as = HistoryShown)]
+struct HistoryInfo {
     registry: String,
-    /// Without the password.
+    /// The password is masked.
     url: String,
-    /// Whether the database was asked, and answered.
+    /// The database was opened successfully.
     is_open: bool,
-    /// Why it did not.
+    /// Why opening it failed.
     problem: Option<String>,
-    /// Whether it was added while the console ran, and can be removed.
+    /// Added at run time; can be removed.
     is_added: bool,
 }
 
-impl HistoryShown {
-    fn new(book: &Book) -> Self {
-        let (is_open, problem) = book.state();
+impl HistoryInfo {
+    fn new(history: &HistoryConnection) -> Self {
+        let (is_open, problem) = history.status();
         Self {
-            registry: book.name.clone(),
-            url: book.url.to_string(),
+            registry: history.name.clone(),
+            url: history.url.to_string(),
             is_open,
             problem,
-            is_added: book.is_added,
+            is_added: history.is_added,
         }
     }
 }
 
-/// The histories of the registries whoever asks may look at.
-#[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryShown]), (status = 401, body = Problem)))]
-async fn histories(State(shared): State<Shared>, who: Who) -> Json<Vec<HistoryShown>> {
-    let all = shared.books.all();
-    let seen = all.iter().filter(|book| who.role(&book.name).is_some());
-    Json(seen.map(|book| HistoryShown::new(book)).collect())
+/// Lists the histories of the registries that the caller may see.
+#[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryInfo]), (status = 401, body = Problem)))]
+async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<HistoryInfo>> {
+    let all = app.histories.all();
+    let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
+    Json(visible.map(|history| HistoryInfo::new(history)).collect())
 }
 
-/// A history to be added.
+/// A history to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HistoryAsked {
-    /// Whose it is.
+#[schema(as = HistoryAsked)]
+struct HistoryBody {
+    /// Name of the registry.
     registry: String,
-    /// `postgres://user:password@host:5432/database` or `mysql://…`, on hosts on the list alone.
+    /// `postgres://user:password@host:5432/database` or `mysql://…`, allowed hosts only.
     url: String,
 }
 
-/// Adds the history of a registry for good. Takes an admin of `*`, and that it is switched on.
-#[utoipa::path(post, path = "/histories", tag = "history", request_body = HistoryAsked,
-    responses((status = 201, body = HistoryShown), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Adds the history of a registry and stores it. Requires an admin of `*`, and that additions are enabled.
+#[utoipa::path(post, path = "/histories", tag = "history", request_body = HistoryBody,
+    responses((status = 201, body = HistoryInfo), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add_history(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<HistoryAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<HistoryBody>,
 ) -> Result<Response, Problem> {
-    let book = add(&shared, &who, &asked.registry, &asked.url)?;
-    Ok((StatusCode::CREATED, Json(HistoryShown::new(&book))).into_response())
+    let history = add(&app, &caller, &request.registry, &request.url)?;
+    Ok((StatusCode::CREATED, Json(HistoryInfo::new(&history))).into_response())
 }
 
-/// Adds a history, and writes down that it was added or not.
+/// Adds a history and audits the result.
 pub(crate) fn add(
-    shared: &Shared,
-    who: &Who,
+    app: &AppState,
+    caller: &Caller,
     registry: &str,
     url: &str,
-) -> Result<std::sync::Arc<Book>, Problem> {
-    who.needs(Role::Admin)?;
-    let added = match shared.registries.get(registry) {
-        Some(_) => shared.books.add(registry, url),
-        None => Err(unknown(registry)),
+) -> Result<std::sync::Arc<HistoryConnection>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let added = match app.registries.get(registry) {
+        Some(_) => app.histories.add(registry, url),
+        None => Err(no_such_registry(registry)),
     };
-    let told = added.as_ref().map(|book| json!({ "url": book.url.to_string() }));
-    who.note(shared, "history.add", registry, Value::Null, told);
+    let outcome = added.as_ref().map(|history| json!({ "url": history.url.to_string() }));
+    caller.audit(app, "history.add", registry, Value::Null, outcome);
     added
 }
 
-/// A history to be tried.
+/// A history to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HistoryTried {
+#[schema(as = HistoryTried)]
+struct HistoryTestBody {
     url: String,
 }
 
-/// How that went.
+/// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct HistoryTrial {
+#[schema(as = HistoryTrial)]
+pub(crate) struct HistoryTestResult {
     pub(crate) is_reachable: bool,
-    /// How many jobs have runs there.
+    /// Number of jobs with runs.
     job_count: Option<usize>,
     problem: Option<String>,
 }
 
-/// Tries a history without adding it; what is missing in the database is made there. Takes an admin of `*`, and that adding is switched on.
-#[utoipa::path(post, path = "/histories/test", tag = "history", request_body = HistoryTried,
-    responses((status = 200, body = HistoryTrial), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Tests the connection to a history without adding it; creates missing tables. Requires an admin of `*`, and that additions are enabled.
+#[utoipa::path(post, path = "/histories/test", tag = "history", request_body = HistoryTestBody,
+    responses((status = 200, body = HistoryTestResult), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn test_history(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<HistoryTried>,
-) -> Result<Json<HistoryTrial>, Problem> {
-    Ok(Json(try_out(&shared, &who, &asked.url).await?))
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<HistoryTestBody>,
+) -> Result<Json<HistoryTestResult>, Problem> {
+    Ok(Json(test_connection(&app, &caller, &request.url).await?))
 }
 
-/// Tries a history, and writes down that it was tried.
-pub(crate) async fn try_out(
-    shared: &Shared,
-    who: &Who,
+/// Tests a history and audits the test.
+pub(crate) async fn test_connection(
+    app: &AppState,
+    caller: &Caller,
     url: &str,
-) -> Result<HistoryTrial, Problem> {
-    who.needs(Role::Admin)?;
-    let url = shared.books.check(url)?;
-    who.note(shared, "history.test", &url.to_string(), Value::Null, Ok(Value::Null));
-    let look = async {
-        let store = opened(&url, &*shared.clock).await?;
+) -> Result<HistoryTestResult, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let url = app.histories.check_addable(url)?;
+    caller.audit(app, "history.test", &url.to_string(), Value::Null, Ok(Value::Null));
+    let read_jobs = async {
+        let store = open_store(&url, &*app.clock).await?;
         let jobs = store.jobs().await;
         store.close().await;
         Ok::<_, Problem>(jobs?.len())
     };
-    Ok(match look.await {
-        Ok(count) => HistoryTrial { is_reachable: true, job_count: Some(count), problem: None },
-        Err(problem) => {
-            HistoryTrial { is_reachable: false, job_count: None, problem: Some(problem.detail) }
+    Ok(match read_jobs.await {
+        Ok(count) => {
+            HistoryTestResult { is_reachable: true, job_count: Some(count), problem: None }
         }
+        Err(problem) => HistoryTestResult {
+            is_reachable: false,
+            job_count: None,
+            problem: Some(problem.detail),
+        },
     })
 }
 
-/// Takes the history of a registry away that was added. The database stays as it is. Takes an admin of `*`.
+/// Removes an added history. The database stays untouched. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/histories/{registry}", tag = "history", params(("registry" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove_history(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(registry): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    remove(&shared, &who, &registry)?;
+    remove(&app, &caller, &registry)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a history away, and writes down that it was or not.
-pub(crate) fn remove(shared: &Shared, who: &Who, registry: &str) -> Result<(), Problem> {
-    who.needs(Role::Admin)?;
-    let removed = shared.books.remove(registry);
-    let told = removed.as_ref().map(|()| Value::Null);
-    who.note(shared, "history.remove", registry, Value::Null, told);
+/// Removes a history and audits the result.
+pub(crate) fn remove(app: &AppState, caller: &Caller, registry: &str) -> Result<(), Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let removed = app.histories.remove(registry);
+    let outcome = removed.as_ref().map(|()| Value::Null);
+    caller.audit(app, "history.remove", registry, Value::Null, outcome);
     removed
 }

@@ -1,7 +1,7 @@
-//! The databases that history is kept in, one for each registry that has any, and the line to each.
+//! Connections to the history stores: at most one per registry.
 //!
-//! A line is opened when it is first asked for. One that does not open is left alone for a moment, so that nobody waits for it again and again. What an
-//! administrator adds is on hosts on the list, and nothing that reads files of this machine.
+//! A store is opened on first use. After a failure it is not tried again for a few seconds, so that requests fail fast. An administrator can add
+//! only stores on allowed hosts, by URLs that read no local files.
 
 use std::{
     ops::Deref,
@@ -16,194 +16,198 @@ use elasticjob::{
 };
 use tokio::sync::broadcast;
 
-use super::news;
+use super::run_changes;
 use crate::{
     http::problem::{Code, Problem},
-    registries::catalog::{Adding, Shelf, Shelved, Tag},
+    registries::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo},
 };
 
-/// How long a request waits for a database to open.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long one that did not open is left alone.
-const PAUSE: Duration = Duration::from_secs(5);
-/// How many runs a listener may be behind.
+/// How long a request waits for a store to open.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a store is not tried again after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// Runs that a subscriber may lag behind.
 const BACKLOG: usize = 1_024;
 
-/// All of them, by registry.
+/// All history connections, by registry.
 #[derive(Debug)]
-pub(crate) struct Books {
-    shelf: Shelf<Book>,
+pub(crate) struct HistoryConnections {
+    catalog: Catalog<HistoryConnection>,
     clock: Arc<dyn Clock>,
 }
 
-impl Deref for Books {
-    type Target = Shelf<Book>;
+impl Deref for HistoryConnections {
+    type Target = Catalog<HistoryConnection>;
 
-    fn deref(&self) -> &Shelf<Book> {
-        &self.shelf
+    fn deref(&self) -> &Catalog<HistoryConnection> {
+        &self.catalog
     }
 }
 
-/// The history of a registry, under the registry's name.
+/// The history store of a registry, under the registry's name.
 #[derive(Debug)]
-pub(crate) struct Book {
-    tag: Tag,
+pub(crate) struct HistoryConnection {
+    info: EntryInfo,
     pub(crate) url: HistoryUrl,
-    line: tokio::sync::Mutex<Line>,
-    /// Runs that are new or changed; nothing where some may have been missed.
-    pub(super) news: broadcast::Sender<Option<Arc<Run>>>,
-    /// Who looks for them; nobody before somebody listens.
-    pub(super) reporter: Mutex<Option<Tasks>>,
+    state: tokio::sync::Mutex<StoreState>,
+    /// New and changed runs; `None` if some may have been missed.
+    pub(super) run_changes: broadcast::Sender<Option<Arc<Run>>>,
+    /// Polls for them; started by the first subscriber.
+    pub(super) poller: Mutex<Option<Tasks>>,
 }
 
 #[derive(Debug, Default)]
-enum Line {
+enum StoreState {
     #[default]
     Idle,
     Open(Store),
     Down(Monotonic, Problem),
 }
 
-impl Books {
-    /// Those that were named, and those that were added in former times.
+impl HistoryConnections {
+    /// The configured histories, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
-        adding: Adding,
+        additions: AdditionPolicy,
         file: Option<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
-        Ok(Self { shelf: Shelf::open(named, adding, file)?, clock })
+        Ok(Self { catalog: Catalog::open(named, additions, file)?, clock })
     }
 
-    /// The history of a registry, open.
-    pub(crate) async fn of(&self, registry: &str) -> Result<Store, Problem> {
-        let book = self.get(registry).ok_or_else(|| none(registry))?;
-        book.store(&*self.clock).await
+    /// Opens the history store of a registry.
+    pub(crate) async fn store(&self, registry: &str) -> Result<Store, Problem> {
+        let history = self.get(registry).ok_or_else(|| no_history(registry))?;
+        history.store(&*self.clock).await
     }
 
-    /// Runs of a registry that are new or changed, from now on; nothing if it has no history.
-    pub(crate) fn listen(&self, registry: &str) -> Option<broadcast::Receiver<Option<Arc<Run>>>> {
-        let book = self.get(registry)?;
-        let news = book.news.subscribe();
-        let mut reporter = book.reporter.lock().unwrap_or_else(PoisonError::into_inner);
-        if reporter.is_none() {
+    /// Subscribes to new and changed runs; `None` if the registry has no history.
+    pub(crate) fn subscribe(
+        &self,
+        registry: &str,
+    ) -> Option<broadcast::Receiver<Option<Arc<Run>>>> {
+        let history = self.get(registry)?;
+        let changes = history.run_changes.subscribe();
+        let mut poller = history.poller.lock().unwrap_or_else(PoisonError::into_inner);
+        if poller.is_none() {
             let mut tasks = Tasks::new();
-            tasks.spawn(news::report(Arc::downgrade(&book), Arc::clone(&self.clock)));
-            *reporter = Some(tasks);
+            tasks.spawn(run_changes::poll_runs(Arc::downgrade(&history), Arc::clone(&self.clock)));
+            *poller = Some(tasks);
         }
-        Some(news)
+        Some(changes)
     }
 
-    /// Takes one away if there is one that was added: what is added under the name of a registry later is another registry.
-    pub(crate) fn forget(&self, registry: &str) -> Result<(), Problem> {
+    /// Removes the history of a removed registry if it was added: a registry added under the same name later is a different one.
+    pub(crate) fn remove_if_added(&self, registry: &str) -> Result<(), Problem> {
         match self.get(registry) {
-            Some(book) if book.is_added => self.remove(registry),
+            Some(history) if history.is_added => self.remove(registry),
             _ => Ok(()),
         }
     }
 }
 
-impl Deref for Book {
-    type Target = Tag;
+impl Deref for HistoryConnection {
+    type Target = EntryInfo;
 
-    fn deref(&self) -> &Tag {
-        &self.tag
+    fn deref(&self) -> &EntryInfo {
+        &self.info
     }
 }
 
-impl Shelved for Book {
+impl CatalogEntry for HistoryConnection {
     type Url = HistoryUrl;
 
     const KIND: &'static str = "histories";
     const FIELD: &'static str = "registry";
     const FLAG: &'static str = "--history";
-    const ADDING: &'static str = "addHistories";
+    const CONFIG_TABLE: &'static str = "addHistories";
 
-    fn new(tag: Tag) -> Result<Self, Problem> {
+    fn new(info: EntryInfo) -> Result<Self, Problem> {
         Ok(Self {
-            url: parsed(&tag.text)?,
-            tag,
-            line: tokio::sync::Mutex::default(),
-            news: broadcast::Sender::new(BACKLOG),
-            reporter: Mutex::new(None),
+            url: parse_url(&info.raw_url)?,
+            info,
+            state: tokio::sync::Mutex::default(),
+            run_changes: broadcast::Sender::new(BACKLOG),
+            poller: Mutex::new(None),
         })
     }
 
-    fn tag(&self) -> &Tag {
-        &self.tag
+    fn info(&self) -> &EntryInfo {
+        &self.info
     }
 
-    fn addable(text: &str) -> Result<(HistoryUrl, Vec<String>), Problem> {
-        let host = host(text)?.to_owned();
-        Ok((parsed(text)?, vec![host]))
+    fn parse_addable(text: &str) -> Result<(HistoryUrl, Vec<String>), Problem> {
+        let host = database_host(text)?.to_owned();
+        Ok((parse_url(text)?, vec![host]))
     }
 
-    fn called(name: &str) -> String {
+    fn describe(name: &str) -> String {
         format!("the history of {name}")
     }
 
-    fn none(name: &str) -> Problem {
-        none(name)
+    fn not_found(name: &str) -> Problem {
+        no_history(name)
     }
 }
 
-impl Book {
-    /// The database, open.
+impl HistoryConnection {
+    /// Returns the store, opening it if necessary.
     pub(crate) async fn store(&self, clock: &dyn Clock) -> Result<Store, Problem> {
-        let mut line = self.line.lock().await;
-        match &*line {
-            Line::Open(store) => return Ok(store.clone()),
-            Line::Down(since, problem) if clock.monotonic().saturating_since(*since) < PAUSE => {
+        let mut state = self.state.lock().await;
+        match &*state {
+            StoreState::Open(store) => return Ok(store.clone()),
+            StoreState::Down(since, problem)
+                if clock.monotonic().saturating_since(*since) < RETRY_PAUSE =>
+            {
                 return Err(problem.clone());
             }
-            Line::Down(..) | Line::Idle => {}
+            StoreState::Down(..) | StoreState::Idle => {}
         }
-        match opened(&self.url, clock).await {
+        match open_store(&self.url, clock).await {
             Ok(store) => {
-                *line = Line::Open(store.clone());
+                *state = StoreState::Open(store.clone());
                 Ok(store)
             }
             Err(problem) => {
-                let problem = problem.after(PAUSE.as_secs());
-                *line = Line::Down(clock.monotonic(), problem.clone());
+                let problem = problem.with_retry_after(RETRY_PAUSE.as_secs());
+                *state = StoreState::Down(clock.monotonic(), problem.clone());
                 Err(problem)
             }
         }
     }
 
-    /// Whether it is open, and why not.
-    pub(crate) fn state(&self) -> (bool, Option<String>) {
-        match self.line.try_lock().as_deref() {
-            Ok(Line::Open(_)) => (true, None),
-            Ok(Line::Down(_, problem)) => (false, Some(problem.detail.clone())),
-            Ok(Line::Idle) | Err(_) => (false, None),
+    /// Whether the store is open, and the problem if not.
+    pub(crate) fn status(&self) -> (bool, Option<String>) {
+        match self.state.try_lock().as_deref() {
+            Ok(StoreState::Open(_)) => (true, None),
+            Ok(StoreState::Down(_, problem)) => (false, Some(problem.detail.clone())),
+            Ok(StoreState::Idle) | Err(_) => (false, None),
         }
     }
 }
 
-/// Opens a database, if it does so soon. A file that is not there is not made.
-pub(crate) async fn opened(url: &HistoryUrl, clock: &dyn Clock) -> Result<Store, Problem> {
+/// Opens a store, with a timeout. A missing SQLite file is not created.
+pub(crate) async fn open_store(url: &HistoryUrl, clock: &dyn Clock) -> Result<Store, Problem> {
     if url.file().is_some_and(|file| !file.exists()) {
         return Err(Problem::new(
             Code::Unreachable,
-            format!("there is no {url}; hint: elasticjob run and elasticjob dev write it"),
+            format!("{url} does not exist; hint: elasticjob run and elasticjob dev create it"),
         ));
     }
     tokio::select! {
         store = Store::open(url) => Ok(store?),
-        () = clock.sleep_until(clock.monotonic() + PATIENCE) => Err(Problem::new(
+        () = clock.sleep_until(clock.monotonic() + OPEN_TIMEOUT) => Err(Problem::new(
             Code::Unreachable,
-            format!("history in {url} does not answer; hint: is the server running?"),
+            format!("the history store {url} does not answer; hint: is the server running?"),
         )),
     }
 }
 
-/// There is no history there.
-pub(crate) fn none(registry: &str) -> Problem {
+pub(crate) fn no_history(registry: &str) -> Problem {
     Problem::new(
         Code::NoHistory,
         format!(
-            "registry {registry} has no history here; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
+            "registry {registry} has no history store; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
         ),
     )
 }
@@ -211,7 +215,7 @@ pub(crate) fn none(registry: &str) -> Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
-            // What was given is named by its field.
+            // A wrong URL is the client's mistake; the field is added by the caller.
             StoreError::Url { problem, hint } => {
                 Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
             }
@@ -220,40 +224,42 @@ impl From<StoreError> for Problem {
     }
 }
 
-fn parsed(text: &str) -> Result<HistoryUrl, Problem> {
-    text.parse().map_err(|error: StoreError| Problem::from(error).of("url"))
+fn parse_url(text: &str) -> Result<HistoryUrl, Problem> {
+    text.parse().map_err(|error: StoreError| Problem::from(error).with_field("url"))
 }
 
-/// The host a database is on, in a URL that says nothing else than where and who: no socket, no file, no other host behind the question mark.
-fn host(text: &str) -> Result<&str, Problem> {
-    let wrong = |text: &str| {
+/// The host of a database URL. Rejects everything that could lead elsewhere: sockets, files, and hosts in query parameters.
+fn database_host(text: &str) -> Result<&str, Problem> {
+    let invalid = |text: &str| {
         let hint = "postgres://user:password@host:5432/database or mysql://…, and at most sslmode or ssl-mode";
         Problem::invalid("url", format!("{text}; hint: {hint}"))
     };
-    if text.chars().any(|each| !each.is_ascii_graphic() || "#\\".contains(each)) {
-        return Err(wrong("there is a character in it that does not belong there"));
+    if text.chars().any(|character| !character.is_ascii_graphic() || "#\\".contains(character)) {
+        return Err(invalid("the URL contains an invalid character"));
     }
     let (scheme, rest) =
-        text.split_once("://").ok_or_else(|| wrong("a database on a server is wanted"))?;
+        text.split_once("://").ok_or_else(|| invalid("not the URL of a database server"))?;
     if !["postgres", "postgresql", "mysql", "mariadb"].contains(&scheme) {
-        return Err(wrong("a database on a server is wanted"));
+        return Err(invalid("not the URL of a database server"));
     }
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split('=').next().unwrap_or_default();
         if !["sslmode", "ssl-mode"].contains(&name) {
-            return Err(wrong("not every parameter can be given here"));
+            return Err(invalid("this parameter is not allowed here"));
         }
     }
-    let authority = place.split('/').next().unwrap_or_default();
+    let authority = location.split('/').next().unwrap_or_default();
     let address = authority.rsplit('@').next().unwrap_or_default();
     let host = match address.strip_prefix('[').and_then(|address| address.split_once(']')) {
         Some((host, _)) => host,
         None => address.split(':').next().unwrap_or_default(),
     };
-    let is_plain = host.chars().all(|each| each.is_ascii_alphanumeric() || ".-_:".contains(each));
-    if host.is_empty() || !is_plain {
-        return Err(wrong("it names no host"));
+    let is_valid = host
+        .chars()
+        .all(|character| character.is_ascii_alphanumeric() || ".-_:".contains(character));
+    if host.is_empty() || !is_valid {
+        return Err(invalid("the URL names no host"));
     }
     Ok(host)
 }
@@ -264,21 +270,21 @@ mod tests {
 
     use super::*;
 
-    fn open(adding: Adding) -> Books {
-        Books::open(&[], adding, None, Arc::new(SystemClock)).unwrap()
+    fn open(additions: AdditionPolicy) -> HistoryConnections {
+        HistoryConnections::open(&[], additions, None, Arc::new(SystemClock)).unwrap()
     }
 
     #[test]
-    fn only_what_is_on_the_list_can_be_added() {
-        let hosts = vec!["db1".to_owned(), "*.db.example.com".to_owned()];
-        let books = open(Adding { is_on: true, hosts });
+    fn only_listed_hosts_can_be_added() {
+        let allowed_hosts = vec!["db1".to_owned(), "*.db.example.com".to_owned()];
+        let histories = open(AdditionPolicy { is_enabled: true, allowed_hosts });
 
         for url in [
             "postgres://jane:x@db1:5432/h",
             "mysql://a.db.example.com/h",
             "postgres://jane:a@b@db1/h?sslmode=require",
         ] {
-            assert!(books.check(url).is_ok(), "{url}");
+            assert!(histories.check_addable(url).is_ok(), "{url}");
         }
         for url in [
             "sqlite:/etc/passwd",
@@ -294,11 +300,11 @@ mod tests {
             "mysql://db1/h#@evil",
             "jdbc:mysql://db1/h",
         ] {
-            let problem = books.check(url).unwrap_err();
-            let told = (problem.code, problem.field.as_deref());
-            assert_eq!(told, (Code::Invalid, Some("url")), "{url}");
+            let problem = histories.check_addable(url).unwrap_err();
+            let rejection = (problem.code, problem.field.as_deref());
+            assert_eq!(rejection, (Code::Invalid, Some("url")), "{url}");
         }
-        let off = open(Adding::default()).check("postgres://db1/h").unwrap_err();
+        let off = open(AdditionPolicy::default()).check_addable("postgres://db1/h").unwrap_err();
         assert_eq!(off.code, Code::Refused);
     }
 }

@@ -1,4 +1,4 @@
-//! The ancestor's two views: executions of shards, and traces of state. A page at a time, or all of it to take along, as CSV or JSON.
+//! Java ElasticJob's two tables: executions of shards, and status traces. Paged, or exported as CSV or JSON.
 
 use crate::http::handler::routes;
 use axum::{
@@ -15,16 +15,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{LARGEST_PAGE, limit, runs::after, span, word};
+use super::{MAX_PAGE_SIZE, check_limit, check_text, parse_span, runs::parse_cursor};
 use crate::{
-    auth::who::{Door, Looks, text},
-    http::{extract::Query, problem::Problem, state::Shared},
+    auth::caller::{Authorized, Viewer, header_text},
+    http::{extract::Query, problem::Problem, state::AppState},
 };
 
-/// How many rows can be taken along at once.
-const MOST_EXPORTED: usize = 1_000_000;
+const MAX_EXPORTED_ROWS: usize = 1_000_000;
 
-pub(super) fn router() -> OpenApiRouter<Shared> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(executions))
         .routes(routes!(executions_csv))
@@ -34,191 +33,186 @@ pub(super) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(traces_json))
 }
 
-/// Which executions.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ExecutionsAsked {
+struct ExecutionsQuery {
     job: Option<String>,
-    /// The address of a server.
+    /// Address of the server.
     ip: Option<String>,
-    /// Whether it did what it had to do.
+    /// Whether the execution succeeded.
     success: Option<bool>,
-    /// That began from then on.
+    /// Earliest start, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// That began before.
+    /// Latest start, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-impl ExecutionsAsked {
+impl ExecutionsQuery {
     fn filter(self) -> Result<ExecutionFilter, Problem> {
         Ok(ExecutionFilter {
-            job: word("job", self.job)?,
-            ip: word("ip", self.ip)?,
+            job: check_text("job", self.job)?,
+            ip: check_text("ip", self.ip)?,
             success: self.success,
-            span: span(self.from.as_deref(), self.to.as_deref())?,
-            after: after(self.after.as_deref())?,
-            limit: Some(limit("limit", self.limit, 50, LARGEST_PAGE)?),
+            span: parse_span(self.from.as_deref(), self.to.as_deref())?,
+            after: parse_cursor(self.after.as_deref())?,
+            limit: Some(check_limit("limit", self.limit, 50, MAX_PAGE_SIZE)?),
         })
     }
 }
 
-/// Which traces.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct TracesAsked {
+struct TracesQuery {
     job: Option<String>,
     /// `TASK_STAGING`, `TASK_RUNNING`, `TASK_FINISHED`, `TASK_FAILED`, `TASK_ERROR` or `TASK_KILLED`.
     state: Option<String>,
-    /// Who told it: `LITE_EXECUTOR` and so on.
+    /// Source of the trace: `LITE_EXECUTOR` and so on.
     source: Option<String>,
     /// `READY`, `FAILOVER` and so on.
     execution_type: Option<String>,
-    /// From then on.
+    /// Earliest time, inclusive.
     #[param(format = DateTime)]
     from: Option<String>,
-    /// Before.
+    /// Latest time, exclusive.
     #[param(format = DateTime)]
     to: Option<String>,
-    /// What the page before named as `next`.
+    /// The `next` of the previous page.
     after: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-impl TracesAsked {
+impl TracesQuery {
     fn filter(self) -> Result<TraceFilter, Problem> {
         Ok(TraceFilter {
-            job: word("job", self.job)?,
-            state: word("state", self.state)?,
-            source: word("source", self.source)?,
-            execution_type: word("executionType", self.execution_type)?,
-            span: span(self.from.as_deref(), self.to.as_deref())?,
-            after: after(self.after.as_deref())?,
-            limit: Some(limit("limit", self.limit, 50, LARGEST_PAGE)?),
+            job: check_text("job", self.job)?,
+            state: check_text("state", self.state)?,
+            source: check_text("source", self.source)?,
+            execution_type: check_text("executionType", self.execution_type)?,
+            span: parse_span(self.from.as_deref(), self.to.as_deref())?,
+            after: parse_cursor(self.after.as_deref())?,
+            limit: Some(check_limit("limit", self.limit, 50, MAX_PAGE_SIZE)?),
         })
     }
 }
 
-/// A page of executions.
 #[derive(Debug, Serialize, ToSchema)]
 struct ExecutionPage {
     items: Vec<Execution>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// A page of traces.
 #[derive(Debug, Serialize, ToSchema)]
 struct TracePage {
     items: Vec<Trace>,
-    /// What to give as `after` for the next page; nothing if this was the last.
+    /// The value of `after` for the next page; null if this is the last.
     next: Option<String>,
 }
 
-/// Executions of shards, newest first, whoever wrote them. With `Accept: text/csv` all of them, as CSV.
-#[utoipa::path(get, path = "/r/{registry}/executions", tag = "history", params(("registry" = String, Path), ExecutionsAsked),
+/// Lists executions of shards, newest first, recorded by Rust or Java. With `Accept: text/csv` exports all of them as CSV.
+#[utoipa::path(get, path = "/r/{registry}/executions", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = ExecutionPage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions(
-    door: Door<Looks>,
+    access: Authorized<Viewer>,
     headers: HeaderMap,
-    Query(asked): Query<ExecutionsAsked>,
+    Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
-    let filter = asked.filter()?;
-    let store = door.history().await?;
+    let filter = query.filter()?;
+    let store = access.history().await?;
     if wants_csv(&headers) {
-        return Ok(exported(store, filter, Form::Csv));
+        return Ok(export(store, filter, ExportFormat::Csv));
     }
     let page = store.executions(&filter).await?;
     let next = page.next.map(|next| next.to_string());
     Ok(Json(ExecutionPage { items: page.rows, next }).into_response())
 }
 
-/// All executions of this kind as CSV, newest first: at most a million.
-#[utoipa::path(get, path = "/r/{registry}/executions.csv", tag = "history", params(("registry" = String, Path), ExecutionsAsked),
+/// Exports the matching executions as CSV, newest first: at most a million.
+#[utoipa::path(get, path = "/r/{registry}/executions.csv", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions_csv(
-    door: Door<Looks>,
-    Query(asked): Query<ExecutionsAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
-    Ok(exported(door.history().await?, asked.filter()?, Form::Csv))
+    Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
 }
 
-/// All executions of this kind as a JSON array, newest first: at most a million.
-#[utoipa::path(get, path = "/r/{registry}/executions.json", tag = "history", params(("registry" = String, Path), ExecutionsAsked),
+/// Exports the matching executions as a JSON array, newest first: at most a million.
+#[utoipa::path(get, path = "/r/{registry}/executions.json", tag = "history", params(("registry" = String, Path), ExecutionsQuery),
     responses((status = 200, body = [Execution]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn executions_json(
-    door: Door<Looks>,
-    Query(asked): Query<ExecutionsAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<ExecutionsQuery>,
 ) -> Result<Response, Problem> {
-    Ok(exported(door.history().await?, asked.filter()?, Form::Json))
+    Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
 }
 
-/// Changes of state of an instance's part of a run, newest first, whoever wrote them. With `Accept: text/csv` all of them, as CSV.
-#[utoipa::path(get, path = "/r/{registry}/traces", tag = "history", params(("registry" = String, Path), TracesAsked),
+/// Lists status traces of instances, newest first, recorded by Rust or Java. With `Accept: text/csv` exports all of them as CSV.
+#[utoipa::path(get, path = "/r/{registry}/traces", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = TracePage), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces(
-    door: Door<Looks>,
+    access: Authorized<Viewer>,
     headers: HeaderMap,
-    Query(asked): Query<TracesAsked>,
+    Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
-    let filter = asked.filter()?;
-    let store = door.history().await?;
+    let filter = query.filter()?;
+    let store = access.history().await?;
     if wants_csv(&headers) {
-        return Ok(exported(store, filter, Form::Csv));
+        return Ok(export(store, filter, ExportFormat::Csv));
     }
     let page = store.traces(&filter).await?;
     let next = page.next.map(|next| next.to_string());
     Ok(Json(TracePage { items: page.rows, next }).into_response())
 }
 
-/// All traces of this kind as CSV, newest first: at most a million.
-#[utoipa::path(get, path = "/r/{registry}/traces.csv", tag = "history", params(("registry" = String, Path), TracesAsked),
+/// Exports the matching traces as CSV, newest first: at most a million.
+#[utoipa::path(get, path = "/r/{registry}/traces.csv", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces_csv(
-    door: Door<Looks>,
-    Query(asked): Query<TracesAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
-    Ok(exported(door.history().await?, asked.filter()?, Form::Csv))
+    Ok(export(access.history().await?, query.filter()?, ExportFormat::Csv))
 }
 
-/// All traces of this kind as a JSON array, newest first: at most a million.
-#[utoipa::path(get, path = "/r/{registry}/traces.json", tag = "history", params(("registry" = String, Path), TracesAsked),
+/// Exports the matching traces as a JSON array, newest first: at most a million.
+#[utoipa::path(get, path = "/r/{registry}/traces.json", tag = "history", params(("registry" = String, Path), TracesQuery),
     responses((status = 200, body = [Trace]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn traces_json(
-    door: Door<Looks>,
-    Query(asked): Query<TracesAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<TracesQuery>,
 ) -> Result<Response, Problem> {
-    Ok(exported(door.history().await?, asked.filter()?, Form::Json))
+    Ok(export(access.history().await?, query.filter()?, ExportFormat::Json))
 }
 
 fn wants_csv(headers: &HeaderMap) -> bool {
-    let accepted = text(headers, header::ACCEPT.as_str()).unwrap_or_default();
-    accepted.split([',', ';']).any(|kind| kind.trim().eq_ignore_ascii_case("text/csv"))
+    let accepted = header_text(headers, header::ACCEPT.as_str()).unwrap_or_default();
+    accepted.split([',', ';']).any(|media_type| media_type.trim().eq_ignore_ascii_case("text/csv"))
 }
 
-/// As what a table is taken along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ExportFormat {
     Csv,
     Json,
 }
 
-/// A table that can be taken along.
-trait Table: Send + 'static {
+/// A table that can be exported.
+trait ExportTable: Send + 'static {
     type Row: Serialize + Send;
     const NAME: &'static str;
     const COLUMNS: &'static str;
 
-    /// From here on, so many rows.
-    fn go_on(&mut self, after: Option<Cursor>, limit: usize);
+    /// Selects the page to read next.
+    fn set_page(&mut self, after: Option<Cursor>, limit: usize);
     fn page(
         &self,
         store: &Store,
@@ -226,12 +220,12 @@ trait Table: Send + 'static {
     fn cells(row: &Self::Row) -> Vec<String>;
 }
 
-impl Table for ExecutionFilter {
+impl ExportTable for ExecutionFilter {
     type Row = Execution;
     const NAME: &'static str = "executions";
     const COLUMNS: &'static str = "id,jobName,runId,taskId,hostname,ip,shardingItem,executionSource,success,outcome,failureCause,startTime,completeTime,durationMs,latenessMs,attempt,reason,instance\r\n";
 
-    fn go_on(&mut self, after: Option<Cursor>, limit: usize) {
+    fn set_page(&mut self, after: Option<Cursor>, limit: usize) {
         (self.after, self.limit) = (after, Some(limit));
     }
 
@@ -243,32 +237,32 @@ impl Table for ExecutionFilter {
         vec![
             row.id.clone(),
             row.job_name.clone(),
-            said(row.run_id.as_ref()),
+            text_or_empty(row.run_id.as_ref()),
             row.task_id.clone(),
             row.hostname.clone(),
             row.ip.clone(),
             row.sharding_item.to_string(),
             row.execution_source.clone(),
             row.success.to_string(),
-            said(row.outcome.as_ref()),
-            said(row.failure_cause.as_ref()),
-            said(row.start_time),
-            said(row.complete_time),
-            said(row.duration_ms),
-            said(row.lateness_ms),
-            said(row.attempt),
-            said(row.reason.as_ref()),
-            said(row.instance.as_ref()),
+            text_or_empty(row.outcome.as_ref()),
+            text_or_empty(row.failure_cause.as_ref()),
+            text_or_empty(row.start_time),
+            text_or_empty(row.complete_time),
+            text_or_empty(row.duration_ms),
+            text_or_empty(row.lateness_ms),
+            text_or_empty(row.attempt),
+            text_or_empty(row.reason.as_ref()),
+            text_or_empty(row.instance.as_ref()),
         ]
     }
 }
 
-impl Table for TraceFilter {
+impl ExportTable for TraceFilter {
     type Row = Trace;
     const NAME: &'static str = "traces";
     const COLUMNS: &'static str = "id,jobName,runId,originalTaskId,taskId,slaveId,executionType,shardingItems,state,message,creationTime\r\n";
 
-    fn go_on(&mut self, after: Option<Cursor>, limit: usize) {
+    fn set_page(&mut self, after: Option<Cursor>, limit: usize) {
         (self.after, self.limit) = (after, Some(limit));
     }
 
@@ -280,7 +274,7 @@ impl Table for TraceFilter {
         vec![
             row.id.clone(),
             row.job_name.clone(),
-            said(row.run_id.as_ref()),
+            text_or_empty(row.run_id.as_ref()),
             row.original_task_id.clone(),
             row.task_id.clone(),
             row.slave_id.clone(),
@@ -288,87 +282,87 @@ impl Table for TraceFilter {
             row.sharding_items.clone(),
             row.state.clone(),
             row.message.clone(),
-            said(row.creation_time),
+            text_or_empty(row.creation_time),
         ]
     }
 }
 
-/// Everything, a page at a time, as fast as it is taken.
-fn exported<T: Table>(store: Store, mut table: T, form: Form) -> Response {
-    table.go_on(None, LARGEST_PAGE);
-    let begin = match form {
-        Form::Csv => T::COLUMNS,
-        Form::Json => "[",
+/// Streams all rows, reading a page whenever the client has taken the previous one.
+fn export<T: ExportTable>(store: Store, mut table: T, format: ExportFormat) -> Response {
+    table.set_page(None, MAX_PAGE_SIZE);
+    let prefix = match format {
+        ExportFormat::Csv => T::COLUMNS,
+        ExportFormat::Json => "[",
     };
-    let export = Export { store, table, form, begin: Some(begin), rows: 0, is_over: false };
-    let pieces = stream::unfold(export, |mut export| async move {
-        let piece = export.next().await?;
-        Some((piece, export))
+    let export = Export { store, table, format, prefix: Some(prefix), rows: 0, is_done: false };
+    let chunks = stream::unfold(export, |mut export| async move {
+        let chunk = export.next().await?;
+        Some((chunk, export))
     });
-    let (kind, extension) = match form {
-        Form::Csv => ("text/csv; charset=utf-8", "csv"),
-        Form::Json => ("application/json", "json"),
+    let (media_type, extension) = match format {
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "csv"),
+        ExportFormat::Json => ("application/json", "json"),
     };
     let name = format!("attachment; filename=\"{}.{extension}\"", T::NAME);
-    let headers = [(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, name)];
-    (headers, Body::from_stream(pieces)).into_response()
+    let headers =
+        [(header::CONTENT_TYPE, media_type.to_owned()), (header::CONTENT_DISPOSITION, name)];
+    (headers, Body::from_stream(chunks)).into_response()
 }
 
-/// A table that is being taken along.
+/// State of a running export.
 struct Export<T> {
     store: Store,
     table: T,
-    form: Form,
-    /// What comes first, before it came.
-    begin: Option<&'static str>,
+    format: ExportFormat,
+    /// Header line or opening bracket, until it is sent.
+    prefix: Option<&'static str>,
     rows: usize,
-    is_over: bool,
+    is_done: bool,
 }
 
-impl<T: Table> Export<T> {
-    /// The next piece. An error cuts the answer off, so that nobody takes a part for the whole.
+impl<T: ExportTable> Export<T> {
+    /// The next chunk. An error aborts the response, so that a truncated export cannot be mistaken for a complete one.
     async fn next(&mut self) -> Option<Result<String, StoreError>> {
-        if let Some(begin) = self.begin.take() {
-            return Some(Ok(begin.to_owned()));
+        if let Some(prefix) = self.prefix.take() {
+            return Some(Ok(prefix.to_owned()));
         }
-        if self.is_over {
+        if self.is_done {
             return None;
         }
         let page = match self.table.page(&self.store).await {
             Ok(page) => page,
             Err(error) => {
-                self.is_over = true;
+                self.is_done = true;
                 return Some(Err(error));
             }
         };
-        let mut piece = String::new();
+        let mut chunk = String::new();
         for row in &page.rows {
-            match self.form {
-                Form::Csv => piece.push_str(&line(&T::cells(row))),
-                Form::Json => {
-                    piece.push_str(if self.rows == 0 { "" } else { ",\n" });
-                    piece.push_str(&serde_json::to_string(row).unwrap_or_default());
+            match self.format {
+                ExportFormat::Csv => chunk.push_str(&csv_line(&T::cells(row))),
+                ExportFormat::Json => {
+                    chunk.push_str(if self.rows == 0 { "" } else { ",\n" });
+                    chunk.push_str(&serde_json::to_string(row).unwrap_or_default());
                 }
             }
             self.rows += 1;
         }
-        self.is_over = page.next.is_none() || self.rows >= MOST_EXPORTED;
-        if self.is_over && self.form == Form::Json {
-            piece.push(']');
+        self.is_done = page.next.is_none() || self.rows >= MAX_EXPORTED_ROWS;
+        if self.is_done && self.format == ExportFormat::Json {
+            chunk.push(']');
         }
-        self.table.go_on(page.next, LARGEST_PAGE);
-        Some(Ok(piece))
+        self.table.set_page(page.next, MAX_PAGE_SIZE);
+        Some(Ok(chunk))
     }
 }
 
-/// A line of CSV.
-fn line(cells: &[String]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+fn csv_line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| csv_cell(cell)).collect();
     cells.join(",") + "\r\n"
 }
 
-/// A cell of CSV. What a spreadsheet would take for a formula gets an apostrophe: jobs print what others send them.
-fn quoted(cell: &str) -> String {
+/// A CSV cell. Text that a spreadsheet would treat as a formula gets an apostrophe: messages of jobs may contain foreign input.
+fn csv_cell(cell: &str) -> String {
     let is_number = cell.parse::<f64>().is_ok();
     let guard =
         if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number { "'" } else { "" };
@@ -378,7 +372,7 @@ fn quoted(cell: &str) -> String {
     format!("\"{guard}{}\"", cell.replace('"', "\"\""))
 }
 
-fn said(value: Option<impl ToString>) -> String {
+fn text_or_empty(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
@@ -387,8 +381,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_stays_a_cell_and_is_never_a_formula() {
-        for (cell, told) in [
+    fn cell_is_quoted_and_never_a_formula() {
+        for (cell, expected) in [
             ("plain", "plain"),
             ("-7", "-7"),
             ("a,b", "\"a,b\""),
@@ -396,7 +390,7 @@ mod tests {
             ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
             ("@SUM(1)", "\"'@SUM(1)\""),
         ] {
-            assert_eq!(quoted(cell), told);
+            assert_eq!(csv_cell(cell), expected);
         }
     }
 }

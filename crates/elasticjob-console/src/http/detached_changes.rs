@@ -1,4 +1,4 @@
-//! Changes that are under way, whoever still waits for them.
+//! Changes run as tasks of their own, so that they finish even if the client disconnects.
 
 use std::{
     future::Future,
@@ -9,43 +9,43 @@ use std::{
 use elasticjob::runtime::Tasks;
 use tokio::sync::{Semaphore, oneshot};
 
-/// How many changes may be under way; others wait to be begun.
-const MOST_AT_ONCE: usize = 1_024;
+/// Further changes wait until one of these has finished.
+const MAX_CONCURRENT: usize = 1_024;
 
-/// Changes that are under way, whoever still waits for them. Cheap to clone.
+/// Runs changes to completion, independent of the client that requested them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Errands {
+pub struct DetachedChanges {
     tasks: Arc<Mutex<Tasks>>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl Default for Errands {
+impl Default for DetachedChanges {
     fn default() -> Self {
-        Self { tasks: Arc::default(), turns: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
+        Self { tasks: Arc::default(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT)) }
     }
 }
 
-impl Errands {
-    /// Does it to its end, even if nobody waits for that any more. Nothing if it broke off.
+impl DetachedChanges {
+    /// Runs `work` to completion, even if the caller stops waiting. `None` if it panicked or was aborted.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await.ok()?;
-        let (tell, told) = oneshot::channel();
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        let (sender, result) = oneshot::channel();
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
-            // Perhaps nobody waits for it any more.
-            let _ = tell.send(work.await);
-            drop(turn);
+            // The caller may have stopped waiting.
+            let _ = sender.send(work.await);
+            drop(permit);
         });
-        told.await.ok()
+        result.await.ok()
     }
 
-    /// Waits for those that are under way; after `patience` the rest are ended.
-    pub async fn finish(&self, patience: Duration) {
+    /// Waits for running changes; aborts those that still run after `timeout`.
+    pub async fn finish(&self, timeout: Duration) {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        if !tasks.finish(patience).await {
-            tracing::warn!("changes were under way that did not come to their end");
+        if !tasks.finish(timeout).await {
+            tracing::warn!("running changes aborted at shutdown");
         }
     }
 }
@@ -57,25 +57,25 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_begun_comes_to_its_end_though_nobody_waits_for_it() {
-        let (errands, go_on) = (Errands::default(), Arc::new(Notify::new()));
-        let (tell, mut told) = oneshot::channel();
-        let (begun, waits) = (Arc::new(Notify::new()), Arc::clone(&go_on));
-        let begins = Arc::clone(&begun);
+    async fn started_change_finishes_after_its_caller_is_gone() {
+        let (detached_changes, resume) = (DetachedChanges::default(), Arc::new(Notify::new()));
+        let (sender, mut result) = oneshot::channel();
+        let (started, waits_for_resume) = (Arc::new(Notify::new()), Arc::clone(&resume));
+        let signals_start = Arc::clone(&started);
         let work = async move {
-            begins.notify_one();
-            waits.notified().await;
-            tell.send("done").unwrap();
+            signals_start.notify_one();
+            waits_for_resume.notified().await;
+            sender.send("done").unwrap();
         };
 
         tokio::select! {
-            _ = errands.run(work) => panic!("it cannot be done yet"),
-            () = begun.notified() => {}
+            _ = detached_changes.run(work) => panic!("the change finished before it was resumed"),
+            () = started.notified() => {}
         }
-        assert!(told.try_recv().is_err());
-        go_on.notify_one();
-        errands.finish(Duration::from_secs(10)).await;
+        assert!(result.try_recv().is_err());
+        resume.notify_one();
+        detached_changes.finish(Duration::from_secs(10)).await;
 
-        assert_eq!(told.try_recv(), Ok("done"));
+        assert_eq!(result.try_recv(), Ok("done"));
     }
 }

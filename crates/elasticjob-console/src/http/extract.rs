@@ -1,4 +1,4 @@
-//! What a request carries, read at the edge: bodies, queries, parts of the path. What cannot be read is a [`Problem`] that names the field.
+//! Extractors for bodies, queries and path parameters. A request that cannot be parsed is answered with a [`Problem`] that names the field.
 
 use axum::{
     body::Bytes,
@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::problem::{Code, Problem};
 
-/// A body of JSON.
+/// A required JSON body.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -19,79 +19,80 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let is_json = is_json(&request);
-        let bytes = bytes(request, state).await?;
+        let bytes = read_body(request, state).await?;
         if !is_json {
             return Err(Problem::new(
                 Code::UnsupportedMediaType,
-                "the body is not said to be JSON; hint: Content-Type: application/json",
+                "the body is not declared as JSON; hint: Content-Type: application/json",
             ));
         }
-        Ok(Self(parse(&bytes)?))
+        Ok(Self(parse_body(&bytes)?))
     }
 }
 
-/// A body of JSON that may be left out, and then says nothing.
-pub(crate) struct MaybeBody<T>(pub(crate) T);
+/// An optional JSON body; an empty one yields the default.
+pub(crate) struct OptionalBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = bytes(request, state).await?;
+        let bytes = read_body(request, state).await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
         }
-        Ok(Self(parse(&bytes)?))
+        Ok(Self(parse_body(&bytes)?))
     }
 }
 
 fn is_json(request: &Request) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
-        || kind.eq_ignore_ascii_case("application/merge-patch+json")
+    let content_type = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|content_type| content_type.to_str().ok());
+    let content_type =
+        content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    content_type.eq_ignore_ascii_case("application/json")
+        || content_type.eq_ignore_ascii_case("application/merge-patch+json")
 }
 
-async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
         BytesRejection::FailedToBufferBody(error)
             if error.status() == StatusCode::PAYLOAD_TOO_LARGE =>
         {
-            Problem::new(
-                Code::TooLarge,
-                "the body is too large; hint: nothing here needs that much",
-            )
+            Problem::new(Code::TooLarge, "the body is too large; hint: the limit is 256 KiB")
         }
         rejection => Problem::new(Code::Malformed, rejection.body_text()),
     })
 }
 
-/// An object, or what is wrong with it and where.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// Parses a JSON object. An error names the path of the invalid field.
+pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
-        // A list would be taken for an object whose names were left out.
+        // serde would read an array as a struct whose field names were left out.
         let code = match serde_json::from_slice::<IgnoredAny>(bytes) {
             Ok(_) => Code::Invalid,
             Err(_) => Code::Malformed,
         };
-        return Err(Problem::new(code, "the body is no JSON object; hint: {\"name\": …}"));
+        return Err(Problem::new(code, "the body is not a JSON object; hint: {\"name\": …}"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();
         let cause = error.into_inner();
         let code = if cause.is_data() { Code::Invalid } else { Code::Malformed };
-        let problem = Problem::new(code, format!("the body cannot be read: {cause}"));
-        if field == "." { problem } else { problem.of(&field) }
+        let problem = Problem::new(code, format!("cannot parse the body: {cause}"));
+        if field == "." { problem } else { problem.with_field(&field) }
     })?;
     reader.end().map_err(|error| {
-        Problem::new(Code::Malformed, format!("the body cannot be read: {error}"))
+        Problem::new(Code::Malformed, format!("cannot parse the body: {error}"))
     })?;
     Ok(parsed)
 }
 
-/// What stands behind the question mark.
+/// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -102,15 +103,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             Ok(axum::extract::Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let text = rejection.body_text();
-                let said =
+                let message =
                     text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
                 let problem =
-                    Problem::new(Code::Malformed, format!("the query cannot be read: {said}"));
-                let field = said.split_once(": ").map(|(field, _)| field);
-                let unknown = said.split('`').nth(1).filter(|_| said.contains("unknown field"));
+                    Problem::new(Code::Malformed, format!("cannot parse the query: {message}"));
+                let field = message.split_once(": ").map(|(field, _)| field);
+                let unknown =
+                    message.split('`').nth(1).filter(|_| message.contains("unknown field"));
                 let field = unknown.or(field.filter(|field| !field.contains(' ')));
                 Err(match field {
-                    Some(field) => problem.of(field),
+                    Some(field) => problem.with_field(field),
                     None => problem,
                 })
             }
@@ -118,7 +120,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The part of a path that has a name in the route.
+/// A named path parameter.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
@@ -129,107 +131,107 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
             Ok(axum::extract::Path(part)) => Ok(Self(part)),
             Err(rejection) => Err(Problem::new(
                 Code::Malformed,
-                format!("the path cannot be read: {}", rejection.body_text()),
+                format!("cannot parse the path: {}", rejection.body_text()),
             )),
         }
     }
 }
 
-/// The job a path names.
-pub(crate) struct Named(pub(crate) JobName);
+/// The path parameter `job`.
+pub(crate) struct PathJob(pub(crate) JobName);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for PathJob {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let job = part(parts, state, "job").await?;
+        let job = path_param(parts, state, "job").await?;
         Ok(Self(job.parse().map_err(|error: elasticjob::job::Invalid| {
             Problem::invalid("job", error.to_string())
         })?))
     }
 }
 
-/// The shard a path names.
-pub(crate) struct Item(pub(crate) u32);
+/// The path parameter `item`.
+pub(crate) struct PathShard(pub(crate) u32);
 
-impl<S: Send + Sync> FromRequestParts<S> for Item {
+impl<S: Send + Sync> FromRequestParts<S> for PathShard {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let item = part(parts, state, "item").await?;
+        let item = path_param(parts, state, "item").await?;
         item.parse().map(Self).map_err(|_| {
             Problem::invalid(
                 "item",
-                format!("{item:?} is no shard; hint: shards are numbers, from 0 on"),
+                format!("{item:?} is not a shard; hint: shards are numbers, starting at 0"),
             )
         })
     }
 }
 
-/// A shard as a client names it: what the ancestor can count to.
-pub(crate) fn shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
+/// Rejects shard numbers that Java ElasticJob cannot represent (a Java `int`).
+pub(crate) fn check_shard(given: Option<u32>) -> Result<Option<u32>, Problem> {
     match given {
         Some(shard) if i32::try_from(shard).is_err() => {
-            Err(Problem::invalid("shard", "that is no shard; hint: shards are numbers, from 0 on"))
+            Err(Problem::invalid("shard", "not a shard; hint: shards are numbers, starting at 0"))
         }
         shard => Ok(shard),
     }
 }
 
-/// The server a path names.
-pub(crate) struct Address(pub(crate) String);
+/// The path parameter `server`.
+pub(crate) struct PathServer(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Address {
+impl<S: Send + Sync> FromRequestParts<S> for PathServer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let address = part(parts, state, "server").await?;
-        plain("server", address, "that is no address of a server; hint: for example 10.0.0.7")
+        let address = path_param(parts, state, "server").await?;
+        check_segment("server", address, "not a server address; hint: for example 10.0.0.7")
             .map(Self)
     }
 }
 
-/// The instance a path names.
-pub(crate) struct InstanceName(pub(crate) String);
+/// The path parameter `instance`.
+pub(crate) struct PathInstance(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for InstanceName {
+impl<S: Send + Sync> FromRequestParts<S> for PathInstance {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let id = part(parts, state, "instance").await?;
-        plain("instance", id, "that is no id of an instance; hint: GET …/instances lists them")
+        let id = path_param(parts, state, "instance").await?;
+        check_segment("instance", id, "not an instance id; hint: GET …/instances lists them")
             .map(Self)
     }
 }
 
-/// What can be one part of a path in the registry, and nothing that is long.
-fn plain(field: &str, text: String, problem: &str) -> Result<String, Problem> {
-    let is_plain = !text.is_empty()
+/// Accepts text that is one segment of a registry path and at most 255 characters long.
+fn check_segment(field: &str, text: String, problem: &str) -> Result<String, Problem> {
+    let is_valid = !text.is_empty()
         && text.chars().count() <= 255
-        && text.chars().all(|each| !each.is_control() && each != '/')
+        && text.chars().all(|character| !character.is_control() && character != '/')
         && !matches!(text.as_str(), "." | "..");
-    if is_plain { Ok(text) } else { Err(Problem::invalid(field, problem)) }
+    if is_valid { Ok(text) } else { Err(Problem::invalid(field, problem)) }
 }
 
-/// A part of the path, by its name.
-pub(crate) async fn part<S: Send + Sync>(
+/// Returns a path parameter by name, empty if the route has none.
+pub(crate) async fn path_param<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
     name: &str,
 ) -> Result<String, Problem> {
     let params = RawPathParams::from_request_parts(parts, state).await.map_err(|error| {
-        Problem::new(Code::Malformed, format!("the path cannot be read: {error}"))
+        Problem::new(Code::Malformed, format!("cannot parse the path: {error}"))
     })?;
     let found = params.iter().find(|(known, _)| *known == name);
     Ok(found.map(|(_, value)| value.to_owned()).unwrap_or_default())
 }
 
-/// An instant as a client gives it.
-pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Problem> {
+/// Parses a timestamp sent by a client.
+pub(crate) fn parse_timestamp(field: &str, text: &str) -> Result<Timestamp, Problem> {
     text.parse().map_err(|_| {
         Problem::invalid(
             field,
-            format!("{text:?} is no instant; hint: date, time and distance from UTC, for example 2026-11-15T06:36:07Z"),
+            format!("{text:?} is not a timestamp; hint: date, time and UTC offset, for example 2026-11-15T06:36:07Z"),
         )
     })
 }

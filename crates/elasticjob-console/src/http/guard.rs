@@ -1,4 +1,4 @@
-//! What every answer carries and every request is held to: the host it is meant for, security headers, no caching of data.
+//! Checks the Host header of every request and adds security and caching headers to every response.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use axum::{
 
 use super::problem::{Code, Problem};
 
-/// Nothing from anywhere else, nothing inline.
+/// Only own resources, nothing inline.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
     manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -27,28 +27,28 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// The policy of a page that carries this nonce for the styles its components add.
-pub(crate) fn policy(nonce: &str) -> String {
+/// The content security policy of a page whose components add styles with this nonce.
+pub(crate) fn page_csp(nonce: &str) -> String {
     CSP.replace("style-src 'self'", &format!("style-src 'self' 'nonce-{nonce}'"))
 }
 
-/// What this console may be called.
+/// Host names under which this console may be addressed.
 #[derive(Debug, Clone)]
-pub(crate) struct Hosts {
+pub(crate) struct AllowedHosts {
     listen: IpAddr,
     names: Vec<String>,
-    /// Whether it is reached by HTTPS, and is to be by nothing else.
-    is_secure: bool,
+    /// The console is reached by HTTPS; browsers are told to use nothing else (HSTS).
+    is_https: bool,
 }
 
-impl Hosts {
-    /// Where it listens, and what else it is called.
-    pub(crate) fn new(listen: SocketAddr, names: Vec<String>, is_secure: bool) -> Self {
-        Self { listen: listen.ip(), names, is_secure }
+impl AllowedHosts {
+    /// `names` are accepted in addition to the address the console listens on.
+    pub(crate) fn new(listen: SocketAddr, names: Vec<String>, is_https: bool) -> Self {
+        Self { listen: listen.ip(), names, is_https }
     }
 
-    /// Whether a request is meant for this console. A page somewhere can make its own name point here; it cannot make a browser send another name.
-    fn is_meant(&self, host: &str) -> bool {
+    /// Protects against DNS rebinding: a foreign page can point its own name at this console, but the browser then sends that name as the host.
+    fn allows(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => host.rsplit_once(':').map_or(host, |(name, _)| name),
@@ -57,23 +57,27 @@ impl Hosts {
             return true;
         }
         match name.parse::<IpAddr>() {
-            // An address is no name that somebody could point elsewhere.
+            // An IP address cannot be re-pointed by an attacker.
             Ok(address) => !self.listen.is_loopback() || address.is_loopback(),
             Err(_) => self.listen.is_loopback() && name.eq_ignore_ascii_case("localhost"),
         }
     }
 }
 
-/// Turns away what is meant for others, and adds the headers.
-pub(crate) async fn guard(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+/// Middleware: rejects foreign host names and adds the headers.
+pub(crate) async fn guard(
+    State(hosts): State<AllowedHosts>,
+    request: Request,
+    next: Next,
+) -> Response {
     let is_api = request.uri().path().starts_with("/api");
-    let host = host(request.uri(), request.headers()).unwrap_or_default();
-    let mut response = if hosts.is_meant(host) {
+    let host = request_host(request.uri(), request.headers()).unwrap_or_default();
+    let mut response = if hosts.allows(host) {
         next.run(request).await
     } else {
         Problem::new(
             Code::Misdirected,
-            format!("this console is not called {host:?}; hint: hosts in the configuration file says what it is called"),
+            format!("this console is not reachable under the host name {host:?}; hint: add it to hosts in the configuration file"),
         )
         .into_response()
     };
@@ -82,7 +86,7 @@ pub(crate) async fn guard(State(hosts): State<Hosts>, request: Request, next: Ne
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
-    if hosts.is_secure {
+    if hosts.is_https {
         let value = HeaderValue::from_static("max-age=31536000");
         headers.insert(header::STRICT_TRANSPORT_SECURITY, value);
     }
@@ -92,9 +96,9 @@ pub(crate) async fn guard(State(hosts): State<Hosts>, request: Request, next: Ne
     response
 }
 
-fn host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
-    let said = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    said.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
+fn request_host<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    let header_host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    header_host.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
 }
 
 #[cfg(test)]
@@ -102,8 +106,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_somebody_pointed_here_is_turned_away() {
-        let local = Hosts::new(
+    fn foreign_host_name_is_rejected() {
+        let local = AllowedHosts::new(
             "127.0.0.1:8899".parse().unwrap(),
             vec!["console.example.com".to_owned()],
             false,
@@ -111,13 +115,13 @@ mod tests {
         for host in
             ["127.0.0.1:8899", "localhost:8899", "LOCALHOST", "[::1]:8899", "console.example.com"]
         {
-            assert!(local.is_meant(host), "{host}");
+            assert!(local.allows(host), "{host}");
         }
         for host in ["", "evil.example.com:8899", "10.0.0.7:8899", "localhost.evil.com", "[::2"] {
-            assert!(!local.is_meant(host), "{host}");
+            assert!(!local.allows(host), "{host}");
         }
-        let everywhere = Hosts::new("0.0.0.0:8899".parse().unwrap(), Vec::new(), false);
-        assert!(everywhere.is_meant("10.0.0.7:8899") && !everywhere.is_meant("localhost:8899"));
-        assert!(!everywhere.is_meant("evil.example.com"));
+        let everywhere = AllowedHosts::new("0.0.0.0:8899".parse().unwrap(), Vec::new(), false);
+        assert!(everywhere.allows("10.0.0.7:8899") && !everywhere.allows("localhost:8899"));
+        assert!(!everywhere.allows("evil.example.com"));
     }
 }

@@ -1,33 +1,34 @@
-//! Handlers behind one type.
+//! Boxes handlers so that axum sees only one handler type.
 //!
-//! axum builds its layers of services anew for each type of handler, and every handler is a type of its own: a hundred of them took the compiler most of
-//! the time it spent on this crate. Here each is hidden behind a [`BoxedHandler`] before axum sees it. That costs one allocation a request.
+//! axum instantiates its service layers once for each handler type, and every handler function has its own type: a hundred of them took most of
+//! this crate's compile time.
+//! Boxing costs one allocation per request.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use axum::{extract::Request, handler::Handler, response::Response};
 
-use super::state::Shared;
+use super::state::AppState;
 
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Any handler.
+/// A handler with its type erased.
 #[derive(Clone)]
-pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, Shared) -> Answer + Send + Sync>);
+pub(crate) struct BoxedHandler(Arc<dyn Fn(Request, AppState) -> ResponseFuture + Send + Sync>);
 
-impl Handler<BoxedHandler, Shared> for BoxedHandler {
-    type Future = Answer;
+impl Handler<BoxedHandler, AppState> for BoxedHandler {
+    type Future = ResponseFuture;
 
-    fn call(self, request: Request, shared: Shared) -> Answer {
-        (self.0)(request, shared)
+    fn call(self, request: Request, app: AppState) -> ResponseFuture {
+        (self.0)(request, app)
     }
 }
 
-pub(crate) fn boxed<T, H: Handler<T, Shared>>(handler: H) -> BoxedHandler {
-    BoxedHandler(Arc::new(move |request, shared| Box::pin(handler.clone().call(request, shared))))
+pub(crate) fn boxed<T, H: Handler<T, AppState>>(handler: H) -> BoxedHandler {
+    BoxedHandler(Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
 }
 
-/// The routes of handlers that `#[utoipa::path]` describes, as `utoipa_axum::routes!` makes them, with the handlers boxed.
+/// Like `utoipa_axum::routes!`, with the handlers boxed.
 macro_rules! routes {
     ($($handler:ident),+) => {{
         use utoipa::{Path as _, __dev::{SchemaReferences as _, Tags as _}};

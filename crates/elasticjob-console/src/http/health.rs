@@ -1,20 +1,20 @@
-//! How the console tells whoever started it how it goes. Nobody has to log in for it, so it says no more than that.
+//! Health endpoints for process supervisors. They need no login and therefore reveal nothing but the state.
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 
-use super::state::Shared;
+use super::state::AppState;
 
-/// `/healthz`: the process lives. `/readyz`: it also can write down what is changed.
-pub(crate) fn router() -> Router<Shared> {
+/// `/healthz`: the process is alive. `/readyz`: it can also write the audit file.
+pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready))
 }
 
-async fn ready(State(shared): State<Shared>) -> (StatusCode, &'static str) {
-    // Whoever has made room finds out by asking.
-    if shared.audit.is_behind() {
-        shared.audit.keep().await;
+async fn ready(State(app): State<AppState>) -> (StatusCode, &'static str) {
+    // Retries the write, so that the probe turns healthy once the disk has room again.
+    if app.audit.has_unwritten() {
+        app.audit.flush().await;
     }
-    match shared.audit.problem() {
+    match app.audit.problem() {
         None => (StatusCode::OK, "ready\n"),
         Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "the audit file cannot be written\n"),
     }

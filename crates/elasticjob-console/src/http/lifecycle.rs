@@ -1,8 +1,7 @@
-//! What every request goes through on its way to whoever answers it: it is answered in time, a change that was begun is brought to its end, and what was refused
-//! is written down.
+//! Middleware around every request: it enforces the response timeout, runs changes to completion, and audits refused requests.
 //!
-//! A client may hang up, and after a minute it is told that it took too long; neither stops a change half way. It is carried out by a task of its own
-//! ([`Errands`](crate::http::detached_changes::Errands)), which shutdown waits for, together with what the audit says of it.
+//! A client may disconnect, and after one minute it gets a timeout response; neither interrupts a change. The change runs as a task of its own
+//! ([`DetachedChanges`](crate::http::detached_changes::DetachedChanges)) that includes writing its audit entry; shutdown waits for these tasks.
 
 use std::{
     sync::{
@@ -22,17 +21,17 @@ use serde_json::json;
 
 use super::{
     problem::{Code, Problem},
-    state::Shared,
+    state::AppState,
 };
 use crate::audit::trail::{Author, Entry};
 
-/// How long a request may take, until an answer begins.
-const ANSWERED_WITHIN: Duration = Duration::from_mins(1);
-/// GETs that change something: the ancestor's trigger, and the examination that measures clocks by a node it writes.
-const GETS_THAT_CHANGE: [&str; 2] = ["/api/jobs/{job}/trigger", "/api/v1/r/{registry}/doctor"];
+/// Limit until the response begins; streams may last longer.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// GETs that change something: the legacy trigger, and the doctor, which measures clocks by writing a node.
+const CHANGING_GETS: [&str; 2] = ["/api/jobs/{job}/trigger", "/api/v1/r/{registry}/doctor"];
 
-/// Requests that are no GET, and look at something or are written down where they are answered.
-const POSTS_THAT_LOOK: [&str; 8] = [
+/// Non-GET requests whose refusals are not audited here: they only read, or their handler writes the audit entry itself.
+const NOT_AUDITED_HERE: [&str; 8] = [
     "/api/v1/r/{registry}/jobs/{job}/config/plan",
     "/api/v1/plan",
     "/api/v1/login",
@@ -43,108 +42,106 @@ const POSTS_THAT_LOOK: [&str; 8] = [
     "/api/registry-center/connect",
 ];
 
-/// What became known of a request on its way. Cheap to clone.
+/// What is known about the audit of one request. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trail(Arc<Met>);
+pub(crate) struct RequestAudit(Arc<RequestAuditInner>);
 
 #[derive(Debug, Default)]
-struct Met {
+struct RequestAuditInner {
     author: OnceLock<Author>,
     is_written: AtomicBool,
 }
 
-impl Trail {
-    /// Whoever asks is this one.
-    pub(crate) fn met(&self, author: Author) {
-        // It is the same one, however often they are recognised.
+impl RequestAudit {
+    pub(crate) fn set_author(&self, author: Author) {
+        // Authenticating twice yields the same author.
         let _ = self.0.author.set(author);
     }
 
-    /// What they did stands in the audit.
-    pub(crate) fn written(&self) {
+    /// The handler has written the audit entry of this request.
+    pub(crate) fn mark_written(&self) {
         self.0.is_written.store(true, Ordering::Relaxed);
     }
 }
 
-/// Answers in time, or says that there is no answer yet.
-pub(crate) async fn pass(
-    State(shared): State<Shared>,
+/// Runs a request and answers with a timeout problem if it takes too long.
+pub(crate) async fn run_request(
+    State(app): State<AppState>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let trail = Trail::default();
-    request.extensions_mut().insert(trail.clone());
-    let errand = Errand::of(&request);
-    let is_change = errand.is_change;
-    let (clock, errands) = (Arc::clone(&shared.clock), shared.errands.clone());
+    let request_audit = RequestAudit::default();
+    request.extensions_mut().insert(request_audit.clone());
+    let info = RequestInfo::new(&request);
+    let is_change = info.is_change;
+    let (clock, detached_changes) = (Arc::clone(&app.clock), app.detached_changes.clone());
     let work = async move {
-        let answer = next.run(request).await;
-        if let Some(problem) = answer.extensions().get::<Problem>() {
-            errand.refused(&shared, &trail, problem);
+        let response = next.run(request).await;
+        if let Some(problem) = response.extensions().get::<Problem>() {
+            info.audit_refusal(&app, &request_audit, problem);
         }
-        // What was changed is told once it is written down.
-        if is_change || shared.audit.is_behind() {
-            shared.audit.keep().await;
+        // A change is acknowledged only after its audit entry is on disk.
+        if is_change || app.audit.has_unwritten() {
+            app.audit.flush().await;
         }
-        answer
+        response
     };
-    let answer = async {
+    let response = async {
         if !is_change {
             return work.await;
         }
-        let broke_off = || Problem::new(Code::Internal, "it broke off").into_response();
-        errands.run(work).await.unwrap_or_else(broke_off)
+        let panicked = || Problem::new(Code::Internal, "the change was aborted").into_response();
+        detached_changes.run(work).await.unwrap_or_else(panicked)
     };
     tokio::select! {
-        answer = answer => answer,
-        () = clock.sleep_until(clock.monotonic() + ANSWERED_WITHIN) => Problem::new(
+        response = response => response,
+        () = clock.sleep_until(clock.monotonic() + RESPONSE_TIMEOUT) => Problem::new(
             Code::TimedOut,
-            "that took too long; hint: what was begun is brought to its end all the same: look before you ask again",
+            "the request took too long; hint: a change that has started is still completed: check the result before you retry",
         )
         .into_response(),
     }
 }
 
-/// What somebody wants, as far as the request says.
-struct Errand {
-    /// Whether it may change something.
+struct RequestInfo {
+    /// The request may change something.
     is_change: bool,
-    /// Whether it is said to look at something.
-    is_look: bool,
+    /// A refusal of this request is audited only if the caller lacked the right.
+    is_read: bool,
     method: Method,
     path: String,
 }
 
-impl Errand {
-    fn of(request: &Request) -> Self {
+impl RequestInfo {
+    fn new(request: &Request) -> Self {
         let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let method = request.method().clone();
-        let is_change = !method.is_safe() || GETS_THAT_CHANGE.contains(&route);
-        let is_look = !is_change || POSTS_THAT_LOOK.contains(&route);
-        Self { is_change, is_look, method, path: request.uri().path().to_owned() }
+        let is_change = !method.is_safe() || CHANGING_GETS.contains(&route);
+        let is_read = !is_change || NOT_AUDITED_HERE.contains(&route);
+        Self { is_change, is_read, method, path: request.uri().path().to_owned() }
     }
 
-    /// Writes down that somebody was not let, or what they wanted to change came to nothing, if that is not written down already.
-    fn refused(&self, shared: &Shared, trail: &Trail, problem: &Problem) {
-        let is_of_note = !self.is_look || matches!(problem.code, Code::Forbidden | Code::Csrf);
-        let is_written = trail.0.is_written.load(Ordering::Relaxed);
-        let Some(author) = trail.0.author.get().filter(|_| is_of_note && !is_written) else {
-            return;
-        };
-        let Some(left_out) = shared.refusals.note(&author.username, shared.clock.monotonic())
+    /// Audits a request that was not permitted, or a change that failed, unless the handler has audited it already.
+    fn audit_refusal(&self, app: &AppState, request_audit: &RequestAudit, problem: &Problem) {
+        let is_notable = !self.is_read || matches!(problem.code, Code::Forbidden | Code::Csrf);
+        let is_written = request_audit.0.is_written.load(Ordering::Relaxed);
+        let Some(author) = request_audit.0.author.get().filter(|_| is_notable && !is_written)
         else {
             return;
         };
-        let mut entry = Entry::by(author.clone(), shared.clock.now(), "refused");
-        let registry = self.path.strip_prefix("/api/v1/r/").and_then(|it| it.split('/').next());
-        let registry = registry.and_then(|name| shared.registries.get(name));
-        entry.registry = registry.map(|place| place.name.clone());
+        let Some(suppressed) = app.refusals.record(&author.username, app.clock.monotonic()) else {
+            return;
+        };
+        let mut entry = Entry::new(author.clone(), app.clock.now(), "refused");
+        let registry = self.path.strip_prefix("/api/v1/r/").and_then(|rest| rest.split('/').next());
+        let registry = registry.and_then(|name| app.registries.get(name));
+        entry.registry = registry.map(|registry| registry.name.clone());
         entry.target = Some(self.path.clone());
-        entry.asked = json!({ "method": self.method.as_str(), "code": problem.code });
-        if left_out > 0 {
-            entry.result = json!({ "leftOut": left_out });
+        entry.request = json!({ "method": self.method.as_str(), "code": problem.code });
+        if suppressed > 0 {
+            entry.result = json!({ "leftOut": suppressed });
         }
         entry.problem = Some(problem.detail.clone());
-        shared.audit.add(entry);
+        app.audit.add(entry);
     }
 }

@@ -1,10 +1,10 @@
-//! HTTP itself: from a socket to a handler, and back.
+//! From socket to handler and back.
 //!
-//! * [`server`] — settings, listening, all routes put together; [`tls`] — HTTPS; [`state`] — what all requests share.
-//! * [`guard`] — what every request is held to; [`lifecycle`] — answered in time, and audited; [`detached_changes`] — a change outlives its client.
-//! * [`problem`] — why a request was not answered; [`extract`] — what a request carries; [`paging`] — what lists have in common.
-//! * [`openapi`] — what there is, described by the code itself; [`openapi_common`] — what operations have in common.
-//! * [`pages`] — the web pages; [`health`] — how it goes.
+//! * [`server`] — settings, listening, the complete router; [`tls`] — HTTPS; [`state`] — state shared by all requests.
+//! * [`guard`] — host check and security headers; [`lifecycle`] — timeout and audit of refusals; [`detached_changes`] — changes outlive their client.
+//! * [`problem`] — RFC 9457 problem details; [`extract`] — extractors for bodies, queries and path parameters; [`paging`] — shared by all lists.
+//! * [`openapi`] — the OpenAPI document, generated from the code; [`openapi_common`] — parts that all operations share; [`handler`] — boxed handlers.
+//! * [`pages`] — the web pages; [`health`] — health endpoints.
 
 pub(crate) mod detached_changes;
 pub(crate) mod extract;

@@ -1,4 +1,4 @@
-//! What there is, described by the code itself: `OpenAPI` 3.1, and a page to look through it.
+//! The OpenAPI 3.1 document, generated from the code, and a page to browse it.
 
 use axum::{Router, body::Bytes, http::header, routing::get};
 use utoipa::{
@@ -10,7 +10,7 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-use super::{openapi_common, state::Shared};
+use super::{openapi_common, state::AppState};
 use crate::{audit, auth, history, jobs, registries};
 
 #[derive(OpenApi)]
@@ -20,33 +20,34 @@ use crate::{audit, auth, history, jobs, registries};
         description = "Everything the command line can do, over HTTP. Errors are RFC 9457 problem details. A change by cookie carries the session's CSRF token in X-CSRF-Token."
     ),
     security(("cookie" = []), ("token" = [])),
-    modifiers(&Schemes),
+    modifiers(&SecuritySchemes),
     tags(
         (name = "session", description = "Logging in and out"), (name = "jobs"), (name = "config", description = "A job's configuration"), (name = "shards"),
-        (name = "servers", description = "Servers and instances"), (name = "history", description = "What was: runs, what they printed, figures"), (name = "live", description = "What happens, as it happens"),
-        (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "What needs no registry"),
+        (name = "servers", description = "Servers and instances"), (name = "history", description = "Runs, their output and figures"), (name = "live", description = "Events as they happen"),
+        (name = "registries"), (name = "accounts", description = "Accounts and API tokens"), (name = "audit"), (name = "tools", description = "Tools that need no registry"),
     )
 )]
-struct Head;
+struct ApiInfo;
 
-struct Schemes;
+struct SecuritySchemes;
 
-impl Modify for Schemes {
+impl Modify for SecuritySchemes {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
-        let cookie = ApiKey::Cookie(ApiKeyValue::new(auth::who::COOKIE));
+        let cookie = ApiKey::Cookie(ApiKeyValue::new(auth::caller::COOKIE));
         components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
         let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme("token", SecurityScheme::Http(token));
     }
 }
 
-/// Everything at `/api/v1`, and the document that describes it.
-pub(crate) fn router() -> Router<Shared> {
-    let (router, mut document) =
-        OpenApiRouter::with_openapi(Head::openapi()).nest("/api/v1", all()).split_for_parts();
+/// Everything at `/api/v1`, including the document that describes it.
+pub(crate) fn router() -> Router<AppState> {
+    let (router, mut document) = OpenApiRouter::with_openapi(ApiInfo::openapi())
+        .nest("/api/v1", api_routes())
+        .split_for_parts();
     openapi_common::complete(&mut document);
-    // A document that the code describes can be written.
+    // A generated document always serializes.
     let document = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     router
         .route(
@@ -79,7 +80,7 @@ pub(crate) fn router() -> Router<Shared> {
         )
 }
 
-fn all() -> OpenApiRouter<Shared> {
+fn api_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(auth::routes::router())
         .merge(auth::oidc::routes::router())

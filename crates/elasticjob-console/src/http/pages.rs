@@ -1,4 +1,4 @@
-//! The pages: what `make web` built, embedded in the binary. Without it, a page that says how to build it.
+//! The web pages built by `make web`, embedded in the binary. Without them, a page explains how to build them.
 
 use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
@@ -7,78 +7,77 @@ use axum::{
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use super::{
-    guard::policy,
+    guard::page_csp,
     problem::{Code, Problem},
 };
-use crate::auth::secret;
+use crate::auth::random_secret;
 
-/// What stands for the nonce in `index.html`.
-const NONCE: &str = "__CSP_NONCE__";
-const MISSING: &str = include_str!("docs/missing.html");
+/// Placeholder for the nonce in `index.html`.
+const NONCE_PLACEHOLDER: &str = "__CSP_NONCE__";
+const NOT_BUILT_PAGE: &str = include_str!("docs/missing.html");
 
 #[derive(RustEmbed)]
 #[folder = "web/dist"]
 #[allow_missing = true]
 struct Dist;
 
-/// A file of the pages; anything else that a browser may be at is the page itself, which knows the way.
+/// Serves a file of the pages; every other path gets `index.html`, whose router handles it.
 pub(crate) async fn pages(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if method != Method::GET && method != Method::HEAD {
-        return Err(Problem::new(Code::MethodNotAllowed, "there are only pages here"));
+        return Err(Problem::new(Code::MethodNotAllowed, "only GET and HEAD are allowed here"));
     }
     let path = uri.path().trim_start_matches('/');
     if path == "api" || path.starts_with("api/") {
-        return Err(nothing(uri.path()));
+        return Err(no_such_path(uri.path()));
     }
     if let Some(file) = Dist::get(path).filter(|_| !path.is_empty() && path != "index.html") {
-        return Ok(asset(path, file, takes_gzip(&headers)));
+        return Ok(asset(path, file, accepts_gzip(&headers)));
     }
     if path.starts_with("assets/") {
-        return Err(nothing(uri.path()));
+        return Err(no_such_path(uri.path()));
     }
     let Some(index) = Dist::get("index.html") else {
-        return Ok((StatusCode::OK, html("no-store"), MISSING).into_response());
+        return Ok((StatusCode::OK, html_headers("no-store"), NOT_BUILT_PAGE).into_response());
     };
-    let nonce = secret(18)?;
-    let page = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
-    let mut headers = html("no-store");
-    if let Ok(policy) = HeaderValue::try_from(policy(&nonce)) {
+    let nonce = random_secret(18)?;
+    let page = String::from_utf8_lossy(&index.data).replace(NONCE_PLACEHOLDER, &nonce);
+    let mut headers = html_headers("no-store");
+    if let Ok(policy) = HeaderValue::try_from(page_csp(&nonce)) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     Ok((headers, page).into_response())
 }
 
-/// There is nothing at this path of the API.
-pub(crate) fn nothing(path: &str) -> Problem {
+pub(crate) fn no_such_path(path: &str) -> Problem {
     Problem::new(
         Code::NotFound,
-        format!("there is nothing at {path}; hint: GET /api/v1/openapi.json says what there is"),
+        format!("there is nothing at {path}; hint: GET /api/v1/openapi.json lists all paths"),
     )
 }
 
-/// Whether whoever asks can unpack what was packed when the pages were built.
-fn takes_gzip(headers: &HeaderMap) -> bool {
-    let said = headers.get(header::ACCEPT_ENCODING).and_then(|said| said.to_str().ok());
-    said.is_some_and(|said| {
-        said.split(',').any(|each| {
+/// Whether the client accepts the gzip variants made at build time.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|accepted| accepted.to_str().ok());
+    accepted.is_some_and(|accepted| {
+        accepted.split(',').any(|each| {
             let (coding, weight) = each.split_once(';').unwrap_or((each, ""));
             coding.trim() == "gzip" && !matches!(weight.trim(), "q=0" | "q=0.0")
         })
     })
 }
 
-fn asset(path: &str, file: EmbeddedFile, takes_gzip: bool) -> Response {
-    // The names of what is built carry what is in them.
-    let kept = if path.starts_with("assets/") {
+fn asset(path: &str, file: EmbeddedFile, accepts_gzip: bool) -> Response {
+    // Asset file names contain a hash of their content.
+    let cache_control = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
     } else {
         "no-cache"
     };
-    let kind = match path.rsplit_once('.').map(|(_, extension)| extension) {
+    let content_type = match path.rsplit_once('.').map(|(_, extension)| extension) {
         Some("js" | "mjs") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("html") => "text/html; charset=utf-8",
@@ -92,23 +91,23 @@ fn asset(path: &str, file: EmbeddedFile, takes_gzip: bool) -> Response {
         _ => "application/octet-stream",
     };
     let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::CACHE_CONTROL, kept),
+        (header::CONTENT_TYPE, content_type),
+        (header::CACHE_CONTROL, cache_control),
         (header::VARY, "accept-encoding"),
     ];
-    match Dist::get(&format!("{path}.gz")).filter(|_| takes_gzip) {
-        Some(packed) => {
+    match Dist::get(&format!("{path}.gz")).filter(|_| accepts_gzip) {
+        Some(compressed) => {
             let coding = [(header::CONTENT_ENCODING, "gzip")];
-            (headers, coding, packed.data.into_owned()).into_response()
+            (headers, coding, compressed.data.into_owned()).into_response()
         }
         None => (headers, file.data.into_owned()).into_response(),
     }
 }
 
-fn html(kept: &'static str) -> HeaderMap {
+fn html_headers(cache_control: &'static str) -> HeaderMap {
     HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CACHE_CONTROL, HeaderValue::from_static(kept)),
+        (header::CACHE_CONTROL, HeaderValue::from_static(cache_control)),
     ])
 }
 
@@ -117,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_can_unpack_gets_what_is_packed() {
-        let takes = |said: &'static str| {
-            let said = HeaderValue::from_static(said);
-            takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, said)]))
+    fn compressed_file_is_sent_only_to_clients_that_accept_gzip() {
+        let accepts = |accepted: &'static str| {
+            let accepted = HeaderValue::from_static(accepted);
+            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, accepted)]))
         };
 
-        assert!(takes("gzip, deflate, br") && takes("br;q=1.0, gzip;q=0.8"));
-        assert!(!takes("br") && !takes("gzip;q=0") && !takes("x-gzip-like"));
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(accepts("gzip, deflate, br") && accepts("br;q=1.0, gzip;q=0.8"));
+        assert!(!accepts("br") && !accepts("gzip;q=0") && !accepts("x-gzip-like"));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

@@ -1,7 +1,6 @@
-//! Why a request was not answered: RFC 9457's problem details.
+//! RFC 9457 problem details: why a request failed.
 //!
-//! The code says what a client does differently; those of a registry are the door's own ([`AdminError`]). The detail is a sentence for people and ends
-//! where the hint begins.
+//! The code tells a client how to react; errors of a registry map from [`AdminError`]. The detail is a sentence for people, the hint is kept apart.
 
 use axum::{
     Json,
@@ -15,51 +14,50 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::openapi_common::PROBLEM;
+use super::openapi_common::PROBLEM_MEDIA_TYPE;
 
-/// What a client does about it.
+/// Tells a client how to react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Code {
-    /// It cannot be read at all: not JSON, a number where a word belongs.
+    /// The request cannot be parsed: not JSON, or a value of the wrong type.
     Malformed,
-    /// It can be read and makes no sense: correct it.
+    /// The request is well-formed but invalid: correct it.
     Invalid,
-    /// Log in.
+    /// Log in first.
     NotAuthenticated,
-    /// Somebody with another role may.
+    /// The caller's role is not sufficient.
     Forbidden,
     /// A change by cookie without the session's CSRF token, or from another site.
     Csrf,
-    /// The registry does not let the console do this: its URL has other credentials.
+    /// The registry denies this to the console: its URL needs other credentials.
     RegistryNotAuthorised,
-    /// There is no such thing.
     NotFound,
-    /// Nobody said where the history of this registry is.
+    /// No history store is configured for this registry.
     NoHistory,
-    /// There is such a thing, and it does not do this.
+    /// The path exists but does not support this method.
     MethodNotAllowed,
-    /// Somebody else has it, or was faster: look again, decide again.
+    /// Taken, or changed concurrently: read again, then decide again.
     Conflict,
-    /// It would do harm, or nothing, as things stand.
+    /// Unsafe or pointless in the current state.
     Refused,
-    /// It was changed since it was read.
+    /// The resource changed since it was read.
     PreconditionFailed,
-    /// Say which version was read.
+    /// The request must name the version that was read.
     PreconditionRequired,
-    /// It is larger than anything of its kind.
+    /// The body exceeds the size limit.
     TooLarge,
-    /// Not JSON.
+    /// The body is not declared as JSON.
     UnsupportedMediaType,
-    /// This console is not called so.
+    /// The console is not reachable under this host name.
     Misdirected,
-    /// Wait.
+    /// Wait as long as Retry-After says.
     TooManyRequests,
-    /// The registry, or the database of its history, does not answer: try again.
+    /// The registry or history store does not answer: retry.
     Unreachable,
-    /// It took too long.
+    /// The request timed out; a change may still complete.
     TimedOut,
-    /// A bug, or a registry that does not behave.
+    /// A bug, or unexpected behavior of a registry.
     Internal,
 }
 
@@ -86,36 +84,36 @@ impl Code {
     }
 }
 
-/// Why a request was not answered.
+/// A failed request: what happened, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) detail: String,
     pub(crate) hint: Option<String>,
     pub(crate) field: Option<String>,
-    /// After how many seconds to try again.
+    /// Seconds after which to retry.
     retry_after: Option<u64>,
 }
 
-/// A problem as it is sent.
+/// A problem as serialized.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Details {
-    /// The code as a name that is nobody else's: `urn:elasticjob:problem:notFound`.
+    /// The code as a URN: `urn:elasticjob:problem:notFound`.
     #[serde(rename = "type")]
     kind: String,
-    /// The status in words.
+    /// Reason phrase of the status.
     title: &'static str,
-    /// The status of the answer.
+    /// HTTP status.
     status: u16,
-    /// What to do about it.
+    /// Tells the client how to react.
     code: Code,
-    /// What happened, in a sentence.
+    /// What happened, in one sentence.
     detail: String,
-    /// The way out.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// Which field, parameter or header is meant.
+    /// The field, parameter or header that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
 }
@@ -154,36 +152,34 @@ impl ToSchema for Problem {
 }
 
 impl Problem {
-    /// From a sentence that may end in `; hint: …`.
+    /// `text` may end in `; hint: …`.
     pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
         let problem::Problem { message, hint } = problem::Problem::new(text);
         Self { code, detail: message, hint, field: None, retry_after: None }
     }
 
-    /// What was given makes no sense.
     pub(crate) fn invalid(field: &str, text: impl AsRef<str>) -> Self {
-        Self::new(Code::Invalid, text).of(field)
+        Self::new(Code::Invalid, text).with_field(field)
     }
 
-    /// The same, of this field.
-    pub(crate) fn of(mut self, field: &str) -> Self {
+    pub(crate) fn with_field(mut self, field: &str) -> Self {
         self.field = Some(field.to_owned());
         self
     }
 
-    /// The same, to be tried again after so many seconds.
-    pub(crate) fn after(mut self, seconds: u64) -> Self {
+    /// Tells the client to retry after this many seconds.
+    pub(crate) fn with_retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 }
 
 impl Problem {
-    /// The same as an answer carries it along, for those who only see answers.
-    pub(crate) fn told(self) -> Extensions {
-        let mut told = Extensions::new();
-        told.insert(self);
-        told
+    /// As response extensions, so that middleware can see the problem.
+    pub(crate) fn into_extensions(self) -> Extensions {
+        let mut extensions = Extensions::new();
+        extensions.insert(self);
+        extensions
     }
 }
 
@@ -199,7 +195,7 @@ impl From<AdminError> for Problem {
             _ => Code::Internal,
         };
         if code == Code::Internal {
-            tracing::error!(%error, "a request came to nothing");
+            tracing::error!(%error, "request failed");
         }
         Self::new(code, error.to_string())
     }
@@ -209,9 +205,9 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, retry_after) = (self.code.status(), self.retry_after);
         let mut response = (status, Json(&self)).into_response();
-        response.extensions_mut().extend(self.told());
+        response.extensions_mut().extend(self.into_extensions());
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
@@ -225,9 +221,9 @@ mod tests {
 
     use super::*;
 
-    /// The pages say in their reader's language what a code means; the sentences of the server are in English.
+    /// The pages translate each code; the server's sentences are English.
     #[test]
-    fn every_code_has_its_words_in_both_languages_of_the_pages() {
+    fn every_code_is_translated_in_both_page_languages() {
         let schema = serde_json::to_value(Code::schema()).unwrap();
         let codes = schema["enum"].as_array().unwrap();
         assert!(codes.len() >= 20, "{schema}");
@@ -248,17 +244,17 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_names_its_code_once_and_keeps_the_way_out_apart() {
-        let problem = Problem::invalid("cron", "it is no cron; hint: six words");
+    fn problem_details_separate_code_detail_and_hint() {
+        let problem = Problem::invalid("cron", "not a cron expression; hint: six fields");
 
-        let told = serde_json::to_value(problem).unwrap();
+        let sent = serde_json::to_value(problem).unwrap();
 
-        assert_eq!(told["type"], "urn:elasticjob:problem:invalid");
-        assert_eq!((told["status"].as_u64(), &told["code"]), (Some(422), &"invalid".into()));
+        assert_eq!(sent["type"], "urn:elasticjob:problem:invalid");
+        assert_eq!((sent["status"].as_u64(), &sent["code"]), (Some(422), &"invalid".into()));
         assert_eq!(
-            (&told["detail"], &told["hint"]),
-            (&"it is no cron".into(), &"six words".into())
+            (&sent["detail"], &sent["hint"]),
+            (&"not a cron expression".into(), &"six fields".into())
         );
-        assert_eq!(told["field"], "cron");
+        assert_eq!(sent["field"], "cron");
     }
 }

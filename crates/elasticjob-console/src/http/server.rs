@@ -1,4 +1,4 @@
-//! Settings, listening, all routes put together.
+//! Settings, startup and the complete router of the console.
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -28,226 +28,229 @@ use tokio::{
 };
 
 use super::{
-    detached_changes::Errands,
-    guard::{Hosts, guard},
+    detached_changes::DetachedChanges,
+    guard::{AllowedHosts, guard},
     health,
-    lifecycle::pass,
+    lifecycle::run_request,
     openapi,
-    pages::{nothing, pages},
+    pages::{no_such_path, pages},
     problem::{Code as ProblemCode, Problem},
-    state::Shared,
-    tls::{Identity, Tls},
+    state::AppState,
+    tls::{TlsIdentity, TlsListener},
 };
-use crate::error::{ConsoleError, Kind};
+use crate::error::{ConsoleError, ConsoleErrorKind};
 use crate::{
-    audit::trail::Audit,
+    audit::trail::AuditTrail,
     auth::{
         accounts::Accounts,
         oidc::{self, Oidc},
-        proxies::Proxies,
-        secret,
+        proxies::TrustedProxies,
+        random_secret,
     },
-    history::stores::Books,
+    history::stores::HistoryConnections,
     legacy,
-    registries::{catalog::Adding, connections::Registries},
+    registries::{catalog::AdditionPolicy, connections::Registries},
 };
 
-/// How much a request may carry; a configuration is far smaller.
-const LARGEST_BODY: usize = 256 * 1024;
+/// Limit of a request body; a configuration is far smaller.
+const MAX_BODY_BYTES: usize = 256 * 1024;
 
-/// How long somebody may take to say what they want: the head of a request, also of the next one on the same connection.
-const HEADERS_WITHIN: Duration = Duration::from_secs(15);
-/// How many may be connected at once; others wait to be let in.
-const MOST_CONNECTIONS: usize = 4_096;
+/// Limit for sending the head of a request, also of the next one on the same connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Further connections wait to be accepted.
+const MAX_CONNECTIONS: usize = 4_096;
 
-/// The account that `dev` begins with, and its password.
-const ROOT: &str = "root";
+/// Name and password of the first account of `elasticjob dev`.
+const DEV_ACCOUNT: &str = "root";
 
-/// A console, as flags and its file describe it.
+/// Settings of a console, from flags and its configuration file.
 pub struct Console {
-    /// Names and URLs.
+    /// Names and URLs of the registries.
     pub registries: Vec<(String, String)>,
-    /// Registries and where their history is.
+    /// Registry names and the URLs of their history stores.
     pub histories: Vec<(String, String)>,
     pub listen: SocketAddr,
-    /// Where accounts, added registries and the audit are kept; without, in memory.
-    pub data: Option<PathBuf>,
-    /// What else it is called.
+    /// Folder of accounts, added registries and the audit; if unset, they are kept in memory.
+    pub data_dir: Option<PathBuf>,
+    /// Additional host names under which the console is reachable.
     pub hosts: Vec<String>,
-    /// Who is believed about where a request comes from.
-    pub proxies: Proxies,
-    /// Whether browsers come by HTTPS, through a proxy.
-    pub is_secure: bool,
-    /// Speaks HTTPS itself, as this.
-    pub identity: Option<Identity>,
-    /// After how long a session that is not used is over.
-    pub idle: Duration,
-    pub adding: Adding,
-    /// The same of histories.
-    pub adding_histories: Adding,
-    /// Where else somebody may log in.
+    /// Proxies whose `X-Forwarded-For` is trusted.
+    pub proxies: TrustedProxies,
+    /// Browsers reach the console by HTTPS, through a proxy.
+    pub is_https: bool,
+    /// Certificate and key, if the console terminates TLS itself.
+    pub tls: Option<TlsIdentity>,
+    /// Sessions expire after being unused for this long.
+    pub session_idle: Duration,
+    pub registry_additions: AdditionPolicy,
+    pub history_additions: AdditionPolicy,
+    /// OpenID Connect provider, if any.
     pub oidc: Option<oidc::Settings>,
-    pub first: First,
+    pub first_account: FirstAccount,
 }
 
-/// Who is there when nobody is.
+/// The account that is created if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum First {
-    /// An admin with a password that is made up and told once.
+pub enum FirstAccount {
+    /// `admin` with a generated password that is printed once.
     Generated,
-    /// `root` with the password `root`: for a machine of one's own.
+    /// `root` with the password `root`: for local development.
     Root,
 }
 
-/// Where requests come in.
-enum Entrance {
+enum Transport {
     Plain(TcpListener),
-    Secure(Box<Tls>),
+    Tls(Box<TlsListener>),
 }
 
-/// Who is at the other end of a connection.
+/// Address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// A console that listens.
-pub struct Listening {
-    door: Entrance,
+/// A console that is bound to its address, ready to serve.
+pub struct ConsoleServer {
+    transport: Transport,
     router: Router,
     pub address: SocketAddr,
-    /// The password that was made up, to be told once.
+    /// The generated password of the first account, to be printed once.
     pub password: Option<String>,
-    /// Changes that are under way: whoever stops the console waits for them.
-    pub errands: Errands,
+    /// Running changes; a shutdown should wait for them.
+    pub detached_changes: DetachedChanges,
 }
 
 impl Console {
-    /// Listens, and answers once it is [served](Listening::serve).
-    pub async fn listen(self) -> Result<Listening, ConsoleError> {
-        if self.first == First::Root && !self.listen.ip().is_loopback() {
+    /// Binds the address and opens all stores; requests are answered once it is [served](ConsoleServer::serve).
+    pub async fn listen(self) -> Result<ConsoleServer, ConsoleError> {
+        if self.first_account == FirstAccount::Root && !self.listen.ip().is_loopback() {
             return Err(ConsoleError::new(
-                Kind::Refused,
+                ConsoleErrorKind::Refused,
                 format!(
-                    "{} can be reached from elsewhere, and everybody knows the password of dev; hint: elasticjob console has accounts",
+                    "{} is reachable from other machines, and the password of dev is publicly known; hint: use elasticjob console, which has accounts",
                     self.listen
                 ),
             ));
         }
-        if let Some(folder) = &self.data {
+        if let Some(folder) = &self.data_dir {
             fs::create_dir_all(folder).map_err(|error| {
                 ConsoleError::setting(format!(
-                    "cannot make the folder {}: {error}; hint: --data takes another",
+                    "cannot create the folder {}: {error}; hint: choose another with --data",
                     folder.display()
                 ))
             })?;
         }
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            ConsoleError::setting(format!("cannot listen on {}: {error}; hint: --listen takes another address, or port 0 for a free one", self.listen))
+            ConsoleError::setting(format!("cannot listen on {}: {error}; hint: choose another address with --listen, or port 0 for any free port", self.listen))
         })?;
         let internal = |error: std::io::Error| {
-            ConsoleError::new(Kind::Internal, format!("cannot listen: {error}"))
+            ConsoleError::new(ConsoleErrorKind::Internal, format!("cannot listen: {error}"))
         };
         let address = listener.local_addr().map_err(internal)?;
 
-        let file = |name: &str| self.data.as_ref().map(|folder| folder.join(name));
+        let file = |name: &str| self.data_dir.as_ref().map(|folder| folder.join(name));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registries = Registries::open(
             &self.registries,
-            self.adding,
+            self.registry_additions,
             file("registries.json"),
             Arc::clone(&clock),
         )
-        .map_err(told)?;
+        .map_err(startup_error)?;
         for (name, _) in &self.histories {
             if !self.registries.iter().any(|(known, _)| known == name) {
                 return Err(ConsoleError::setting(format!(
-                    "there is no registry {name} to have a history; hint: --history NAME=URL, and NAME is one of --registry's"
+                    "cannot add a history: there is no registry {name}; hint: --history NAME=URL, where NAME is one of the registries"
                 )));
             }
         }
-        let books = Books::open(
+        let histories = HistoryConnections::open(
             &self.histories,
-            self.adding_histories,
+            self.history_additions,
             file("histories.json"),
             Arc::clone(&clock),
         )
-        .map_err(told)?;
-        let accounts = Accounts::open(file("accounts.json")).map_err(told)?;
-        let audit = Audit::open(file("audit.jsonl"))
-            .map_err(|error| ConsoleError::setting(format!("cannot read the audit: {error}")))?;
+        .map_err(startup_error)?;
+        let accounts = Accounts::open(file("accounts.json")).map_err(startup_error)?;
+        let audit = AuditTrail::open(file("audit.jsonl")).map_err(|error| {
+            ConsoleError::setting(format!("cannot read the audit file: {error}"))
+        })?;
         let mut password = None;
         if accounts.is_empty() {
-            let (name, made) = match self.first {
-                First::Root => (ROOT, ROOT.to_owned()),
-                First::Generated => ("admin", secret(15).map_err(told)?),
+            let (name, new_password) = match self.first_account {
+                FirstAccount::Root => (DEV_ACCOUNT, DEV_ACCOUNT.to_owned()),
+                FirstAccount::Generated => ("admin", random_secret(15).map_err(startup_error)?),
             };
-            accounts.begin(name, &made).map_err(told)?;
-            password = (self.first == First::Generated).then_some(made);
+            accounts.create_first(name, &new_password).map_err(startup_error)?;
+            password = (self.first_account == FirstAccount::Generated).then_some(new_password);
         }
-        if !address.ip().is_loopback() && accounts.knows(ROOT, ROOT).await.map_err(told)? {
+        if !address.ip().is_loopback()
+            && accounts.verify_password(DEV_ACCOUNT, DEV_ACCOUNT).await.map_err(startup_error)?
+        {
             return Err(ConsoleError::new(
-                Kind::Refused,
+                ConsoleErrorKind::Refused,
                 format!(
-                    "{address} can be reached from elsewhere, and the account {ROOT} has the password that everybody knows; hint: change it on loopback first"
+                    "{address} is reachable from other machines, and the account {DEV_ACCOUNT} has a publicly known password; hint: change it on loopback first"
                 ),
             ));
         }
-        let is_secure = self.is_secure || self.identity.is_some();
-        let scheme = if self.identity.is_some() { "https" } else { "http" };
-        let home = format!("{scheme}://{address}");
-        let oidc =
-            self.oidc.map(|settings| Oidc::new(settings, &home)).transpose().map_err(told)?;
-        let shared = Shared::new(
+        let is_https = self.is_https || self.tls.is_some();
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let console_url = format!("{scheme}://{address}");
+        let oidc = self
+            .oidc
+            .map(|settings| Oidc::new(settings, &console_url))
+            .transpose()
+            .map_err(startup_error)?;
+        let app = AppState::new(
             clock,
-            (registries, books),
+            (registries, histories),
             (accounts, oidc),
             audit,
             self.proxies,
-            self.idle,
-            is_secure,
+            self.session_idle,
+            is_https,
         );
-        let errands = shared.errands.clone();
-        let router = router(shared, Hosts::new(address, self.hosts, is_secure));
-        let door = match &self.identity {
-            Some(identity) => Entrance::Secure(Box::new(Tls::new(listener, identity)?)),
-            None => Entrance::Plain(listener),
+        let detached_changes = app.detached_changes.clone();
+        let router = router(app, AllowedHosts::new(address, self.hosts, is_https));
+        let transport = match &self.tls {
+            Some(tls) => Transport::Tls(Box::new(TlsListener::new(listener, tls)?)),
+            None => Transport::Plain(listener),
         };
-        Ok(Listening { door, router, address, password, errands })
+        Ok(ConsoleServer { transport, router, address, password, detached_changes })
     }
 }
 
-impl Listening {
-    /// Where a browser finds it.
+impl ConsoleServer {
     pub fn url(&self) -> String {
-        let scheme = match self.door {
-            Entrance::Plain(_) => "http",
-            Entrance::Secure(_) => "https",
+        let scheme = match self.transport {
+            Transport::Plain(_) => "http",
+            Transport::Tls(_) => "https",
         };
         format!("{scheme}://{}/", self.address)
     }
 
-    /// Answers, for ever.
+    /// Answers requests forever.
     pub async fn serve(self) {
-        match self.door {
-            Entrance::Plain(listener) => answer(listener, self.router).await,
-            Entrance::Secure(tls) => answer(*tls, self.router).await,
+        match self.transport {
+            Transport::Plain(listener) => serve_connections(listener, self.router).await,
+            Transport::Tls(tls) => serve_connections(*tls, self.router).await,
         }
     }
 }
 
-/// Answers whoever comes, for ever. Who does not say what they want in time keeps no connection.
-async fn answer<L: Listener<Addr = SocketAddr>>(mut listener: L, router: Router) {
+/// Accepts connections forever. A client that does not send the head of a request in time is disconnected.
+async fn serve_connections<L: Listener<Addr = SocketAddr>>(mut listener: L, router: Router) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            (stream, address) = listener.accept(), if connections.len() < MOST_CONNECTIONS => {
-                connections.spawn(talk(stream, address, router.clone()));
+            (stream, address) = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
+                connections.spawn(serve_connection(stream, address, router.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn talk<S>(stream: S, address: SocketAddr, router: Router)
+async fn serve_connection<S>(stream: S, address: SocketAddr, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -259,39 +262,43 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
-        tracing::debug!(%error, %address, "a connection ended");
+        tracing::debug!(%error, %address, "connection failed");
     }
 }
 
-fn router(shared: Shared, hosts: Hosts) -> Router {
+fn router(app: AppState, hosts: AllowedHosts) -> Router {
     Router::new()
         .merge(openapi::router())
         .merge(legacy::router())
         .merge(health::router())
         .fallback(pages)
-        .method_not_allowed_fallback(not_so)
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(from_fn_with_state(shared.clone(), pass))
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(app.clone(), run_request))
         .layer(from_fn_with_state(hosts, guard))
-        .with_state(shared)
+        .with_state(app)
 }
 
-async fn not_so(uri: Uri) -> Response {
+async fn method_not_allowed(uri: Uri) -> Response {
     let text = format!(
-        "{} is not done with this method; hint: GET /api/v1/openapi.json says what there is",
+        "{} does not support this method; hint: GET /api/v1/openapi.json lists all paths",
         uri.path()
     );
     if uri.path().starts_with("/api") {
         return Problem::new(ProblemCode::MethodNotAllowed, text).into_response();
     }
-    nothing(uri.path()).into_response()
+    no_such_path(uri.path()).into_response()
 }
 
-fn told(problem: Problem) -> ConsoleError {
-    let kind = if problem.code == ProblemCode::Internal { Kind::Internal } else { Kind::Setting };
+fn startup_error(problem: Problem) -> ConsoleError {
+    let kind = if problem.code == ProblemCode::Internal {
+        ConsoleErrorKind::Internal
+    } else {
+        ConsoleErrorKind::InvalidSetting
+    };
     let Problem { detail: message, hint, .. } = problem;
     ConsoleError { kind, problem: elasticjob::problem::Problem { message, hint } }
 }

@@ -1,122 +1,124 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::{sync::Arc, time::Duration};
 
 use elasticjob::runtime::Clock;
 
 use super::{
-    detached_changes::Errands,
+    detached_changes::DetachedChanges,
     problem::{Code, Problem},
 };
 use crate::{
     audit::{
-        refusals::Refusals,
-        trail::{Audit, Entry},
+        refusals::RefusalLimiter,
+        trail::{AuditTrail, Entry},
     },
     auth::{
         accounts::Accounts,
         oidc::Oidc,
-        proxies::Proxies,
-        routes::seconds,
+        proxies::TrustedProxies,
+        routes::whole_seconds,
         sessions::Sessions,
-        throttle::{AN_ADDRESS, SOMEBODY, Throttle},
+        throttle::{TRIES_PER_ADDRESS, TRIES_PER_NAME, Throttle},
     },
-    history::stores::Books,
-    jobs::trigger::Keys,
+    history::stores::HistoryConnections,
+    jobs::trigger::IdempotencyKeys,
     registries::connections::Registries,
 };
 
-/// What all requests share. Cheap to clone.
+/// State shared by all requests. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Inner>);
+pub(crate) struct AppState(Arc<AppStateInner>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct AppStateInner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) registries: Registries,
-    pub(crate) books: Books,
+    pub(crate) histories: HistoryConnections,
     pub(crate) accounts: Accounts,
     pub(crate) sessions: Sessions,
     pub(crate) throttle: Throttle,
-    /// Who is believed about where a request comes from.
-    pub(crate) proxies: Proxies,
-    /// Where else somebody may log in.
+    /// Proxies whose `X-Forwarded-For` is trusted.
+    pub(crate) proxies: TrustedProxies,
+    /// OpenID Connect provider, if any.
     pub(crate) oidc: Option<Oidc>,
-    pub(crate) audit: Audit,
-    /// Changes that are under way.
-    pub(crate) errands: Errands,
-    /// How much was refused to whom.
-    pub(crate) refusals: Refusals,
-    /// Triggers that were asked for with a key.
-    pub(crate) keys: Keys,
-    /// Which registry a user of the ancestor's paths has chosen.
-    pub(crate) choices: crate::legacy::Choices,
-    /// Whether browsers come by HTTPS.
-    pub(crate) is_secure: bool,
+    pub(crate) audit: AuditTrail,
+    /// Running changes.
+    pub(crate) detached_changes: DetachedChanges,
+    /// Limits how many refusals per user are audited.
+    pub(crate) refusals: RefusalLimiter,
+    /// Responses to triggers with an `Idempotency-Key`.
+    pub(crate) idempotency_keys: IdempotencyKeys,
+    /// The registry that each user of the legacy API has selected.
+    pub(crate) selected_registries: crate::legacy::SelectedRegistries,
+    /// Browsers reach the console by HTTPS.
+    pub(crate) is_https: bool,
 }
 
-impl Shared {
+impl AppState {
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
-        (registries, books): (Registries, Books),
+        (registries, histories): (Registries, HistoryConnections),
         (accounts, oidc): (Accounts, Option<Oidc>),
-        audit: Audit,
-        proxies: Proxies,
-        idle: Duration,
-        is_secure: bool,
+        audit: AuditTrail,
+        proxies: TrustedProxies,
+        session_idle: Duration,
+        is_https: bool,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(AppStateInner {
             clock,
             registries,
-            books,
+            histories,
             accounts,
-            sessions: Sessions::new(idle),
+            sessions: Sessions::new(session_idle),
             throttle: Throttle::default(),
             proxies,
             oidc,
             audit,
-            errands: Errands::default(),
-            refusals: Refusals::default(),
-            keys: Keys::default(),
-            choices: crate::legacy::Choices::default(),
-            is_secure,
+            detached_changes: DetachedChanges::default(),
+            refusals: RefusalLimiter::default(),
+            idempotency_keys: IdempotencyKeys::default(),
+            selected_registries: crate::legacy::SelectedRegistries::default(),
+            is_https,
         }))
     }
 
-    /// Whether that is the password, if it may be tried now.
+    /// Checks a password, subject to the throttle.
     pub(crate) async fn check_password(
         &self,
         username: &str,
         password: &str,
         address: Option<&str>,
     ) -> Result<(), Problem> {
-        // The same name from elsewhere is somebody else: nobody can be locked out from afar. One address that tries many names is one, but many people may
-        // come from one address: it may be wrong more often.
+        // Failures count per name and address, so that an account cannot be locked out from another address. They also count per address, so that
+        // one client cannot try many names; since many users may share an address, that limit is higher.
         let address = address.unwrap_or_default();
-        let keys =
-            [(format!("{username}\n{address}"), SOMEBODY), (format!("\n{address}"), AN_ADDRESS)];
+        let keys = [
+            (format!("{username}\n{address}"), TRIES_PER_NAME),
+            (format!("\n{address}"), TRIES_PER_ADDRESS),
+        ];
         if let Err(wait) = self.throttle.try_now(&keys, self.clock.monotonic()) {
-            let wait = seconds(wait);
-            let text = format!("too many passwords were wrong; hint: wait {wait} s");
-            return Err(Problem::new(Code::TooManyRequests, text).after(wait));
+            let wait = whole_seconds(wait);
+            let text = format!("too many wrong passwords; hint: wait {wait} s");
+            return Err(Problem::new(Code::TooManyRequests, text).with_retry_after(wait));
         }
-        if self.accounts.knows(username, password).await? {
-            self.throttle.forgive(&keys);
+        if self.accounts.verify_password(username, password).await? {
+            self.throttle.reset(&keys);
             return Ok(());
         }
-        let typed: String = username.chars().take(64).collect();
+        let shown_name: String = username.chars().take(64).collect();
         let from = Some(address.to_owned());
-        let mut entry = Entry::of_login(self.clock.now(), &typed, "login", from);
+        let mut entry = Entry::login(self.clock.now(), &shown_name, "login", from);
         entry.problem = Some("wrong name or password".to_owned());
         self.audit.add(entry);
-        Err(Problem::new(Code::NotAuthenticated, "that is not the name and password of an account"))
+        Err(Problem::new(Code::NotAuthenticated, "wrong username or password"))
     }
 }
 
-impl std::ops::Deref for Shared {
-    type Target = Inner;
+impl std::ops::Deref for AppState {
+    type Target = AppStateInner;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &AppStateInner {
         &self.0
     }
 }

@@ -1,4 +1,4 @@
-//! HTTPS, without a proxy: rustls with ring. The provider is named here and never installed for the whole process.
+//! HTTPS without a proxy: rustls with ring. The crypto provider is passed explicitly and never installed process-wide.
 
 use std::{
     io,
@@ -22,62 +22,63 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::error::ConsoleError;
 
-/// How long somebody may take to say hello, and how many may be at it at once.
-const PATIENCE: Duration = Duration::from_secs(10);
-const AT_ONCE: usize = 256;
+/// Limits of a TLS handshake: duration, and how many run concurrently.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HANDSHAKES: usize = 256;
 
-/// Where the certificate is, and its key: PEM files.
+/// Paths of certificate chain and private key, as PEM files.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct TlsIdentity {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// Listens, and speaks TLS. Whoever is slow to say hello keeps nobody else waiting.
-pub(crate) struct Tls {
+/// Accepts TLS connections. Handshakes run concurrently, so a slow client delays no other.
+pub(crate) struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    greeted: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
+    handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
 }
 
-impl Tls {
-    pub(crate) fn new(listener: TcpListener, identity: &Identity) -> Result<Self, ConsoleError> {
-        let Identity { cert, key } = identity;
+impl TlsListener {
+    pub(crate) fn new(listener: TcpListener, identity: &TlsIdentity) -> Result<Self, ConsoleError> {
+        let TlsIdentity { cert, key } = identity;
         let chain = CertificateDer::pem_file_iter(cert)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| cannot(cert, &error))?;
-        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| cannot(key, &error))?;
+            .map_err(|error| tls_error(cert, &error))?;
+        let private_key =
+            PrivateKeyDer::from_pem_file(key).map_err(|error| tls_error(key, &error))?;
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret))
-            .map_err(|error| cannot(cert, &error))?;
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private_key))
+            .map_err(|error| tls_error(cert, &error))?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Self { listener, acceptor, greeted: JoinSet::new() })
+        Ok(Self { listener, acceptor, handshakes: JoinSet::new() })
     }
 
-    fn greet(&mut self, stream: TcpStream, address: SocketAddr) {
-        let hello = self.acceptor.accept(stream);
-        self.greeted.spawn(async move {
-            let greeted = tokio::time::timeout(PATIENCE, hello).await.ok()?;
-            Some((greeted.ok()?, address))
+    fn start_handshake(&mut self, stream: TcpStream, address: SocketAddr) {
+        let handshake = self.acceptor.accept(stream);
+        self.handshakes.spawn(async move {
+            let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.ok()?;
+            Some((accepted.ok()?, address))
         });
     }
 }
 
-impl Listener for Tls {
+impl Listener for TlsListener {
     type Io = TlsStream<TcpStream>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             tokio::select! {
-                Some(greeted) = self.greeted.join_next() => {
-                    if let Ok(Some(greeted)) = greeted {
-                        return greeted;
+                Some(accepted) = self.handshakes.join_next() => {
+                    if let Ok(Some(accepted)) = accepted {
+                        return accepted;
                     }
                 }
-                (stream, address) = Listener::accept(&mut self.listener), if self.greeted.len() < AT_ONCE => {
-                    self.greet(stream, address);
+                (stream, address) = Listener::accept(&mut self.listener), if self.handshakes.len() < MAX_HANDSHAKES => {
+                    self.start_handshake(stream, address);
                 }
             }
         }
@@ -88,7 +89,7 @@ impl Listener for Tls {
     }
 }
 
-fn cannot(path: &Path, error: &dyn std::error::Error) -> ConsoleError {
+fn tls_error(path: &Path, error: &dyn std::error::Error) -> ConsoleError {
     ConsoleError::setting(format!(
         "{}: {error}; hint: tls.cert and tls.key are PEM files that belong together",
         path.display()

@@ -1,4 +1,4 @@
-//! What can be done to jobs, shards and servers, each once: whoever asks, for one or for many, and in whatever form they are answered.
+//! Audited actions on jobs, shards and servers, shared by the v1 API, bulk requests and the legacy API.
 
 use std::collections::BTreeMap;
 
@@ -12,180 +12,209 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::who::{About, Door, Rules, Steers},
+    auth::caller::{Administrator, Authorized, ChangeTarget, Operator},
     http::problem::Problem,
 };
 
-/// Who was told to leave.
+/// Instances that were told to leave the job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ShutDown {
-    /// By id.
+#[schema(as = ShutDown)]
+pub(crate) struct JobShutdown {
+    /// Instance ids.
     instances: Vec<String>,
 }
 
-/// A shard was switched.
+/// Result of enabling or disabling a shard.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ShardSwitched {
-    /// Whether it was otherwise before.
+#[schema(as = ShardSwitched)]
+pub(crate) struct ShardSwitch {
+    /// Whether the action changed anything.
     is_changed: bool,
 }
 
-/// Where a server was switched, or forgotten.
+/// Result of enabling, disabling or removing a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ServerSwitched {
-    /// In these jobs it was otherwise before.
+#[schema(as = ServerSwitched)]
+pub(crate) struct ServerChange {
+    /// The jobs in which the action changed something.
     job_names: Vec<String>,
 }
 
-/// Who was told to leave, job by job.
+/// Instances that were told to leave, by job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ServerShutDown {
-    /// By job, by id.
+#[schema(as = ServerShutDown)]
+pub(crate) struct ServerShutdown {
+    /// Instance ids by job.
     instances: BTreeMap<String, Vec<String>>,
 }
 
-/// Lets a job run again, on every server.
+/// Enables a job on every server.
 pub(crate) async fn enable(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
-    asked: Value,
+    request: Value,
 ) -> Result<Switched, Problem> {
-    door.change("job.enable", About::Job(job), asked, async |admin| admin.enable(job).await).await
+    access
+        .change("job.enable", ChangeTarget::Job(job), request, async |admin| {
+            admin.enable(job).await
+        })
+        .await
 }
 
-/// Lets a job run nowhere.
+/// Disables a job on every server.
 pub(crate) async fn disable(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
-    asked: Value,
+    request: Value,
 ) -> Result<Switched, Problem> {
-    door.change("job.disable", About::Job(job), asked, async |admin| admin.disable(job).await).await
+    access
+        .change("job.disable", ChangeTarget::Job(job), request, async |admin| {
+            admin.disable(job).await
+        })
+        .await
 }
 
-/// Lets a job run now.
+/// Triggers a job.
 pub(crate) async fn trigger(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
     ask: Ask,
-    asked: Value,
+    request: Value,
 ) -> Result<Asked, Problem> {
-    let ask = Ask { by: Some(door.who.username.clone()), ..ask };
+    let ask = Ask { by: Some(access.caller.username.clone()), ..ask };
     let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, ask).await;
-    door.change("job.trigger", About::Job(job), asked, work).await
+    access.change("job.trigger", ChangeTarget::Job(job), request, work).await
 }
 
-/// Ends every instance's membership in a job.
+/// Tells all instances of a job to leave it.
 pub(crate) async fn shutdown(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
-    asked: Value,
-) -> Result<ShutDown, Problem> {
-    door.change("job.shutdown", About::Job(job), asked, async |admin| {
-        Ok(ShutDown { instances: admin.shutdown(job).await? })
-    })
-    .await
+    request: Value,
+) -> Result<JobShutdown, Problem> {
+    access
+        .change("job.shutdown", ChangeTarget::Job(job), request, async |admin| {
+            Ok(JobShutdown { instances: admin.shutdown(job).await? })
+        })
+        .await
 }
 
-/// Removes a job with everything that was kept of it.
+/// Removes a job with all its data.
 pub(crate) async fn remove(
-    door: &Door<Rules>,
+    access: &Authorized<Administrator>,
     job: &JobName,
     force: bool,
 ) -> Result<Removed, Problem> {
-    let asked = json!({ "force": force });
+    let request = json!({ "force": force });
     let work = async |admin: &elasticjob::admin::Admin| admin.remove(job, force).await;
-    door.change("job.remove", About::Job(job), asked, work).await
+    access.change("job.remove", ChangeTarget::Job(job), request, work).await
 }
 
-/// Lets a shard run again.
 pub(crate) async fn enable_shard(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
     item: u32,
-) -> Result<ShardSwitched, Problem> {
-    door.change("shard.enable", About::Shard(job, item), json!({}), async |admin| {
-        Ok(ShardSwitched { is_changed: admin.enable_shard(job, item).await? })
-    })
-    .await
+) -> Result<ShardSwitch, Problem> {
+    access
+        .change("shard.enable", ChangeTarget::Shard(job, item), json!({}), async |admin| {
+            Ok(ShardSwitch { is_changed: admin.enable_shard(job, item).await? })
+        })
+        .await
 }
 
-/// Lets a shard run no longer.
 pub(crate) async fn disable_shard(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     job: &JobName,
     item: u32,
-) -> Result<ShardSwitched, Problem> {
-    door.change("shard.disable", About::Shard(job, item), json!({}), async |admin| {
-        Ok(ShardSwitched { is_changed: admin.disable_shard(job, item).await? })
-    })
-    .await
+) -> Result<ShardSwitch, Problem> {
+    access
+        .change("shard.disable", ChangeTarget::Shard(job, item), json!({}), async |admin| {
+            Ok(ShardSwitch { is_changed: admin.disable_shard(job, item).await? })
+        })
+        .await
 }
 
-/// In one job, or in all, as the audit says it.
-fn said(job: Option<&JobName>) -> Value {
+/// The job of a server action as audited; null means all jobs.
+fn job_scope(job: Option<&JobName>) -> Value {
     json!({ "job": job.map(JobName::as_str) })
 }
 
-/// Lets a server take part again, in one job or in all.
+/// Enables a server, in one job or in all.
 pub(crate) async fn enable_server(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     server: &str,
     job: Option<&JobName>,
-) -> Result<ServerSwitched, Problem> {
-    door.change("server.enable", About::Server(server, job), said(job), async |admin| {
-        Ok(ServerSwitched { job_names: admin.enable_server(server, job).await? })
-    })
-    .await
+) -> Result<ServerChange, Problem> {
+    access
+        .change("server.enable", ChangeTarget::Server(server, job), job_scope(job), async |admin| {
+            Ok(ServerChange { job_names: admin.enable_server(server, job).await? })
+        })
+        .await
 }
 
-/// Lets a server take part no longer, in one job or in all.
+/// Disables a server, in one job or in all.
 pub(crate) async fn disable_server(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     server: &str,
     job: Option<&JobName>,
-) -> Result<ServerSwitched, Problem> {
-    door.change("server.disable", About::Server(server, job), said(job), async |admin| {
-        Ok(ServerSwitched { job_names: admin.disable_server(server, job).await? })
-    })
-    .await
+) -> Result<ServerChange, Problem> {
+    access
+        .change(
+            "server.disable",
+            ChangeTarget::Server(server, job),
+            job_scope(job),
+            async |admin| Ok(ServerChange { job_names: admin.disable_server(server, job).await? }),
+        )
+        .await
 }
 
-/// Forgets a server that has no instance, in one job or in all.
+/// Removes a server without instances, from one job or from all.
 pub(crate) async fn remove_server(
-    door: &Door<Rules>,
+    access: &Authorized<Administrator>,
     server: &str,
     job: Option<&JobName>,
-) -> Result<ServerSwitched, Problem> {
-    door.change("server.remove", About::Server(server, job), said(job), async |admin| {
-        Ok(ServerSwitched { job_names: admin.remove_server(server, job).await? })
-    })
-    .await
+) -> Result<ServerChange, Problem> {
+    access
+        .change("server.remove", ChangeTarget::Server(server, job), job_scope(job), async |admin| {
+            Ok(ServerChange { job_names: admin.remove_server(server, job).await? })
+        })
+        .await
 }
 
-/// Ends the membership of the instances on a server, in one job or in all.
+/// Tells the instances on a server to leave, in one job or in all.
 pub(crate) async fn shutdown_server(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     server: &str,
     job: Option<&JobName>,
-) -> Result<ServerShutDown, Problem> {
-    door.change("server.shutdown", About::Server(server, job), said(job), async |admin| {
-        Ok(ServerShutDown { instances: admin.shutdown_server(server, job).await? })
-    })
-    .await
+) -> Result<ServerShutdown, Problem> {
+    access
+        .change(
+            "server.shutdown",
+            ChangeTarget::Server(server, job),
+            job_scope(job),
+            async |admin| {
+                Ok(ServerShutdown { instances: admin.shutdown_server(server, job).await? })
+            },
+        )
+        .await
 }
 
-/// Ends the membership of one instance, in one job or in all.
+/// Tells one instance to leave, in one job or in all.
 pub(crate) async fn shutdown_instance(
-    door: &Door<Steers>,
+    access: &Authorized<Operator>,
     id: &str,
     job: Option<&JobName>,
-) -> Result<ServerShutDown, Problem> {
-    door.change("instance.shutdown", About::Instance(id, job), said(job), async |admin| {
-        Ok(ServerShutDown { instances: admin.shutdown_instance(id, job).await? })
-    })
-    .await
+) -> Result<ServerShutdown, Problem> {
+    access
+        .change(
+            "instance.shutdown",
+            ChangeTarget::Instance(id, job),
+            job_scope(job),
+            async |admin| Ok(ServerShutdown { instances: admin.shutdown_instance(id, job).await? }),
+        )
+        .await
 }

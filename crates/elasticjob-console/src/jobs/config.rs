@@ -1,7 +1,8 @@
-//! A job's configuration: looked at, tried, stored.
+//! Reads, plans and stores a job's configuration.
 //!
-//! Whoever changes it says which version they saw (`If-Match`), or that there is none (`If-None-Match: *`); nobody's change is lost. What looks like a
-//! secret is shown as `***`, and `***` sent back means that it stays as it is. What other programs added (`jobExtraConfigurations`) is shown by name and stays.
+//! A change names the version it is based on (`If-Match`), or that there is none yet (`If-None-Match: *`), so no concurrent change is lost.
+//! Secrets are shown as `***`, and `***` sent back keeps the stored value. Configuration of other programs (`jobExtraConfigurations`) is shown by
+//! name and never changed.
 
 use std::collections::BTreeMap;
 
@@ -21,121 +22,122 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::who::{About, Door, Looks, Rules, text},
+    auth::caller::{Administrator, Authorized, ChangeTarget, Viewer, header_text},
     http::{
-        extract::{Body, Named, Query},
+        extract::{Body, PathJob, Query},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-/// What stands for a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(show, put, patch)).routes(routes!(plan))
 }
 
-/// A configuration as it is sent, under the ancestor's names. `null` is the same as leaving a property unset.
+/// A configuration under Java ElasticJob's names. `null` unsets a property.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct ConfigSent {
-    /// The same as in the path, or nothing.
+#[schema(as = ConfigSent)]
+pub(crate) struct ConfigBody {
+    /// Must equal the name in the path, if present.
     job_name: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    cron: Said<String>,
-    #[serde(deserialize_with = "said")]
+    cron: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    time_zone: Said<String>,
-    #[serde(deserialize_with = "said")]
+    time_zone: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<u32>)]
-    sharding_total_count: Said<u32>,
-    #[serde(deserialize_with = "said")]
+    sharding_total_count: PatchField<u32>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    sharding_item_parameters: Said<String>,
-    #[serde(deserialize_with = "said")]
+    sharding_item_parameters: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    job_parameter: Said<String>,
-    #[serde(deserialize_with = "said")]
+    job_parameter: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    monitor_execution: Said<bool>,
-    #[serde(deserialize_with = "said")]
+    monitor_execution: PatchField<bool>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    failover: Said<bool>,
-    #[serde(deserialize_with = "said")]
+    failover: PatchField<bool>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    misfire: Said<bool>,
-    #[serde(deserialize_with = "said")]
+    misfire: PatchField<bool>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<i32>)]
-    max_time_diff_seconds: Said<i32>,
-    #[serde(deserialize_with = "said")]
+    max_time_diff_seconds: PatchField<i32>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<i32>)]
-    reconcile_interval_minutes: Said<i32>,
-    #[serde(deserialize_with = "said")]
+    reconcile_interval_minutes: PatchField<i32>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    job_sharding_strategy_type: Said<String>,
-    #[serde(deserialize_with = "said", alias = "jobExecutorServiceHandlerType")]
+    job_sharding_strategy_type: PatchField<String>,
+    #[serde(deserialize_with = "patch_field", alias = "jobExecutorServiceHandlerType")]
     #[schema(value_type = Option<String>)]
-    job_executor_thread_pool_size_provider_type: Said<String>,
-    #[serde(deserialize_with = "said")]
+    job_executor_thread_pool_size_provider_type: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    job_error_handler_type: Said<String>,
-    #[serde(deserialize_with = "said")]
+    job_error_handler_type: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<Vec<String>>)]
-    job_listener_types: Said<Vec<String>>,
-    /// What other programs added; it stays as it is, whatever is sent.
-    #[serde(deserialize_with = "said")]
+    job_listener_types: PatchField<Vec<String>>,
+    /// Configuration of other programs; never changed, whatever is sent.
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Value)]
-    job_extra_configurations: Said<Value>,
-    #[serde(deserialize_with = "said")]
+    job_extra_configurations: PatchField<Value>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    description: Said<String>,
-    #[serde(deserialize_with = "said")]
+    description: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
-    props: Said<BTreeMap<String, Option<String>>>,
-    #[serde(deserialize_with = "said")]
+    props: PatchField<BTreeMap<String, Option<String>>>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    disabled: Said<bool>,
-    #[serde(deserialize_with = "said")]
+    disabled: PatchField<bool>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    overwrite: Said<bool>,
-    #[serde(deserialize_with = "said")]
+    overwrite: PatchField<bool>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<String>)]
-    label: Said<String>,
-    #[serde(deserialize_with = "said")]
+    label: PatchField<String>,
+    #[serde(deserialize_with = "patch_field")]
     #[schema(value_type = Option<bool>)]
-    static_sharding: Said<bool>,
+    static_sharding: PatchField<bool>,
 }
 
-/// Left out, said to be nothing, or said.
-type Said<T> = Option<Option<T>>;
+/// Omitted, null, or a value.
+type PatchField<T> = Option<Option<T>>;
 
-fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+fn patch_field<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
-) -> Result<Said<T>, D::Error> {
+) -> Result<PatchField<T>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-impl ConfigSent {
+impl ConfigBody {
     pub(crate) fn job_name(&self) -> Option<&str> {
         self.job_name.as_deref()
     }
 
-    /// What that makes of a job; `stored` is where masked secrets are found.
-    fn onto(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
+    /// Applies the sent properties to `job`; masked secrets are taken from `stored`.
+    fn apply_to(self, mut job: Job, base: Base, stored: Option<&Job>) -> Result<Job, Problem> {
         if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
             return Err(Problem::invalid(
                 "jobName",
                 format!(
-                    "{name:?} is not the job of this path, which is {}; hint: a job cannot be renamed",
+                    "{name:?} differs from the job of the path, {}; hint: a job cannot be renamed",
                     job.name
                 ),
             ));
         }
         let fresh = Job::named(job.name.as_str())
             .map_err(|error| Problem::invalid("jobName", error.to_string()))?;
-        let mut set = |key: &str, value: Said<String>| match value {
+        let mut set = |key: &str, value: PatchField<String>| match value {
             None => Ok(()),
             Some(Some(text)) if !text.is_empty() => job
                 .set(key, &text)
@@ -189,20 +191,20 @@ impl ConfigSent {
             job.listener_types = listeners.unwrap_or_default();
         }
         if let Some(props) = self.props {
-            let kept =
+            let initial =
                 if base == Base::Merged && props.is_some() { job.props } else { Props::new() };
-            job.props = unmasked(props.unwrap_or_default(), kept, stored)?;
+            job.props = restore_secrets(props.unwrap_or_default(), initial, stored)?;
         }
         Ok(job)
     }
 }
 
-fn as_text<T: ToString>(value: Said<T>) -> Said<String> {
+fn as_text<T: ToString>(value: PatchField<T>) -> PatchField<String> {
     value.map(|value| value.map(|value| value.to_string()))
 }
 
-/// Props with what was sent: `null` takes one away, and a mask stands for what is stored.
-fn unmasked(
+/// Applies sent props: `null` removes one, and a mask stands for the stored value.
+fn restore_secrets(
     sent: BTreeMap<String, Option<String>>,
     mut props: Props,
     stored: Option<&Job>,
@@ -214,8 +216,15 @@ fn unmasked(
         };
         let field = format!("props.{key}");
         let value = if value == MASK {
-            let kept = stored.and_then(|stored| stored.props.get(&key));
-            kept.ok_or_else(|| Problem::invalid(&field, format!("{field} is {MASK}, and there is nothing stored that this could stand for; hint: send the value")))?.to_owned()
+            let stored = stored.and_then(|stored| stored.props.get(&key));
+            stored
+                .ok_or_else(|| {
+                    Problem::invalid(
+                        &field,
+                        format!("{field} is {MASK}, but no value is stored; hint: send the value"),
+                    )
+                })?
+                .to_owned()
         } else {
             value
         };
@@ -226,11 +235,11 @@ fn unmasked(
     Ok(props)
 }
 
-/// A configuration, in the version that stands in the `ETag`.
+/// Returns the configuration; its version is in the `ETag`.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/config", tag = "config", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Configuration, headers(("ETag" = String, description = "The version, for If-Match"))), (status = 404, body = Problem)))]
-async fn show(door: Door<Looks>, Named(job): Named) -> Result<Response, Problem> {
-    let details = door.admin().await?.job(&job).await?;
+async fn show(access: Authorized<Viewer>, PathJob(job): PathJob) -> Result<Response, Problem> {
+    let details = access.admin().await?.job(&job).await?;
     let tag = etag(details.configuration.version);
     Ok(([(header::ETAG, tag)], Json(details.configuration)).into_response())
 }
@@ -242,28 +251,30 @@ pub(crate) fn etag(version: Version) -> HeaderValue {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct PutAsked {
-    /// What runs it: `SCRIPT`, `HTTP`, or a Java class. Without, as it is; a new job is a Rust program's.
+struct PutQuery {
+    /// Handler: `SCRIPT`, `HTTP`, or a Java class. If omitted, it stays; a new job gets a Rust handler.
     handler: Option<String>,
 }
 
-/// What was stored.
+/// The stored configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ConfigStored {
+#[schema(as = ConfigStored)]
+pub(crate) struct StoredConfig {
     #[serde(flatten)]
     applied: Applied,
     #[serde(flatten)]
-    pub(crate) planned: ConfigPlanned,
+    pub(crate) planned: ConfigPlan,
 }
 
-/// What storing it changes.
+/// What storing a configuration changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ConfigPlanned {
+#[schema(as = ConfigPlanned)]
+pub(crate) struct ConfigPlan {
     change: ChangeKind,
-    differences: Vec<DifferenceShown>,
-    /// What would be stored, secrets masked.
+    differences: Vec<ConfigDifference>,
+    /// The resulting configuration, secrets masked.
     #[schema(value_type = Object)]
     config: Value,
 }
@@ -276,23 +287,23 @@ enum ChangeKind {
     Same,
 }
 
-/// A property that changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct DifferenceShown {
+#[schema(as = DifferenceShown)]
+struct ConfigDifference {
     key: String,
     stored: Option<String>,
     sent: Option<String>,
 }
 
-impl From<&Plan> for ConfigPlanned {
+impl From<&Plan> for ConfigPlan {
     fn from(plan: &Plan) -> Self {
         let (change, differences) = match &plan.change {
             Change::New => (ChangeKind::New, &[][..]),
             Change::Changed(differences) => (ChangeKind::Changed, &differences[..]),
             Change::Same => (ChangeKind::Same, &[][..]),
         };
-        let differences = differences.iter().map(|difference| DifferenceShown {
+        let differences = differences.iter().map(|difference| ConfigDifference {
             key: difference.key.clone(),
             stored: difference.stored.clone(),
             sent: difference.local.clone(),
@@ -301,148 +312,148 @@ impl From<&Plan> for ConfigPlanned {
     }
 }
 
-/// Stores a configuration, whole: what is left out has its documented default. Takes an admin.
-#[utoipa::path(put, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
-    params(("registry" = String, Path), ("job" = String, Path), PutAsked,
+/// Stores a complete configuration: omitted properties get their default. Requires an admin.
+#[utoipa::path(put, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigBody,
+    params(("registry" = String, Path), ("job" = String, Path), PutQuery,
         ("If-Match" = Option<String>, Header, min_length = 1, description = "The ETag that was seen, or *"),
         ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "* for a job that is not there yet")),
-    responses((status = 200, body = ConfigStored), (status = 201, body = ConfigStored), (status = 409, body = Problem), (status = 412, body = Problem),
+    responses((status = 200, body = StoredConfig), (status = 201, body = StoredConfig), (status = 409, body = Problem), (status = 412, body = Problem),
         (status = 422, body = Problem), (status = 428, body = Problem)))]
 async fn put(
-    door: Door<Rules>,
-    Named(job): Named,
-    Query(asked): Query<PutAsked>,
+    access: Authorized<Administrator>,
+    PathJob(job): PathJob,
+    Query(query): Query<PutQuery>,
     headers: HeaderMap,
-    Body(sent): Body<ConfigSent>,
+    Body(sent): Body<ConfigBody>,
 ) -> Result<Response, Problem> {
-    store(
-        &door,
+    store_and_respond(
+        &access,
         &job,
         sent,
-        Base::Fresh,
-        handler(asked.handler.as_deref()),
-        &Condition::of(&headers)?,
+        Base::Defaults,
+        handler(query.handler.as_deref()),
+        &Condition::from_headers(&headers)?,
     )
     .await
 }
 
-/// Changes some of a configuration (RFC 7386): what is left out stays, what is `null` is unset, in `props`, too. Takes an admin.
-#[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigSent,
+/// Changes parts of a configuration (RFC 7386): omitted properties stay, `null` unsets, also in `props`. Requires an admin.
+#[utoipa::path(patch, path = "/r/{registry}/jobs/{job}/config", tag = "config", request_body = ConfigBody,
     params(("registry" = String, Path), ("job" = String, Path), ("If-Match" = String, Header, description = "The ETag that was seen, or *")),
-    responses((status = 200, body = ConfigStored), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
+    responses((status = 200, body = StoredConfig), (status = 404, body = Problem), (status = 412, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem)))]
 async fn patch(
-    door: Door<Rules>,
-    Named(job): Named,
+    access: Authorized<Administrator>,
+    PathJob(job): PathJob,
     headers: HeaderMap,
-    Body(sent): Body<ConfigSent>,
+    Body(sent): Body<ConfigBody>,
 ) -> Result<Response, Problem> {
-    store(&door, &job, sent, Base::Merged, None, &Condition::of(&headers)?).await
+    store_and_respond(&access, &job, sent, Base::Merged, None, &Condition::from_headers(&headers)?)
+        .await
 }
 
-/// What storing a configuration would change. Nothing is written.
-#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/config/plan", tag = "config", request_body = ConfigSent,
-    params(("registry" = String, Path), ("job" = String, Path), PutAsked),
-    responses((status = 200, body = ConfigPlanned), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Returns what storing a configuration would change. Writes nothing.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/config/plan", tag = "config", request_body = ConfigBody,
+    params(("registry" = String, Path), ("job" = String, Path), PutQuery),
+    responses((status = 200, body = ConfigPlan), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn plan(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<PutAsked>,
-    Body(sent): Body<ConfigSent>,
-) -> Result<Json<ConfigPlanned>, Problem> {
-    let admin = door.admin().await?;
-    let now = current(&admin, &job).await?;
-    let plan = planned(
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<PutQuery>,
+    Body(sent): Body<ConfigBody>,
+) -> Result<Json<ConfigPlan>, Problem> {
+    let admin = access.admin().await?;
+    let now = read_current(&admin, &job).await?;
+    let plan = make_plan(
         &admin,
         &job,
         sent,
-        Base::Fresh,
-        handler(asked.handler.as_deref()),
+        Base::Defaults,
+        handler(query.handler.as_deref()),
         now.as_ref(),
         None,
     )
     .await?;
-    Ok(Json(ConfigPlanned::from(&plan)))
+    Ok(Json(ConfigPlan::from(&plan)))
 }
 
-/// What a configuration that is sent starts from.
+/// What a sent configuration is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// The documented defaults.
-    Fresh,
-    /// What is stored; `props` that are sent are all there are.
+    Defaults,
+    /// The stored configuration; sent `props` replace the stored ones.
     Stored,
-    /// What is stored; of `props`, too, what is left out stays (RFC 7386).
+    /// The stored configuration; sent `props` are merged with the stored ones (RFC 7386).
     Merged,
 }
 
-/// What is known of the version that was seen.
+/// Precondition of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// This one.
-    Seen(Version),
-    /// Whichever is there.
+    /// The stored version must be this one.
+    Version(Version),
+    /// Any stored version.
     Any,
-    /// There was none.
-    New,
+    /// The job must not exist yet.
+    Absent,
 }
 
 impl Condition {
-    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        match (text(headers, "if-match"), text(headers, "if-none-match")) {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, Problem> {
+        match (header_text(headers, "if-match"), header_text(headers, "if-none-match")) {
             (Some("*"), None) => Ok(Self::Any),
             (Some(tag), None) => {
                 let version = tag.trim().trim_matches('"').parse().map(Version);
-                version.map(Self::Seen).map_err(|_| {
-                    Problem::new(Code::PreconditionFailed, format!("{tag} is no ETag of a configuration; hint: send the one GET gave")).of("If-Match")
+                version.map(Self::Version).map_err(|_| {
+                    Problem::new(Code::PreconditionFailed, format!("{tag:?} is not an ETag of a configuration; hint: send the ETag of GET")).with_field("If-Match")
                 })
             }
-            (None, Some("*")) => Ok(Self::New),
+            (None, Some("*")) => Ok(Self::Absent),
             (None, None) => Err(Problem::new(
                 Code::PreconditionRequired,
-                "which version was seen is not said; hint: If-Match with the ETag that GET gave, or If-None-Match: * for a new job",
+                "the precondition is missing; hint: If-Match with the ETag of GET, or If-None-Match: * for a new job",
             )
-            .of("If-Match")),
-            _ => Err(Problem::invalid("If-Match", "either If-Match, or If-None-Match: *")),
+            .with_field("If-Match")),
+            _ => Err(Problem::invalid("If-Match", "send either If-Match, or If-None-Match: *")),
         }
     }
 
-    /// The header that says so.
+    /// The header of the precondition.
     fn header(self) -> &'static str {
         match self {
-            Self::Seen(_) | Self::Any => "If-Match",
-            Self::New => "If-None-Match",
+            Self::Version(_) | Self::Any => "If-Match",
+            Self::Absent => "If-None-Match",
         }
     }
 
-    /// The version a change is based on, if the condition holds of the one that is stored.
-    fn seen(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
+    /// Checks the precondition; returns the version that the change is based on.
+    fn check(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
         match (self, version) {
-            (Self::New, Some(version)) => {
+            (Self::Absent, Some(version)) => {
                 let text = format!(
-                    "there is a job {name} already, in version {}; hint: If-Match changes it",
+                    "job {name} already exists, in version {}; hint: change it with If-Match",
                     version.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
             }
-            (Self::New, None) => Ok(None),
-            (Self::Any | Self::Seen(_), None) => {
-                let text = format!("there is no job {name}; hint: If-None-Match: * makes it");
+            (Self::Absent, None) => Ok(None),
+            (Self::Any | Self::Version(_), None) => {
+                let text = format!("there is no job {name}; hint: create it with If-None-Match: *");
                 Err(Problem::new(Code::NotFound, text))
             }
-            (Self::Seen(seen), Some(version)) if seen != version => {
+            (Self::Version(seen), Some(version)) if seen != version => {
                 let text = format!(
-                    "the configuration of job {name} is in version {} by now, not in {}; hint: look at what is stored now, then decide again",
+                    "the configuration of job {name} is now in version {}, not {}; hint: read the stored configuration, then decide again",
                     version.0, seen.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, text).of(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
             }
-            (Self::Any | Self::Seen(_), version) => Ok(version),
+            (Self::Any | Self::Version(_), version) => Ok(version),
         }
     }
 }
 
-/// What is stored, and in which version; nothing if there is no such job.
-async fn current(admin: &Admin, job: &JobName) -> Result<Option<JobDetails>, Problem> {
+/// The stored configuration; `None` if there is no such job.
+async fn read_current(admin: &Admin, job: &JobName) -> Result<Option<JobDetails>, Problem> {
     match admin.job(job).await {
         Ok(details) => Ok(Some(details)),
         Err(elasticjob::admin::AdminError::NotFound { .. }) => Ok(None),
@@ -450,10 +461,10 @@ async fn current(admin: &Admin, job: &JobName) -> Result<Option<JobDetails>, Pro
     }
 }
 
-async fn planned(
+async fn make_plan(
     admin: &Admin,
     name: &JobName,
-    sent: ConfigSent,
+    sent: ConfigBody,
     base: Base,
     handler: Option<Handler>,
     now: Option<&JobDetails>,
@@ -466,7 +477,7 @@ async fn planned(
         (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
         _ => fresh()?,
     };
-    let mut edit = Edit::of(sent.onto(start, base, stored)?);
+    let mut edit = Edit::of(sent.apply_to(start, base, stored)?);
     if let Some(handler) = handler {
         edit = edit.handler(handler);
     }
@@ -476,74 +487,76 @@ async fn planned(
     Ok(admin.plan(edit).await?)
 }
 
-/// Stores it, if the condition holds.
-pub(crate) async fn store(
-    door: &Door<Rules>,
+/// Stores a configuration if the precondition holds, and builds the response.
+pub(crate) async fn store_and_respond(
+    access: &Authorized<Administrator>,
     name: &JobName,
-    sent: ConfigSent,
+    sent: ConfigBody,
     base: Base,
     handler: Option<Handler>,
     condition: &Condition,
 ) -> Result<Response, Problem> {
-    let stored = keep(door, name, sent, base, handler, condition).await?;
+    let stored = store_config(access, name, sent, base, handler, condition).await?;
     let is_new = stored.planned.change == ChangeKind::New;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, [(header::ETAG, etag(stored.applied.version))], Json(stored)).into_response())
 }
 
-/// The same, for whoever answers otherwise.
-pub(crate) async fn keep(
-    door: &Door<Rules>,
+/// Like [`store_and_respond`], for callers that build their own response.
+pub(crate) async fn store_config(
+    access: &Authorized<Administrator>,
     name: &JobName,
-    sent: ConfigSent,
+    sent: ConfigBody,
     base: Base,
     handler: Option<Handler>,
     condition: &Condition,
-) -> Result<ConfigStored, Problem> {
-    let admin = door.admin().await?;
-    let kept = keep_once(door, &admin, name, sent, base, handler, condition).await;
-    match kept {
-        // Perhaps somebody was faster, after it was looked at: then the condition does not hold any more.
+) -> Result<StoredConfig, Problem> {
+    let admin = access.admin().await?;
+    let stored = try_store(access, &admin, name, sent, base, handler, condition).await;
+    match stored {
+        // After a concurrent change the precondition no longer holds: report that instead of a conflict.
         Err(mut problem) if problem.code == Code::Conflict => {
-            let version = current(&admin, name).await?.map(|now| now.configuration.version);
+            let version = read_current(&admin, name).await?.map(|now| now.configuration.version);
             let is_as_seen = match condition {
-                Condition::Seen(seen) => version == Some(*seen),
-                Condition::New => version.is_none(),
+                Condition::Version(seen) => version == Some(*seen),
+                Condition::Absent => version.is_none(),
                 Condition::Any => true,
             };
             if is_as_seen {
                 return Err(problem);
             }
             problem.code = Code::PreconditionFailed;
-            Err(problem.of(condition.header()))
+            Err(problem.with_field(condition.header()))
         }
-        kept => kept,
+        stored => stored,
     }
 }
 
-async fn keep_once(
-    door: &Door<Rules>,
+async fn try_store(
+    access: &Authorized<Administrator>,
     admin: &Admin,
     name: &JobName,
-    sent: ConfigSent,
+    sent: ConfigBody,
     base: Base,
     handler: Option<Handler>,
     condition: &Condition,
-) -> Result<ConfigStored, Problem> {
-    let now = current(admin, name).await?;
+) -> Result<StoredConfig, Problem> {
+    let now = read_current(admin, name).await?;
     let version = now.as_ref().map(|details| details.configuration.version);
-    let seen = condition.seen(name, version)?;
-    let plan = planned(admin, name, sent, base, handler, now.as_ref(), seen).await?;
-    let planned = ConfigPlanned::from(&plan);
-    let asked = json!({ "change": planned.change, "differences": planned.differences });
-    let applied = door
-        .change("job.config", About::Job(name), asked, async |admin| admin.apply(&plan).await)
+    let seen = condition.check(name, version)?;
+    let plan = make_plan(admin, name, sent, base, handler, now.as_ref(), seen).await?;
+    let planned = ConfigPlan::from(&plan);
+    let details = json!({ "change": planned.change, "differences": planned.differences });
+    let applied = access
+        .change("job.config", ChangeTarget::Job(name), details, async |admin| {
+            admin.apply(&plan).await
+        })
         .await?;
-    Ok(ConfigStored { applied, planned })
+    Ok(StoredConfig { applied, planned })
 }
 
-fn handler(word: Option<&str>) -> Option<Handler> {
-    match word? {
+fn handler(name: Option<&str>) -> Option<Handler> {
+    match name? {
         "" => None,
         script if script.eq_ignore_ascii_case("script") => Some(Handler::Script),
         http if http.eq_ignore_ascii_case("http") => Some(Handler::Http),

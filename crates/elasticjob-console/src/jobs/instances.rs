@@ -1,4 +1,4 @@
-//! Instances: who is there, and in which jobs. Looked at in the mirror; steered through the door.
+//! Instances: lists are read from the mirror, changes go to the registry.
 
 use std::collections::BTreeMap;
 
@@ -14,45 +14,43 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    actions::{self, ServerShutDown},
+    actions::{self, ServerShutdown},
     servers::InJob,
 };
 use crate::{
-    auth::who::{Door, Looks, Steers},
+    auth::caller::{Authorized, Operator, Viewer},
     http::{
-        extract::{InstanceName, Query},
-        paging::{Order, page, ready},
+        extract::{PathInstance, Query},
+        paging::{Order, check_page, loaded_mirror},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(instances)).routes(routes!(shutdown_instance))
 }
 
-/// Which instances.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct InstancesAsked {
-    /// What the id contains.
+struct InstancesQuery {
+    /// Part of the id.
     search: String,
-    /// By what: instanceId, serverIp, jobCount, since.
+    /// Sort key: instanceId, serverIp, jobCount, since.
     #[param(inline)]
     sort: InstanceOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
 
-impl Default for InstancesAsked {
+impl Default for InstancesQuery {
     fn default() -> Self {
         let (sort, order) = (InstanceOrder::InstanceId, Order::Asc);
         Self { search: String::new(), sort, order, page: 1, page_size: 50 }
@@ -68,20 +66,18 @@ enum InstanceOrder {
     Since,
 }
 
-/// An instance across jobs.
+/// An instance and its jobs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct InstanceRow {
     instance_id: String,
     server_ip: String,
     language: Language,
-    /// The jobs it is a member of.
     job_names: Vec<String>,
-    /// What it says of itself: labels, since when.
+    /// Data that the instance publishes about itself: labels, start time.
     detail: Option<Instance>,
 }
 
-/// A page of instances.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct InstancesPage {
@@ -93,31 +89,31 @@ struct InstancesPage {
     is_current: bool,
 }
 
-/// Instances, a page at a time: who is there, and in which jobs. This asks the registry nothing.
-#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesAsked),
+/// Lists instances and the jobs they belong to. Reads the mirror only, never the registry.
+#[utoipa::path(get, path = "/r/{registry}/instances", tag = "servers", params(("registry" = String, Path), InstancesQuery),
     responses((status = 200, body = InstancesPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn instances(
-    door: Door<Looks>,
-    Query(asked): Query<InstancesAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<InstancesQuery>,
 ) -> Result<Json<InstancesPage>, Problem> {
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    Ok(Json(ready(&door).await?.seen(|seen| {
-        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    Ok(Json(loaded_mirror(&access).await?.seen(|seen| {
+        let mut matching: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
-            for id in outline.instances.iter().filter(|id| id.contains(&asked.search)) {
-                found.entry(id).or_default().push(job);
+            for id in outline.instances.iter().filter(|id| id.contains(&query.search)) {
+                matching.entry(id).or_default().push(job);
             }
         }
-        let mut found: Vec<(&str, Vec<&str>)> = found.into_iter().collect();
+        let mut matching: Vec<(&str, Vec<&str>)> = matching.into_iter().collect();
         let since = |id: &str| seen.instances.get(id).and_then(|instance| instance.since);
-        // They are in the order of their ids, and stay so where nothing else tells them apart.
-        asked.order.sort(&mut found, |one, other| match asked.sort {
+        // The list is ordered by id, and the sort is stable.
+        query.order.sort(&mut matching, |one, other| match query.sort {
             InstanceOrder::InstanceId => one.0.cmp(other.0),
             InstanceOrder::ServerIp => server_of(one.0).cmp(server_of(other.0)),
             InstanceOrder::JobCount => one.1.len().cmp(&other.1.len()),
             InstanceOrder::Since => since(one.0).cmp(&since(other.0)),
         });
-        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         let items = rows.map(|(id, jobs)| InstanceRow {
             instance_id: (*id).to_owned(),
             server_ip: server_of(id).to_owned(),
@@ -126,7 +122,7 @@ async fn instances(
             detail: seen.instances.get(*id).cloned(),
         });
         InstancesPage {
-            total: found.len(),
+            total: matching.len(),
             page,
             page_size,
             items: items.collect(),
@@ -136,14 +132,14 @@ async fn instances(
     })))
 }
 
-/// Ends the membership of an instance, in one job or in all. What runs comes to its end.
+/// Tells an instance to leave, in one job or in all. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/instances/{instance}/shutdown", tag = "servers",
-    params(("registry" = String, Path), ("instance" = String, Path, description = "Its id"), InJob),
-    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+    params(("registry" = String, Path), ("instance" = String, Path, description = "Instance id"), InJob),
+    responses((status = 200, body = ServerShutdown), (status = 404, body = Problem)))]
 async fn shutdown_instance(
-    door: Door<Steers>,
-    InstanceName(id): InstanceName,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerShutDown>, Problem> {
-    Ok(Json(actions::shutdown_instance(&door, &id, place.name()?.as_ref()).await?))
+    access: Authorized<Operator>,
+    PathInstance(id): PathInstance,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerShutdown>, Problem> {
+    Ok(Json(actions::shutdown_instance(&access, &id, scope.name()?.as_ref()).await?))
 }

@@ -1,8 +1,8 @@
-//! Jobs, and what they run on: what can be asked and done about them, at `/api/v1/r/{registry}`.
+//! Jobs, shards, servers and instances, at `/api/v1/r/{registry}`.
 //!
 //! * [`routes`], [`overview`], [`search`] — lists, read from the mirror; [`shards`], [`servers`], [`instances`].
-//! * [`config`], [`trigger`], [`bulk`] — changes; [`actions`] — what is done to jobs, shards and servers, once for all who offer it.
-//! * [`tools`] — cron expressions and assignments tried out, without a registry.
+//! * [`config`], [`trigger`], [`bulk`] — changes; [`actions`] — changes that several routes share, each audited.
+//! * [`tools`] — evaluate cron expressions and shard assignments without a registry.
 
 pub(crate) mod actions;
 pub(crate) mod bulk;
@@ -18,9 +18,9 @@ pub(crate) mod trigger;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::state::Shared;
+use crate::http::state::AppState;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(routes::router())
         .merge(bulk::router())

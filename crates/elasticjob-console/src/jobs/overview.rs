@@ -1,4 +1,4 @@
-//! A registry at a glance: counts, what is due, what should not be so.
+//! Overview of a registry: counts, upcoming fires, incidents, and a forecast of fires.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,42 +15,41 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::routes::{Glance, Statuses};
+use super::routes::{JobView, Statuses};
 use crate::{
-    auth::who::{Door, Looks},
+    auth::caller::{Authorized, Viewer},
     http::{
         extract::Query,
-        paging::ready,
+        paging::loaded_mirror,
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 use elasticjob::admin::mirror::Seen;
 
-/// How many are named at a glance.
-const MOST_NEXT: usize = 10;
-const MOST_INCIDENTS: usize = 50;
-/// How many notes of missed fires are read for it.
-const MOST_MISSED: usize = 1_000;
-/// What begins so much later than it was due is late.
-const LATE: SignedDuration = SignedDuration::from_secs(5);
-/// How far ahead can be looked, and in how many steps.
-const MOST_HOURS: u32 = 48;
-/// How far back can be looked.
-const MOST_HOURS_BACK: u32 = 7 * 24;
-/// A shard that runs for a shorter time is not looked at.
-const LONG: SignedDuration = SignedDuration::from_mins(1);
-/// A shard that was due so often while it ran does not come to an end.
-const DUE_MEANWHILE: usize = 3;
-const MOST_BUCKETS: usize = 288;
-/// In milliseconds.
+/// Limits of the overview.
+const MAX_NEXT: usize = 10;
+const MAX_INCIDENTS: usize = 50;
+/// Records of missed fires that are read.
+const MAX_MISSED: usize = 1_000;
+/// A run that starts this much after its due time is late.
+const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// Limit of the forecast.
+const MAX_HOURS_AHEAD: u32 = 48;
+/// Limit of the look back.
+const MAX_HOURS_BACK: u32 = 7 * 24;
+/// A shard is not considered stuck before it has run this long, nor before its timeout has passed by this much.
+const STUCK_GRACE: SignedDuration = SignedDuration::from_mins(1);
+/// A shard is stuck if this many fires came due while it ran.
+const STUCK_AFTER_FIRES: usize = 3;
+const MAX_BUCKETS: usize = 288;
 const MINUTE: i64 = 60_000;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(overview)).routes(routes!(forecast))
 }
 
-/// A registry at a glance.
+/// Overview of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Overview {
@@ -59,56 +58,59 @@ struct Overview {
     server_count: usize,
     instance_count: usize,
     #[serde(flatten)]
-    total: Bustling,
-    /// The jobs that are due next, at most ten.
-    next: Vec<Due>,
-    /// What somebody should look at: crashed jobs, shards that wait or do not end, fires that nobody ran, what cannot be read; the gravest fifty, by kind and name.
+    total: ActivityTotals,
+    /// The next fires, at most ten.
+    next: Vec<UpcomingFire>,
+    /// Problems that need attention: crashed jobs, waiting or stuck shards, missed fires, unreadable configurations. The 50 most severe, by kind
+    /// and name.
     incidents: Vec<Incident>,
-    /// How many there are.
+    /// Number of incidents.
     incident_count: usize,
-    /// What was in the last hours; nothing if there is no history, or it does not answer.
+    /// Runs of the last hours; null without a history store, or if it does not answer.
     last_hours: Option<LastHours>,
-    /// Why it does not.
+    /// Why the history store does not answer.
     history_problem: Option<String>,
     as_of: Option<Timestamp>,
     is_current: bool,
 }
 
-/// What was in the last hours.
+/// Runs of the last hours.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct LastHours {
-    /// How many.
+    /// Number of hours.
     hours: u32,
-    /// What began so much later than it was due is late.
+    /// A run that starts this much after its due time is late.
     late_after_ms: i64,
     #[serde(flatten)]
     tally: Tally,
 }
 
-/// What there is of everything, in all jobs.
+/// Totals over all jobs.
 #[expect(clippy::struct_field_names, reason = "they are the names of the answer")]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Bustling {
+#[schema(as = Bustling)]
+struct ActivityTotals {
     shard_count: u64,
     running_count: usize,
     waiting_for_failover_count: usize,
     misfired_count: usize,
     disabled_shard_count: usize,
-    /// Jobs whose configuration cannot be read.
+    /// Number of jobs whose configuration cannot be read.
     unreadable_count: usize,
 }
 
-/// A job that is due.
+/// The next fire of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Due {
+#[schema(as = Due)]
+struct UpcomingFire {
     job_name: String,
     at: Timestamp,
 }
 
-/// Something that should not be so.
+/// A problem of a job that needs attention.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Incident {
@@ -117,46 +119,44 @@ struct Incident {
     message: String,
 }
 
-/// The gravest first.
+/// Kinds of incidents, most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum IncidentKind {
-    /// Its configuration cannot be read.
+    /// The configuration cannot be read.
     Unreadable,
-    /// Shards wait to be taken over.
+    /// Shards wait for failover.
     WaitingForFailover,
-    /// Nobody runs it.
+    /// The job has no instance.
     Crashed,
-    /// Shards belong to somebody who is gone.
+    /// Shards are assigned to an instance that is gone.
     OwnerGone,
-    /// Shards are not dealt.
+    /// Shards are not assigned.
     ShardingFlag,
-    /// A shard does not come to an end.
+    /// A shard is stuck.
     Stuck,
-    /// Fires did not run.
+    /// Fires were missed.
     Missed,
-    /// What is configured is not what is dealt.
+    /// The number of assigned shards differs from the configured one.
     Drift,
-    /// Shards were due while they ran.
+    /// Fires came due while shards were running.
     Misfired,
 }
 
-/// A registry at a glance: counts, what is due next, what should not be so.
-#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path), OverviewAsked),
+/// Returns an overview of a registry: counts, next fires, incidents.
+#[utoipa::path(get, path = "/r/{registry}/overview", tag = "jobs", params(("registry" = String, Path), OverviewQuery),
     responses((status = 200, body = Overview), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn overview(
-    door: Door<Looks>,
-    Query(asked): Query<OverviewAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<OverviewQuery>,
 ) -> Result<Json<Overview>, Problem> {
-    if asked.hours == 0 || asked.hours > MOST_HOURS_BACK {
-        return Err(Problem::invalid(
-            "hours",
-            format!("1 to {MOST_HOURS_BACK} hours can be looked back"),
-        ));
+    if query.hours == 0 || query.hours > MAX_HOURS_BACK {
+        return Err(Problem::invalid("hours", format!("must be 1 to {MAX_HOURS_BACK}")));
     }
-    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
-    let mut overview = ready(&door).await?.seen(|seen| Overview::of(seen, now, &zone));
-    match last_hours(&door, asked.hours, now).await {
+    let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
+    let mut overview =
+        loaded_mirror(&access).await?.seen(|seen| Overview::from_mirror(seen, now, &zone));
+    match last_hours(&access, query.hours, now).await {
         Ok((last_hours, missed)) => {
             overview.last_hours = Some(last_hours);
             overview.incidents.extend(missed);
@@ -164,43 +164,42 @@ async fn overview(
         Err(problem) if problem.code == Code::NoHistory => {}
         Err(problem) => overview.history_problem = Some(problem.detail),
     }
-    overview.rank();
+    overview.rank_incidents();
     Ok(Json(overview))
 }
 
-/// How far back to look.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct OverviewAsked {
-    /// How many hours, in history.
+struct OverviewQuery {
+    /// Hours to look back in the history.
     #[param(minimum = 1, maximum = 168)]
     hours: u32,
 }
 
-impl Default for OverviewAsked {
+impl Default for OverviewQuery {
     fn default() -> Self {
         Self { hours: 24 }
     }
 }
 
 async fn last_hours(
-    door: &Door<Looks>,
+    access: &Authorized<Viewer>,
     hours: u32,
     now: Timestamp,
 ) -> Result<(LastHours, Vec<Incident>), Problem> {
     let since = now.checked_sub(SignedDuration::from_hours(hours.into())).unwrap_or(now);
-    let store = door.history().await?;
-    let tally = store.tally(Span::since(since), LATE).await?;
+    let store = access.history().await?;
+    let tally = store.tally(Span::since(since), LATE_AFTER).await?;
     let missed = match tally.missed {
         0 => Vec::new(),
-        _ => store.missed(None, Span::since(since), MOST_MISSED).await?,
+        _ => store.missed(None, Span::since(since), MAX_MISSED).await?,
     };
-    let last_hours = LastHours { hours, late_after_ms: LATE.as_millis() as i64, tally };
+    let last_hours = LastHours { hours, late_after_ms: LATE_AFTER.as_millis() as i64, tally };
     Ok((last_hours, missed_fires(missed)))
 }
 
-/// Fires that did not run, job by job, the last noticed first.
+/// Missed fires as incidents, one per job.
 fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let mut jobs: Vec<MissedFires> = Vec::new();
     for missed in missed {
@@ -216,8 +215,8 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
         let fires = if missed.count == 1 { "fire" } else { "fires" };
         let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
         let why = match missed.why.as_str() {
-            "nobody_there" => "nobody was there",
-            _ => "the run before was not over",
+            "nobody_there" => "no instance was running",
+            _ => "the previous run was still running",
         };
         let message = format!("{} {fires} did not run{last}: {why}", missed.count);
         Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
@@ -226,33 +225,33 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
 }
 
 impl Overview {
-    fn of(seen: &Seen, now: Timestamp, zone: &Zone) -> Self {
+    fn from_mirror(seen: &Seen, now: Timestamp, zone: &Zone) -> Self {
         let mut statuses = Statuses::default();
         let (mut servers, mut instances) = (BTreeSet::new(), BTreeSet::new());
         let (mut next, mut incidents) = (Vec::new(), Vec::new());
-        let mut total = Bustling::default();
-        for glance in Glance::all(seen, now, zone) {
-            let summary = &glance.outline.summary;
+        let mut total = ActivityTotals::default();
+        for view in JobView::all(seen, now, zone) {
+            let summary = &view.outline.summary;
             statuses.count(summary.status);
-            servers.extend(glance.outline.servers.keys());
-            instances.extend(&glance.outline.instances);
-            total.add(&glance);
+            servers.extend(view.outline.servers.keys());
+            instances.extend(&view.outline.instances);
+            total.add(&view);
             if matches!(summary.status, JobStatus::Ok | JobStatus::ShardingFlag)
-                && let Some(at) = glance.next_fire
+                && let Some(at) = view.next_fire
             {
                 next.push((at, &summary.name));
             }
-            incidents.extend(incident(&glance, now, zone));
+            incidents.extend(incident(&view, now, zone));
         }
         next.sort_unstable();
-        let next = next.into_iter().take(MOST_NEXT);
+        let next = next.into_iter().take(MAX_NEXT);
         Self {
             job_count: seen.jobs.len(),
             statuses,
             server_count: servers.len(),
             instance_count: instances.len(),
             total,
-            next: next.map(|(at, job)| Due { job_name: job.clone(), at }).collect(),
+            next: next.map(|(at, job)| UpcomingFire { job_name: job.clone(), at }).collect(),
             incident_count: incidents.len(),
             incidents,
             last_hours: None,
@@ -262,21 +261,21 @@ impl Overview {
         }
     }
 
-    /// Leaves the gravest incidents, and says how many there are.
-    fn rank(&mut self) {
+    /// Keeps the most severe incidents and counts all.
+    fn rank_incidents(&mut self) {
         self.incident_count = self.incidents.len();
         self.incidents
             .sort_by(|one, other| (one.kind, &one.job_name).cmp(&(other.kind, &other.job_name)));
-        self.incidents.truncate(MOST_INCIDENTS);
+        self.incidents.truncate(MAX_INCIDENTS);
     }
 }
 
-impl Bustling {
-    fn add(&mut self, glance: &Glance<'_>) {
-        let summary = &glance.outline.summary;
+impl ActivityTotals {
+    fn add(&mut self, view: &JobView<'_>) {
+        let summary = &view.outline.summary;
         self.shard_count += u64::from(summary.shards.unwrap_or(0));
         self.unreadable_count += usize::from(summary.problem.is_some());
-        if let Some(bustle) = glance.bustle {
+        if let Some(bustle) = view.bustle {
             self.running_count += bustle.running.len();
             self.waiting_for_failover_count += bustle.waiting.len();
             self.misfired_count += bustle.misfired.len();
@@ -285,127 +284,128 @@ impl Bustling {
     }
 }
 
-fn incident(glance: &Glance<'_>, now: Timestamp, zone: &Zone) -> Option<Incident> {
-    let (outline, bustle) = (glance.outline, glance.bustle);
+fn incident(view: &JobView<'_>, now: Timestamp, zone: &Zone) -> Option<Incident> {
+    let (outline, bustle) = (view.outline, view.bustle);
     let summary = &outline.summary;
     let (kind, message) = if let Some(problem) = &summary.problem {
         (IncidentKind::Unreadable, problem.clone())
     } else if bustle.is_some_and(|bustle| !bustle.waiting.is_empty()) {
-        (IncidentKind::WaitingForFailover, "shards wait to be taken over".to_owned())
+        (IncidentKind::WaitingForFailover, "shards wait for failover".to_owned())
     } else if summary.status == JobStatus::Crashed {
-        (IncidentKind::Crashed, "nobody runs it".to_owned())
+        (IncidentKind::Crashed, "the job has no instance".to_owned())
     } else if summary.status == JobStatus::ShardingFlag {
         match outline.departed.first() {
             Some(owner) => {
-                let message = format!("shards belong to {owner}, who is gone");
+                let message = format!("shards are assigned to {owner}, which is gone");
                 (IncidentKind::OwnerGone, message)
             }
-            None => (IncidentKind::ShardingFlag, "shards are not dealt".to_owned()),
+            None => (IncidentKind::ShardingFlag, "shards are not assigned".to_owned()),
         }
     } else if let (Some(job), Some(bustle)) = (&outline.job, bustle)
-        && let Some(message) = stuck(job, &bustle.running, now, zone)
+        && let Some(message) = stuck_shard(job, &bustle.running, now, zone)
     {
         (IncidentKind::Stuck, message)
     } else if summary.status == JobStatus::Ok
         && let Some(shards) = summary.shards.filter(|shards| *shards as usize != outline.dealt)
     {
-        let message = format!("{} shards are dealt, {shards} are configured", outline.dealt);
+        let message = format!("{} shards are assigned, {shards} are configured", outline.dealt);
         (IncidentKind::Drift, message)
     } else if bustle.is_some_and(|bustle| !bustle.misfired.is_empty()) {
-        (IncidentKind::Misfired, "shards were due while they ran".to_owned())
+        (IncidentKind::Misfired, "fires came due while shards were running".to_owned())
     } else {
         return None;
     };
     Some(Incident { job_name: summary.name.clone(), kind, message })
 }
 
-/// Says so if a shard does not come to an end: it has run for longer than it may, or was due again and again meanwhile.
-fn stuck(
+/// A message if a shard is stuck: it exceeded its timeout, or several fires came due while it ran.
+fn stuck_shard(
     job: &Job,
     running: &BTreeMap<u32, Timestamp>,
     now: Timestamp,
     zone: &Zone,
 ) -> Option<String> {
     let (shard, since) = running.iter().min_by_key(|(_, since)| **since)?;
-    if now.duration_since(*since) < LONG {
+    if now.duration_since(*since) < STUCK_GRACE {
         return None;
     }
     if let Some(timeout) = job.props.policies().timeout {
         let timeout = SignedDuration::try_from(timeout).ok()?;
-        // Whoever runs it has a moment to end it.
-        let is_over = now.duration_since(*since) > timeout.saturating_add(LONG);
-        let text = || format!("shard {shard} runs since {since}, longer than it may ({timeout:#})");
+        // Grants the instance some time to end it.
+        let is_over = now.duration_since(*since) > timeout.saturating_add(STUCK_GRACE);
+        let text = || {
+            format!(
+                "shard {shard} has been running since {since}, longer than its timeout ({timeout:#})"
+            )
+        };
         return is_over.then(text);
     }
-    let due = job.schedule(zone)?.fires_between(*since, now).nth(DUE_MEANWHILE - 1);
+    let due = job.schedule(zone)?.fires_between(*since, now).nth(STUCK_AFTER_FIRES - 1);
     due.map(|_| {
         format!(
-            "shard {shard} runs since {since}, and was due {DUE_MEANWHILE} times meanwhile or more"
+            "shard {shard} has been running since {since}; {STUCK_AFTER_FIRES} or more fires came due meanwhile"
         )
     })
 }
 
-/// How far ahead to look.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ForecastAsked {
-    /// How many hours.
+struct ForecastQuery {
+    /// Hours to look ahead.
     #[param(minimum = 1, maximum = 48)]
     hours: u32,
-    /// In how many steps.
+    /// Number of buckets.
     #[param(minimum = 1, maximum = 288)]
     buckets: usize,
 }
 
-impl Default for ForecastAsked {
+impl Default for ForecastQuery {
     fn default() -> Self {
         Self { hours: 24, buckets: 96 }
     }
 }
 
-/// How many fires are due, step by step.
+/// Number of fires over time.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Forecast {
     from: Timestamp,
-    /// How long a step is.
+    /// Length of a bucket.
     bucket_ms: i64,
-    /// How many fires are due in each step.
+    /// Number of fires in each bucket.
     counts: Vec<u64>,
-    /// Never, by now: all of them are counted.
+    /// Always false: all fires are counted.
     is_estimated: bool,
 }
 
-/// How many fires are due in the hours to come, of all jobs that are not disabled.
-#[utoipa::path(get, path = "/r/{registry}/forecast", tag = "jobs", params(("registry" = String, Path), ForecastAsked),
+/// Counts the upcoming fires of all jobs that are not disabled.
+#[utoipa::path(get, path = "/r/{registry}/forecast", tag = "jobs", params(("registry" = String, Path), ForecastQuery),
     responses((status = 200, body = Forecast), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn forecast(
-    door: Door<Looks>,
-    Query(asked): Query<ForecastAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<ForecastQuery>,
 ) -> Result<Json<Forecast>, Problem> {
-    if asked.hours == 0 || asked.hours > MOST_HOURS {
-        return Err(Problem::invalid(
-            "hours",
-            format!("1 to {MOST_HOURS} hours can be looked ahead"),
-        ));
+    if query.hours == 0 || query.hours > MAX_HOURS_AHEAD {
+        return Err(Problem::invalid("hours", format!("must be 1 to {MAX_HOURS_AHEAD}")));
     }
-    if asked.buckets == 0 || asked.buckets > MOST_BUCKETS {
-        return Err(Problem::invalid("buckets", format!("there can be 1 to {MOST_BUCKETS} steps")));
+    if query.buckets == 0 || query.buckets > MAX_BUCKETS {
+        return Err(Problem::invalid("buckets", format!("must be 1 to {MAX_BUCKETS}")));
     }
-    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
-    let mut forecast = Forecast::empty(now, asked.hours, asked.buckets);
-    let schedules = ready(&door).await?.seen(|seen| {
-        let on = seen.jobs.values().filter(|outline| outline.summary.status != JobStatus::Disabled);
+    let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
+    let mut forecast = Forecast::empty(now, query.hours, query.buckets);
+    let schedules = loaded_mirror(&access).await?.seen(|seen| {
+        let enabled =
+            seen.jobs.values().filter(|outline| outline.summary.status != JobStatus::Disabled);
         let mut schedules: HashMap<Schedule, u64> = HashMap::new();
-        for schedule in on
+        for schedule in enabled
             .filter_map(|outline| outline.job.as_ref().filter(|job| !job.disabled)?.schedule(&zone))
         {
             *schedules.entry(schedule).or_default() += 1;
         }
         schedules
     });
-    // Thousands of schedules take a moment: others are not to wait for it. Those that are the same are counted once.
+    // Thousands of schedules take a while: yields to other requests. Identical schedules are counted once.
     for (schedule, jobs) in &schedules {
         forecast.add(schedule, *jobs);
         tokio::task::yield_now().await;
@@ -419,32 +419,33 @@ impl Forecast {
         Self { from, bucket_ms, counts: vec![0; buckets], is_estimated: false }
     }
 
-    /// Adds the fires of so many jobs that are due by this schedule.
+    /// Adds the fires of `jobs` jobs with this schedule.
     fn add(&mut self, schedule: &Schedule, jobs: u64) {
         let start = self.from.as_millisecond();
         let end = start + self.bucket_ms * self.counts.len() as i64;
-        let mut in_a_minute = None;
+        let mut fires_per_minute = None;
         let mut after = self.from;
         while let Some(fire) = schedule.next_after(after).filter(|it| it.as_millisecond() < end) {
             let at = fire.as_millisecond();
-            let place = ((at - start) / self.bucket_ms) as usize;
-            // Seconds are the same in every minute there is a fire: they are counted once, in a whole minute, and then it is gone on minute by minute.
+            let index = ((at - start) / self.bucket_ms) as usize;
+            // The seconds of a cron are the same in every minute that has fires: they are counted once, for a whole minute, and then the loop
+            // advances by minutes.
             let minute = at - at.rem_euclid(MINUTE);
-            let bucket = start + self.bucket_ms * place as i64;
+            let bucket = start + self.bucket_ms * index as i64;
             let is_whole =
                 minute > start && bucket <= minute && minute + MINUTE <= bucket + self.bucket_ms;
-            let (fires, last) = match in_a_minute {
+            let (fires, last) = match fires_per_minute {
                 _ if !is_whole => (1, fire),
-                Some(fires) => (fires, last_of(minute).unwrap_or(fire)),
+                Some(fires) => (fires, end_of_minute(minute).unwrap_or(fire)),
                 None => {
-                    let last = last_of(minute).unwrap_or(fire);
+                    let last = end_of_minute(minute).unwrap_or(fire);
                     let fires =
                         1 + schedule.after(fire).take_while(|it| *it <= last).count() as u64;
-                    in_a_minute = Some(fires);
+                    fires_per_minute = Some(fires);
                     (fires, last)
                 }
             };
-            if let Some(count) = self.counts.get_mut(place) {
+            if let Some(count) = self.counts.get_mut(index) {
                 *count += fires * jobs;
             }
             after = last.max(fire);
@@ -452,8 +453,8 @@ impl Forecast {
     }
 }
 
-/// The last instant of a minute, of which the beginning is given.
-fn last_of(minute: i64) -> Option<Timestamp> {
+/// The last millisecond of the minute that begins at `minute`.
+fn end_of_minute(minute: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(minute + MINUTE - 1).ok()
 }
 
@@ -473,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_stuck_that_was_due_again_and_again_or_runs_longer_than_it_may() {
+    fn shard_is_stuck_past_its_timeout_or_after_three_fires() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         let job = |cron: &str| Job::named("settle").unwrap().cron(cron).unwrap();
         let running = BTreeMap::from([
@@ -481,31 +482,40 @@ mod tests {
             (1, at("2026-11-15T02:00:30Z")),
             (2, at("2026-11-15T02:10:00Z")),
         ]);
-        let is_stuck = |job: &Job, now: &str| stuck(job, &running, at(now), &Zone::utc());
+        let is_stuck = |job: &Job, now: &str| stuck_shard(job, &running, at(now), &Zone::utc());
 
         let hourly = job("0 0 * * * ?");
         assert_eq!(is_stuck(&hourly, "2026-11-15T04:59:59Z"), None);
-        let told = is_stuck(&hourly, "2026-11-15T05:00:00Z").unwrap();
-        assert!(told.starts_with("shard 1 runs since 2026-11-15T02:00:30Z"), "{told}");
+        let message = is_stuck(&hourly, "2026-11-15T05:00:00Z").unwrap();
+        assert!(
+            message.starts_with("shard 1 has been running since 2026-11-15T02:00:30Z"),
+            "{message}"
+        );
         let limited = hourly.timeout(std::time::Duration::from_mins(15));
         assert_eq!(is_stuck(&limited, "2026-11-15T02:16:00Z"), None);
-        assert!(is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than it may"));
-        assert_eq!(is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"), None, "it is too soon");
+        assert!(
+            is_stuck(&limited, "2026-11-15T02:17:00Z").unwrap().contains("longer than its timeout")
+        );
+        assert_eq!(
+            is_stuck(&job("* * * * * ?"), "2026-11-15T02:01:00Z"),
+            None,
+            "within the grace period"
+        );
     }
 
     #[test]
-    fn fires_are_counted_where_they_fall_however_many_there_are() {
+    fn forecast_counts_each_fire_in_its_bucket() {
         let daily = forecast("0 30 2 * * ?");
         assert_eq!((daily.counts[2], daily.counts.iter().sum::<u64>()), (1, 1));
 
         let busy = forecast("0/10 * * * * ?");
-        // A fire at the very beginning is over, and its counterpart at the end not yet due.
+        // A fire exactly at the start is not counted, and the one exactly at the end is not due yet.
         assert_eq!((busy.counts[0], &busy.counts[1..]), (359, &[360; 23][..]));
 
         let by_day = forecast("0/10 * 9-17 * * ?");
         let hours: Vec<u64> =
             (0..24).map(|hour| if (9..18).contains(&hour) { 360 } else { 0 }).collect();
-        assert_eq!(by_day.counts, hours, "nights are empty");
+        assert_eq!(by_day.counts, hours, "no fires at night");
         let mut twice = by_day;
         twice.add(&schedule("0 30 2 * * ?"), 2);
         assert_eq!((twice.counts[2], twice.counts[9]), (2, 360));
@@ -514,16 +524,16 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_are_no_whole_minutes_are_counted_right() {
+    fn forecast_is_exact_for_buckets_of_partial_minutes() {
         let from: Timestamp = "2026-11-15T00:00:07.5Z".parse().unwrap();
         let schedule = schedule("* * * * * ?");
         let mut forecast = Forecast::empty(from, 1, 288);
         forecast.add(&schedule, 1);
 
-        let each = |place: usize| {
+        let each = |index: usize| {
             let at = |step: usize| from.as_millisecond() + forecast.bucket_ms * step as i64;
             let due = schedule.after(from).map(Timestamp::as_millisecond);
-            due.take_while(|due| *due < at(place + 1)).filter(|due| *due >= at(place)).count()
+            due.take_while(|due| *due < at(index + 1)).filter(|due| *due >= at(index)).count()
                 as u64
         };
         assert_eq!(forecast.counts, (0..288).map(each).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Jobs: the list, one of them, and switching them.
+//! Jobs: list, details, actions, schedule.
 
 use std::cmp::Ordering;
 
@@ -16,24 +16,23 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::{
-    actions::{self, ShutDown},
+    actions::{self, JobShutdown},
     search::Search,
 };
 use crate::{
-    auth::who::{Door, Looks, Rules, Steers},
+    auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
-        extract::{Named, Query, instant, shard},
-        paging::{Order, page, ready},
+        extract::{PathJob, Query, check_shard, parse_timestamp},
+        paging::{Order, check_page, loaded_mirror},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 use elasticjob::admin::mirror::{Bustle, Seen};
 
-/// How many fires may be asked for.
-const MOST_FIRES: usize = 1_000;
+const MAX_FIRES: usize = 1_000;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(jobs))
         .routes(routes!(job, remove))
@@ -45,36 +44,36 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(fires))
 }
 
-/// A job in a list.
+/// A row of the job list.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct JobRow {
     #[serde(flatten)]
     pub(crate) summary: JobSummary,
-    /// What it is sorted under, if anything.
+    /// Label, if any.
     pub(crate) label: Option<String>,
-    /// The zone its cron is read in, if it names one.
+    /// Time zone of the cron expression, if set.
     pub(crate) time_zone: Option<String>,
-    /// Whether its configuration says that it is not to run.
+    /// Whether the configuration disables the job.
     pub(crate) disabled: bool,
-    /// Whether it is taken over when an instance dies.
+    /// Whether failover is on.
     pub(crate) failover: bool,
-    /// How many of its shards run.
+    /// Number of running shards.
     pub(crate) running_count: usize,
-    /// How many of its shards wait to be taken over.
+    /// Number of shards that wait for failover.
     pub(crate) waiting_for_failover_count: usize,
-    /// How many of its shards were due while they ran.
+    /// Number of shards with a misfire.
     pub(crate) misfired_count: usize,
-    /// How many of its shards are disabled.
+    /// Number of disabled shards.
     pub(crate) disabled_shard_count: usize,
 }
 
 impl JobRow {
-    pub(crate) fn new(glance: &Glance<'_>) -> Self {
-        let job = glance.outline.job.as_ref();
-        let count = |shards: fn(&Bustle) -> usize| glance.bustle.map_or(0, shards);
+    pub(crate) fn new(view: &JobView<'_>) -> Self {
+        let job = view.outline.job.as_ref();
+        let count = |shards: fn(&Bustle) -> usize| view.bustle.map_or(0, shards);
         Self {
-            summary: JobSummary { next_fire: glance.next_fire, ..glance.outline.summary.clone() },
+            summary: JobSummary { next_fire: view.next_fire, ..view.outline.summary.clone() },
             label: job.and_then(|job| job.label.clone()),
             time_zone: job.and_then(|job| job.zone.as_ref()).map(ToString::to_string),
             disabled: job.is_some_and(|job| job.disabled),
@@ -87,22 +86,22 @@ impl JobRow {
     }
 }
 
-/// A job as the mirror shows it, looked at now: nothing is copied before it is known to be on the page.
+/// A job in the mirror, with the next fire as of now. Borrows, so that only the rows of the page are copied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Glance<'s> {
+pub(crate) struct JobView<'s> {
     pub(crate) outline: &'s Outline,
     pub(crate) bustle: Option<&'s Bustle>,
     pub(crate) next_fire: Option<Timestamp>,
 }
 
-impl<'s> Glance<'s> {
+impl<'s> JobView<'s> {
     pub(crate) fn new(
         outline: &'s Outline,
         bustle: Option<&'s Bustle>,
         now: Timestamp,
         zone: &Zone,
     ) -> Self {
-        // It was the next when the job was read.
+        // The stored value was computed when the job was read and may have passed.
         let next_fire = outline.summary.next_fire.and_then(|next| {
             if next > now {
                 return Some(next);
@@ -112,7 +111,6 @@ impl<'s> Glance<'s> {
         Self { outline, bustle, next_fire }
     }
 
-    /// All jobs.
     pub(crate) fn all(seen: &'s Seen, now: Timestamp, zone: &Zone) -> impl Iterator<Item = Self> {
         seen.jobs
             .iter()
@@ -124,31 +122,30 @@ impl<'s> Glance<'s> {
     }
 }
 
-/// What a list is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct JobsAsked {
-    /// Words that name or description have, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a dash before one means not.
+struct JobsQuery {
+    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
+    /// negates a term.
     search: String,
-    /// Only these statuses, with commas between them.
+    /// Only these statuses, separated by commas.
     #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
     status: String,
-    /// By what: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
+    /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
     #[param(inline)]
     sort: JobOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
 
-impl Default for JobsAsked {
+impl Default for JobsQuery {
     fn default() -> Self {
         Self {
             search: String::new(),
@@ -172,24 +169,23 @@ enum JobOrder {
     RunningCount,
 }
 
-/// A page of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JobsPage {
-    /// How many there are on all pages.
+    /// Number of matching jobs on all pages.
     total: usize,
     page: usize,
     page_size: usize,
     items: Vec<JobRow>,
-    /// How many of each status there are on all pages.
+    /// Number of matching jobs by status, on all pages.
     statuses: Statuses,
-    /// Since when it is so.
+    /// Time of the last update.
     as_of: Option<Timestamp>,
-    /// Whether changes are seen as they happen; while the registry cannot be reached, this is what was last seen.
+    /// Whether the data is current; while the registry is unreachable, it is what was last read.
     is_current: bool,
 }
 
-/// How many jobs are in which status.
+/// Number of jobs by status.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) struct Statuses {
@@ -210,29 +206,31 @@ impl Statuses {
     }
 }
 
-/// Jobs, a page at a time. Whatever the number of jobs, this asks the registry nothing.
-#[utoipa::path(get, path = "/r/{registry}/jobs", tag = "jobs", params(("registry" = String, Path), JobsAsked),
+/// Lists jobs. Reads the mirror only, never the registry, however many jobs there are.
+#[utoipa::path(get, path = "/r/{registry}/jobs", tag = "jobs", params(("registry" = String, Path), JobsQuery),
     responses((status = 200, body = JobsPage), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn jobs(
-    door: Door<Looks>,
-    Query(asked): Query<JobsAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<JobsQuery>,
 ) -> Result<Json<JobsPage>, Problem> {
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let search: Search = asked.search.parse()?;
-    let wanted = statuses(&asked.status)?;
-    let (now, zone) = (door.shared.clock.now(), Zone::from(TimeZone::system()));
-    let page = ready(&door).await?.seen(|seen| {
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let search: Search = query.search.parse()?;
+    let wanted_statuses = parse_statuses(&query.status)?;
+    let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
+    let page = loaded_mirror(&access).await?.seen(|seen| {
         let mut counted = Statuses::default();
-        let mut found: Vec<Glance<'_>> = Glance::all(seen, now, &zone)
-            .filter(|glance| search.fits(glance))
-            .inspect(|glance| counted.count(glance.outline.summary.status))
-            .filter(|glance| wanted.is_empty() || wanted.contains(&glance.outline.summary.status))
+        let mut matching: Vec<JobView<'_>> = JobView::all(seen, now, &zone)
+            .filter(|view| search.matches(view))
+            .inspect(|view| counted.count(view.outline.summary.status))
+            .filter(|view| {
+                wanted_statuses.is_empty() || wanted_statuses.contains(&view.outline.summary.status)
+            })
             .collect();
-        // They are in the order of their names, and stay so where nothing else tells them apart.
-        asked.order.sort(&mut found, |one, other| compare(one, other, asked.sort));
-        let rows = found.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        // The mirror is ordered by name, and the sort is stable.
+        query.order.sort(&mut matching, |one, other| compare(one, other, query.sort));
+        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
         JobsPage {
-            total: found.len(),
+            total: matching.len(),
             page,
             page_size,
             items: rows.map(JobRow::new).collect(),
@@ -244,28 +242,28 @@ async fn jobs(
     Ok(Json(page))
 }
 
-fn statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
+fn parse_statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     words
         .map(|word| {
             crate::jobs::search::status(word).ok_or_else(|| {
                 Problem::invalid(
                     "status",
-                    format!("{word:?} is no status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
+                    format!("{word:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
                 )
             })
         })
         .collect()
 }
 
-fn compare(one: &Glance<'_>, other: &Glance<'_>, by: JobOrder) -> Ordering {
+fn compare(one: &JobView<'_>, other: &JobView<'_>, by: JobOrder) -> Ordering {
     let (left, right) = (&one.outline.summary, &other.outline.summary);
     match by {
         JobOrder::JobName => left.name.cmp(&right.name),
         JobOrder::Status => (left.status as u8).cmp(&(right.status as u8)),
-        // Those that are never due come last.
+        // Jobs without a next fire come last.
         JobOrder::NextFireTime => {
-            let due = |glance: &Glance<'_>| glance.next_fire.unwrap_or(Timestamp::MAX);
+            let due = |view: &JobView<'_>| view.next_fire.unwrap_or(Timestamp::MAX);
             due(one).cmp(&due(other))
         }
         JobOrder::ShardingTotalCount => left.shards.cmp(&right.shards),
@@ -274,129 +272,140 @@ fn compare(one: &Glance<'_>, other: &Glance<'_>, by: JobOrder) -> Ordering {
     }
 }
 
-/// A job: how it stands, its configuration (secrets masked), its servers and instances.
+/// Returns a job: its state, configuration (secrets masked), servers and instances.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = JobDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn job(door: Door<Looks>, Named(job): Named) -> Result<Json<JobDetails>, Problem> {
-    Ok(Json(door.admin().await?.job(&job).await?))
+async fn job(
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+) -> Result<Json<JobDetails>, Problem> {
+    Ok(Json(access.admin().await?.job(&job).await?))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct RemoveAsked {
-    /// Also while instances are members: they lose it.
+struct RemoveQuery {
+    /// Remove the job even if it has instances.
     force: bool,
 }
 
-/// Removes a job with everything that was kept of it. Takes an admin.
-#[utoipa::path(delete, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), RemoveAsked),
+/// Removes a job with all its data. Requires an admin.
+#[utoipa::path(delete, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), RemoveQuery),
     responses((status = 200, body = Removed), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
-    door: Door<Rules>,
-    Named(job): Named,
-    Query(RemoveAsked { force }): Query<RemoveAsked>,
+    access: Authorized<Administrator>,
+    PathJob(job): PathJob,
+    Query(RemoveQuery { force }): Query<RemoveQuery>,
 ) -> Result<Json<Removed>, Problem> {
-    Ok(Json(actions::remove(&door, &job, force).await?))
+    Ok(Json(actions::remove(&access, &job, force).await?))
 }
 
-/// Lets a job run again, on every server.
+/// Enables a job on every server.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/enable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
-async fn enable(door: Door<Steers>, Named(job): Named) -> Result<Json<Switched>, Problem> {
-    Ok(Json(actions::enable(&door, &job, json!({})).await?))
+async fn enable(
+    access: Authorized<Operator>,
+    PathJob(job): PathJob,
+) -> Result<Json<Switched>, Problem> {
+    Ok(Json(actions::enable(&access, &job, json!({})).await?))
 }
 
-/// Lets a job run nowhere, not even on servers that come later.
+/// Disables a job on every server, including servers that join later.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/disable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Switched), (status = 404, body = Problem)))]
-async fn disable(door: Door<Steers>, Named(job): Named) -> Result<Json<Switched>, Problem> {
-    Ok(Json(actions::disable(&door, &job, json!({})).await?))
+async fn disable(
+    access: Authorized<Operator>,
+    PathJob(job): PathJob,
+) -> Result<Json<Switched>, Problem> {
+    Ok(Json(actions::disable(&access, &job, json!({})).await?))
 }
 
-/// Ends every instance's membership in a job. What runs comes to its end.
+/// Tells all instances of a job to leave it. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/shutdown", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = ShutDown), (status = 404, body = Problem)))]
-async fn shutdown(door: Door<Steers>, Named(job): Named) -> Result<Json<ShutDown>, Problem> {
-    Ok(Json(actions::shutdown(&door, &job, json!({})).await?))
+    responses((status = 200, body = JobShutdown), (status = 404, body = Problem)))]
+async fn shutdown(
+    access: Authorized<Operator>,
+    PathJob(job): PathJob,
+) -> Result<Json<JobShutdown>, Problem> {
+    Ok(Json(actions::shutdown(&access, &job, json!({})).await?))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ExplainAsked {
-    /// Only this shard.
+struct ExplainQuery {
     shard: Option<u32>,
-    /// About this instant; without, now.
+    /// Point in time to explain; if omitted, now.
     #[param(format = DateTime)]
     at: Option<String>,
 }
 
-/// Why a job, or a shard of it, ran or did not run.
-#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/explain", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), ExplainAsked),
+/// Explains why a job, or one of its shards, ran or did not run.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/explain", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), ExplainQuery),
     responses((status = 200, body = Explanation), (status = 422, body = Problem), (status = 503, body = Problem)))]
 async fn explain(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<ExplainAsked>,
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<ExplainQuery>,
 ) -> Result<Json<Explanation>, Problem> {
-    let at = asked.at.as_deref().map(|at| instant("at", at)).transpose()?;
-    let (admin, shard) = (door.admin().await?, shard(asked.shard)?);
-    Ok(Json(match door.history().await {
+    let at = query.at.as_deref().map(|at| parse_timestamp("at", at)).transpose()?;
+    let (admin, shard) = (access.admin().await?, check_shard(query.shard)?);
+    Ok(Json(match access.history().await {
         Ok(history) => admin.explain_with(&history, &job, shard, at).await?,
         Err(problem) if problem.code == Code::NoHistory => admin.explain(&job, shard, at).await?,
         Err(problem) => admin.explain(&job, shard, at).await?.without_history(&problem.detail),
     }))
 }
 
-/// Everything that is stored of a job, as text in the ancestor's format, addresses masked. It may hold passwords: takes an admin.
+/// Returns all nodes of a job as text in Java ElasticJob's dump format, addresses masked. It may contain passwords: requires an admin.
 #[utoipa::path(get, path = "/r/{registry}/jobs/{job}/dump", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain"), (status = 404, body = Problem)))]
-async fn dump(door: Door<Rules>, Named(job): Named) -> Result<String, Problem> {
-    Ok(door.admin().await?.dump(&job).await?)
+async fn dump(access: Authorized<Administrator>, PathJob(job): PathJob) -> Result<String, Problem> {
+    Ok(access.admin().await?.dump(&job).await?)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct FiresAsked {
-    /// How many.
+struct FiresQuery {
+    /// Number of fires.
     #[param(minimum = 1, maximum = 1000)]
     count: usize,
-    /// After this instant; without, now.
+    /// Start; if omitted, now.
     #[param(format = DateTime)]
     after: Option<String>,
 }
 
-impl Default for FiresAsked {
+impl Default for FiresQuery {
     fn default() -> Self {
         Self { count: 10, after: None }
     }
 }
 
-/// When a job is due next by its schedule; nothing if it has none.
-#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/fires", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), FiresAsked),
+/// Returns the next fires of a job's schedule; empty if it has none.
+#[utoipa::path(get, path = "/r/{registry}/jobs/{job}/fires", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), FiresQuery),
     responses((status = 200, body = [String]), (status = 404, body = Problem)))]
 async fn fires(
-    door: Door<Looks>,
-    Named(job): Named,
-    Query(asked): Query<FiresAsked>,
+    access: Authorized<Viewer>,
+    PathJob(job): PathJob,
+    Query(query): Query<FiresQuery>,
 ) -> Result<Json<Vec<Timestamp>>, Problem> {
-    if asked.count == 0 || asked.count > MOST_FIRES {
-        return Err(Problem::invalid("count", format!("1 to {MOST_FIRES} fires can be asked for")));
+    if query.count == 0 || query.count > MAX_FIRES {
+        return Err(Problem::invalid("count", format!("must be 1 to {MAX_FIRES}")));
     }
-    let after = asked
+    let after = query
         .after
         .as_deref()
-        .map_or_else(|| Ok(door.shared.clock.now()), |after| instant("after", after))?;
-    let details = door.admin().await?.job(&job).await?;
+        .map_or_else(|| Ok(access.app.clock.now()), |after| parse_timestamp("after", after))?;
+    let details = access.admin().await?.job(&job).await?;
     let schedule =
         details.configuration.job.and_then(|job| job.schedule(&Zone::from(TimeZone::system())));
-    let fires = schedule.map(|schedule| schedule.after(after).take(asked.count).collect());
+    let fires = schedule.map(|schedule| schedule.after(after).take(query.count).collect());
     Ok(Json(fires.unwrap_or_default()))
 }
 
-/// What runs a job, in one word to be searched for.
+/// The handler of a job as a search term.
 pub(crate) fn handler_word(runs_with: &RunsWith) -> String {
     match runs_with {
         RunsWith::Script => "script".to_owned(),

@@ -1,27 +1,27 @@
-//! What somebody types to find jobs: words, and `key:value`; a dash before one means not.
+//! The search syntax of job lists: words, and `key:value`; a leading dash negates a term.
 
 use std::str::FromStr;
 
 use elasticjob::admin::JobStatus;
 
-use super::routes::{Glance, handler_word};
+use super::routes::{JobView, handler_word};
 use crate::http::problem::Problem;
 use elasticjob::admin::mirror::Bustle;
 
 const KEYS: &str = "status, label, handler, server, instance, cron, is";
 
-/// All of these.
+/// Terms that must all match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Search(Vec<Term>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Term {
-    is_not: bool,
-    means: Means,
+    is_negated: bool,
+    predicate: Predicate,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Means {
+enum Predicate {
     Word(String),
     Status(JobStatus),
     Label(String),
@@ -43,63 +43,63 @@ impl FromStr for Search {
     fn from_str(text: &str) -> Result<Self, Problem> {
         let mut terms = Vec::new();
         for word in words(text) {
-            let (is_not, word) = match word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            let (is_negated, word) = match word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 Some(rest) => (true, rest.to_owned()),
                 None => (false, word),
             };
-            terms.push(Term { is_not, means: means(&word)? });
+            terms.push(Term { is_negated, predicate: parse_predicate(&word)? });
         }
         Ok(Self(terms))
     }
 }
 
-fn means(word: &str) -> Result<Means, Problem> {
+fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
     let Some((key, value)) = word.split_once(':') else {
-        return Ok(Means::Word(word.to_lowercase()));
+        return Ok(Predicate::Word(word.to_lowercase()));
     };
-    let low = value.to_lowercase();
-    let wrong = |text: String| Err(Problem::invalid("search", text));
+    let lower = value.to_lowercase();
+    let invalid = |text: String| Err(Problem::invalid("search", text));
     Ok(match key {
         "status" => match status(value) {
-            Some(status) => Means::Status(status),
+            Some(status) => Predicate::Status(status),
             None => {
-                return wrong(format!(
-                    "{value:?} is no status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
+                return invalid(format!(
+                    "{value:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
                 ));
             }
         },
-        "label" => Means::Label(low),
-        "handler" => Means::Handler(low),
-        "server" => Means::Server(value.to_owned()),
-        "instance" => Means::Instance(value.to_owned()),
-        "cron" => Means::Cron(low),
-        "is" => match low.as_str() {
-            "running" => Means::Running,
-            "disabled" => Means::Disabled,
-            "waiting" => Means::Waiting,
-            "misfired" => Means::Misfired,
-            "unreadable" => Means::Unreadable,
-            "oneoff" | "one-off" => Means::OneOff,
+        "label" => Predicate::Label(lower),
+        "handler" => Predicate::Handler(lower),
+        "server" => Predicate::Server(value.to_owned()),
+        "instance" => Predicate::Instance(value.to_owned()),
+        "cron" => Predicate::Cron(lower),
+        "is" => match lower.as_str() {
+            "running" => Predicate::Running,
+            "disabled" => Predicate::Disabled,
+            "waiting" => Predicate::Waiting,
+            "misfired" => Predicate::Misfired,
+            "unreadable" => Predicate::Unreadable,
+            "oneoff" | "one-off" => Predicate::OneOff,
             _ => {
-                return wrong(format!(
-                    "is:{value} is not known; hint: running, disabled, waiting, misfired, unreadable, oneoff"
+                return invalid(format!(
+                    "is:{value} is unknown; hint: running, disabled, waiting, misfired, unreadable, oneoff"
                 ));
             }
         },
         _ => {
-            return wrong(format!(
-                "{key:?} cannot be searched for; hint: {KEYS}; a word with a colon stands in quotes"
+            return invalid(format!(
+                "{key:?} is not a search key; hint: {KEYS}; quote a word that contains a colon"
             ));
         }
     })
 }
 
-/// Words between blanks; quotes hold blanks and colons together.
+/// Splits at whitespace; quotes keep whitespace and colons together.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut is_quoted) = (String::new(), false);
-    for each in text.chars() {
-        match each {
+    for character in text.chars() {
+        match character {
             '"' => is_quoted = !is_quoted,
             blank if blank.is_whitespace() && !is_quoted => {
                 if !word.is_empty() {
@@ -115,7 +115,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A status as the ancestor spells it, in any case.
+/// Parses a status in Java ElasticJob's spelling, case-insensitive.
 pub(crate) fn status(word: &str) -> Option<JobStatus> {
     match word.to_ascii_uppercase().as_str() {
         "OK" => Some(JobStatus::Ok),
@@ -127,34 +127,37 @@ pub(crate) fn status(word: &str) -> Option<JobStatus> {
 }
 
 impl Search {
-    /// Whether a job is meant.
-    pub(crate) fn fits(&self, glance: &Glance<'_>) -> bool {
-        self.0.iter().all(|term| term.means.fits(glance) != term.is_not)
+    /// Whether a job matches.
+    pub(crate) fn matches(&self, view: &JobView<'_>) -> bool {
+        self.0.iter().all(|term| term.predicate.matches(view) != term.is_negated)
     }
 }
 
-impl Means {
-    fn fits(&self, glance: &Glance<'_>) -> bool {
-        let has = |text: &str, part: &str| text.to_lowercase().contains(part);
-        let (outline, summary) = (glance.outline, &glance.outline.summary);
+impl Predicate {
+    fn matches(&self, view: &JobView<'_>) -> bool {
+        let contains = |text: &str, part: &str| text.to_lowercase().contains(part);
+        let (outline, summary) = (view.outline, &view.outline.summary);
         let job = outline.job.as_ref();
-        let bustles = |is_idle: fn(&Bustle) -> bool| glance.bustle.is_some_and(|it| !is_idle(it));
+        let has_activity =
+            |is_idle: fn(&Bustle) -> bool| view.bustle.is_some_and(|it| !is_idle(it));
         match self {
-            Self::Word(word) => has(&summary.name, word) || has(&summary.description, word),
+            Self::Word(word) => {
+                contains(&summary.name, word) || contains(&summary.description, word)
+            }
             Self::Status(status) => summary.status == *status,
             Self::Label(label) => {
-                job.and_then(|job| job.label.as_deref()).is_some_and(|text| has(text, label))
+                job.and_then(|job| job.label.as_deref()).is_some_and(|text| contains(text, label))
             }
-            Self::Handler(handler) => has(&handler_word(&summary.runs_with), handler),
+            Self::Handler(handler) => contains(&handler_word(&summary.runs_with), handler),
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
-            Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| has(text, cron)),
-            Self::Running => bustles(|bustle| bustle.running.is_empty()),
+            Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| contains(text, cron)),
+            Self::Running => has_activity(|bustle| bustle.running.is_empty()),
             Self::Disabled => {
                 job.is_some_and(|job| job.disabled) || summary.status == JobStatus::Disabled
             }
-            Self::Waiting => bustles(|bustle| bustle.waiting.is_empty()),
-            Self::Misfired => bustles(|bustle| bustle.misfired.is_empty()),
+            Self::Waiting => has_activity(|bustle| bustle.waiting.is_empty()),
+            Self::Misfired => has_activity(|bustle| bustle.misfired.is_empty()),
             Self::Unreadable => summary.problem.is_some(),
             Self::OneOff => summary.cron.is_none(),
         }
@@ -166,24 +169,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_keys_are_told_apart_and_mistakes_named() {
+    fn words_and_keys_are_distinguished_and_errors_name_the_field() {
         let search: Search = "  Settle -status:ok \"label:a b\" is:running".parse().unwrap();
 
-        let term = |is_not, means| Term { is_not, means };
+        let term = |is_negated, predicate| Term { is_negated, predicate };
         assert_eq!(
             search,
             Search(vec![
-                term(false, Means::Word("settle".to_owned())),
-                term(true, Means::Status(JobStatus::Ok)),
-                term(false, Means::Label("a b".to_owned())),
-                term(false, Means::Running),
+                term(false, Predicate::Word("settle".to_owned())),
+                term(true, Predicate::Status(JobStatus::Ok)),
+                term(false, Predicate::Label("a b".to_owned())),
+                term(false, Predicate::Running),
             ])
         );
-        for wrong in ["status:fine", "is:good", "colour:red"] {
+        for invalid in ["status:fine", "is:good", "colour:red"] {
             assert_eq!(
-                wrong.parse::<Search>().unwrap_err().field.as_deref(),
+                invalid.parse::<Search>().unwrap_err().field.as_deref(),
                 Some("search"),
-                "{wrong}"
+                "{invalid}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Servers: the machines that jobs run on. Looked at in the mirror; steered through the door.
+//! Servers: lists are read from the mirror, changes go to the registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use super::actions::{self, ServerShutDown, ServerSwitched};
+use super::actions::{self, ServerChange, ServerShutdown};
 use crate::{
-    auth::who::{Door, Looks, Rules, Steers},
+    auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
-        extract::{Address, Query},
-        paging::{Order, page, ready},
+        extract::{PathServer, Query},
+        paging::{Order, check_page, loaded_mirror},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 use elasticjob::admin::mirror::Seen;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(servers))
         .routes(routes!(server, remove))
@@ -34,28 +34,26 @@ pub(crate) fn router() -> OpenApiRouter<Shared> {
         .routes(routes!(shutdown))
 }
 
-/// Which servers.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct ServersAsked {
-    /// What the address contains.
+struct ServersQuery {
+    /// Part of the address.
     search: String,
-    /// By what: serverIp, instanceCount, jobCount, disabledJobsNum.
+    /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
     #[param(inline)]
     sort: ServerOrder,
-    /// asc or desc.
     #[param(inline)]
     order: Order,
-    /// Which page, from 1.
+    /// Page number, starting at 1.
     #[param(minimum = 1)]
     page: usize,
-    /// How many rows a page has.
+    /// Rows per page.
     #[param(minimum = 1, maximum = 1000)]
     page_size: usize,
 }
 
-impl Default for ServersAsked {
+impl Default for ServersQuery {
     fn default() -> Self {
         let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
         Self { search: String::new(), sort, order, page: 1, page_size: 50 }
@@ -71,7 +69,6 @@ enum ServerOrder {
     DisabledJobsNum,
 }
 
-/// A page of servers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServersPage {
@@ -83,31 +80,31 @@ struct ServersPage {
     is_current: bool,
 }
 
-/// Servers, a page at a time.
-#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersAsked),
+/// Lists servers.
+#[utoipa::path(get, path = "/r/{registry}/servers", tag = "servers", params(("registry" = String, Path), ServersQuery),
     responses((status = 200, body = ServersPage), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn servers(
-    door: Door<Looks>,
-    Query(asked): Query<ServersAsked>,
+    access: Authorized<Viewer>,
+    Query(query): Query<ServersQuery>,
 ) -> Result<Json<ServersPage>, Problem> {
-    let (page, page_size) = page(asked.page, asked.page_size)?;
-    let (mut found, as_of, is_current) =
-        ready(&door).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
-    found.retain(|server| server.address.contains(&asked.search));
-    // They are in the order of their addresses, and stay so where nothing else tells them apart.
-    asked.order.sort(&mut found, |one, other| match asked.sort {
+    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let (mut matching, as_of, is_current) =
+        loaded_mirror(&access).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
+    matching.retain(|server| server.address.contains(&query.search));
+    // The list is ordered by address, and the sort is stable.
+    query.order.sort(&mut matching, |one, other| match query.sort {
         ServerOrder::ServerIp => one.address.cmp(&other.address),
         ServerOrder::InstanceCount => one.instances.len().cmp(&other.instances.len()),
         ServerOrder::JobCount => one.jobs.len().cmp(&other.jobs.len()),
         ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
     });
-    let total = found.len();
+    let total = matching.len();
     let items =
-        found.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
+        matching.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
     Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
 }
 
-/// All servers, as the mirror shows them.
+/// All servers in the mirror.
 pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
     let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
     for (job, outline) in &seen.jobs {
@@ -134,22 +131,22 @@ pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
         .collect()
 }
 
-/// A server, job by job.
+/// Returns a server with its state in each job.
 #[utoipa::path(get, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path)),
     responses((status = 200, body = ServerDetails), (status = 404, body = Problem), (status = 503, body = Problem)))]
 async fn server(
-    door: Door<Looks>,
-    Address(server): Address,
+    access: Authorized<Viewer>,
+    PathServer(server): PathServer,
 ) -> Result<Json<ServerDetails>, Problem> {
-    Ok(Json(door.admin().await?.server(&server).await?))
+    Ok(Json(access.admin().await?.server(&server).await?))
 }
 
-/// In which job.
+/// The job an action is limited to.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InJob {
-    /// Only in this job; without, in all.
+    /// Only in this job; if omitted, in all.
     #[param(pattern = r"^(?!\.{1,2}$)(?!.*@-(@|$))[ -.0-~\u00a0-\ud7ff\uf900-\uffef]+$")]
     job: Option<String>,
 }
@@ -161,46 +158,46 @@ impl InJob {
     }
 }
 
-/// Lets a server take part again, in one job or in all.
+/// Enables a server, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/enable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
-    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+    responses((status = 200, body = ServerChange), (status = 404, body = Problem)))]
 async fn enable(
-    door: Door<Steers>,
-    Address(server): Address,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerSwitched>, Problem> {
-    Ok(Json(actions::enable_server(&door, &server, place.name()?.as_ref()).await?))
+    access: Authorized<Operator>,
+    PathServer(server): PathServer,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerChange>, Problem> {
+    Ok(Json(actions::enable_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Lets a server take part no longer, in one job or in all.
+/// Disables a server, in one job or in all.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/disable", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
-    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem)))]
+    responses((status = 200, body = ServerChange), (status = 404, body = Problem)))]
 async fn disable(
-    door: Door<Steers>,
-    Address(server): Address,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerSwitched>, Problem> {
-    Ok(Json(actions::disable_server(&door, &server, place.name()?.as_ref()).await?))
+    access: Authorized<Operator>,
+    PathServer(server): PathServer,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerChange>, Problem> {
+    Ok(Json(actions::disable_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Forgets a server that has no instance, in one job or in all. Takes an admin.
+/// Removes a server without instances, from one job or from all. Requires an admin.
 #[utoipa::path(delete, path = "/r/{registry}/servers/{server}", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
-    responses((status = 200, body = ServerSwitched), (status = 404, body = Problem), (status = 409, body = Problem)))]
+    responses((status = 200, body = ServerChange), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
-    door: Door<Rules>,
-    Address(server): Address,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerSwitched>, Problem> {
-    Ok(Json(actions::remove_server(&door, &server, place.name()?.as_ref()).await?))
+    access: Authorized<Administrator>,
+    PathServer(server): PathServer,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerChange>, Problem> {
+    Ok(Json(actions::remove_server(&access, &server, scope.name()?.as_ref()).await?))
 }
 
-/// Ends the membership of the instances on a server, in one job or in all. What runs comes to its end.
+/// Tells the instances on a server to leave, in one job or in all. Running shards finish.
 #[utoipa::path(post, path = "/r/{registry}/servers/{server}/shutdown", tag = "servers", params(("registry" = String, Path), ("server" = String, Path), InJob),
-    responses((status = 200, body = ServerShutDown), (status = 404, body = Problem)))]
+    responses((status = 200, body = ServerShutdown), (status = 404, body = Problem)))]
 async fn shutdown(
-    door: Door<Steers>,
-    Address(server): Address,
-    Query(place): Query<InJob>,
-) -> Result<Json<ServerShutDown>, Problem> {
-    Ok(Json(actions::shutdown_server(&door, &server, place.name()?.as_ref()).await?))
+    access: Authorized<Operator>,
+    PathServer(server): PathServer,
+    Query(scope): Query<InJob>,
+) -> Result<Json<ServerShutdown>, Problem> {
+    Ok(Json(actions::shutdown_server(&access, &server, scope.name()?.as_ref()).await?))
 }

@@ -1,4 +1,4 @@
-//! What needs no registry: crons, and how shards would be dealt.
+//! Tools that need no registry: cron expressions and shard assignment.
 
 use crate::http::handler::routes;
 use axum::Json;
@@ -12,72 +12,71 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::who::Who,
+    auth::caller::Caller,
     http::{
-        extract::{Body, Query, instant},
+        extract::{Body, Query, parse_timestamp},
         problem::Problem,
-        state::Shared,
+        state::AppState,
     },
 };
 
-const MOST_FIRES: usize = 1_000;
-/// How many shards may be dealt in an answer.
-const MOST_SHARDS: u32 = 10_000;
+const MAX_FIRES: usize = 1_000;
+const MAX_SHARDS: u32 = 10_000;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(next)).routes(routes!(check)).routes(routes!(plan))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct NextAsked {
-    /// Quartz's words, seconds first.
+struct NextQuery {
+    /// A Quartz cron expression, seconds first.
     #[param(example = "0 0/5 * * * ?")]
     expression: String,
-    /// On the clock of this zone; without, of the console's machine.
+    /// Time zone; if omitted, that of the console's machine.
     zone: Option<String>,
-    /// After this instant; without, now.
+    /// Start; if omitted, now.
     #[param(format = DateTime)]
     after: Option<String>,
-    /// How many; without, 5.
+    /// Number of fires; if omitted, 5.
     #[param(minimum = 1, maximum = 1000)]
     count: Option<usize>,
-    /// What happens when the clocks change: default or quartz.
+    /// Behavior at daylight saving changes: default or quartz.
     #[param(pattern = "^(default|quartz)$")]
     dst: Option<String>,
 }
 
-/// When a cron fires next; nothing if it never does.
-#[utoipa::path(get, path = "/cron/next", tag = "tools", params(NextAsked), responses((status = 200, body = [String]), (status = 422, body = Problem)))]
+/// Returns the next fires of a cron expression; empty if it never fires.
+#[utoipa::path(get, path = "/cron/next", tag = "tools", params(NextQuery), responses((status = 200, body = [String]), (status = 422, body = Problem)))]
 async fn next(
-    _: Who,
-    axum::extract::State(shared): axum::extract::State<Shared>,
-    Query(asked): Query<NextAsked>,
+    _: Caller,
+    axum::extract::State(app): axum::extract::State<AppState>,
+    Query(query): Query<NextQuery>,
 ) -> Result<Json<Vec<Timestamp>>, Problem> {
-    let count = asked.count.unwrap_or(5);
-    if count == 0 || count > MOST_FIRES {
-        return Err(Problem::invalid("count", format!("1 to {MOST_FIRES} fires can be asked for")));
+    let count = query.count.unwrap_or(5);
+    if count == 0 || count > MAX_FIRES {
+        return Err(Problem::invalid("count", format!("must be 1 to {MAX_FIRES}")));
     }
     let schedule = Schedule {
-        cron: cron(&asked.expression)?,
-        zone: match asked.zone.as_deref().filter(|zone| !zone.is_empty()) {
+        cron: cron(&query.expression)?,
+        zone: match query.zone.as_deref().filter(|zone| !zone.is_empty()) {
             Some(zone) => zone.parse().map_err(|error: elasticjob::schedule::ZoneError| {
                 Problem::invalid("zone", error.to_string())
             })?,
             None => Zone::from(TimeZone::system()),
         },
-        dst: asked
+        dst: query
             .dst
             .as_deref()
             .unwrap_or("default")
             .parse::<Dst>()
             .map_err(|error| Problem::invalid("dst", error.to_string()))?,
     };
-    let after = asked
+    let after = query
         .after
         .as_deref()
-        .map_or_else(|| Ok(shared.clock.now()), |after| instant("after", after))?;
+        .map_or_else(|| Ok(app.clock.now()), |after| parse_timestamp("after", after))?;
     Ok(Json(schedule.after(after).take(count).collect()))
 }
 
@@ -90,22 +89,23 @@ fn cron(expression: &str) -> Result<Cron, Problem> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct CheckAsked {
-    /// Quartz's words, seconds first.
+struct CheckQuery {
+    /// A Quartz cron expression, seconds first.
     #[param(example = "0 0/5 * * * ?")]
     expression: String,
 }
 
-/// What Quartz makes of a cron.
+/// Result of checking a cron expression.
 #[derive(Debug, Serialize, ToSchema)]
-struct Checked {
-    /// As it is stored.
+#[schema(as = Checked)]
+struct CronCheck {
+    /// The normalized expression.
     cron: String,
-    /// What it accepts by accident.
+    /// Warnings about parts that Quartz accepts but likely were not intended.
     warnings: Vec<CronWarning>,
 }
 
-/// Something that is accepted and does not mean what it seems to.
+/// A part that is accepted but does not mean what it seems to.
 #[derive(Debug, Serialize, ToSchema)]
 struct CronWarning {
     field: Option<String>,
@@ -113,50 +113,52 @@ struct CronWarning {
     message: String,
 }
 
-/// Whether a cron can be read, and what Quartz accepts in it by accident.
-#[utoipa::path(get, path = "/cron/check", tag = "tools", params(CheckAsked), responses((status = 200, body = Checked), (status = 422, body = Problem)))]
-async fn check(_: Who, Query(asked): Query<CheckAsked>) -> Result<Json<Checked>, Problem> {
-    let cron = cron(&asked.expression)?;
+/// Checks a cron expression and warns about parts that Quartz accepts by accident.
+#[utoipa::path(get, path = "/cron/check", tag = "tools", params(CheckQuery), responses((status = 200, body = CronCheck), (status = 422, body = Problem)))]
+async fn check(_: Caller, Query(query): Query<CheckQuery>) -> Result<Json<CronCheck>, Problem> {
+    let cron = cron(&query.expression)?;
     let warnings = cron.warnings().iter().map(|warning| CronWarning {
         field: warning.field.map(|field| field.to_string()),
         part: warning.part.clone(),
         message: warning.message.clone(),
     });
-    Ok(Json(Checked { warnings: warnings.collect(), cron: cron.as_str().to_owned() }))
+    Ok(Json(CronCheck { warnings: warnings.collect(), cron: cron.as_str().to_owned() }))
 }
 
-/// How shards are to be dealt.
+/// Input of a shard assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PlanAsked {
-    /// The job's name: three strategies go by it.
+#[schema(as = PlanAsked)]
+struct PlanBody {
+    /// Three strategies depend on the job's name.
     job_name: String,
     #[schema(minimum = 1, maximum = 10000)]
     sharding_total_count: u32,
-    /// Without, `AVG_ALLOCATION`.
+    /// If omitted, `AVG_ALLOCATION`.
     strategy: Option<String>,
-    /// By id, for example 10.0.0.7@-@4711.
+    /// Instance ids, for example 10.0.0.7@-@4711.
     instances: Vec<String>,
-    /// When, for `SINGLE_SHARDING_BALANCE`; without, now.
+    /// Time of the assignment, for `SINGLE_SHARDING_BALANCE`; if omitted, now.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<String>,
 }
 
-/// Deals shards as the leader would, without asking anybody: the owner of shard i stands at place i.
-#[utoipa::path(post, path = "/plan", tag = "tools", request_body = PlanAsked, responses((status = 200, body = [String]), (status = 422, body = Problem)))]
+/// Assigns shards as the leader would, without a registry: element i of the result is the owner of shard i.
+#[utoipa::path(post, path = "/plan", tag = "tools", request_body = PlanBody, responses((status = 200, body = [String]), (status = 422, body = Problem)))]
 async fn plan(
-    _: Who,
-    axum::extract::State(shared): axum::extract::State<Shared>,
-    Body(asked): Body<PlanAsked>,
+    _: Caller,
+    axum::extract::State(app): axum::extract::State<AppState>,
+    Body(query): Body<PlanBody>,
 ) -> Result<Json<Vec<String>>, Problem> {
-    let total = asked.sharding_total_count;
-    if total > MOST_SHARDS {
+    let total = query.sharding_total_count;
+    if total > MAX_SHARDS {
         return Err(Problem::invalid(
             "shardingTotalCount",
-            format!("at most {MOST_SHARDS} shards can be dealt here"),
+            format!("must be at most {MAX_SHARDS}"),
         ));
     }
-    let at = asked.at.as_deref().map_or_else(|| Ok(shared.clock.now()), |at| instant("at", at))?;
-    let strategy = asked.strategy.as_deref().unwrap_or("AVG_ALLOCATION");
-    Ok(Json(assign(&asked.job_name, total, strategy, &asked.instances, at)?))
+    let at =
+        query.at.as_deref().map_or_else(|| Ok(app.clock.now()), |at| parse_timestamp("at", at))?;
+    let strategy = query.strategy.as_deref().unwrap_or("AVG_ALLOCATION");
+    Ok(Json(assign(&query.job_name, total, strategy, &query.instances, at)?))
 }

@@ -1,8 +1,8 @@
-//! "Run now", and "stop that".
+//! Triggers and cancels runs.
 //!
-//! A trigger with an `Idempotency-Key` is carried out once: whoever sends the same again, because the answer was lost, gets the same answer, and waits for
-//! it if the first is still under way. Keys are remembered for a day, and forgotten when the console restarts; but a run is called after its key, so
-//! that one who asks again even then asks for the same run, and instances run it once.
+//! A trigger with an `Idempotency-Key` is executed once: repeating the request, for example after a lost response, returns the same response and
+//! waits if the first is still in progress. Keys are remembered for a day and forgotten when the console restarts; but the run id is derived from
+//! the key, so a repeated request asks for the same run even then, and instances run it once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,115 +26,121 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::actions;
 use crate::{
-    auth::who::{About, Door, Steers, text},
+    auth::caller::{Authorized, ChangeTarget, Operator, header_text},
     http::{
-        extract::{MaybeBody, Named, instant},
+        extract::{OptionalBody, PathJob, parse_timestamp},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-const REMEMBERED: Duration = Duration::from_hours(24);
-const MOST: usize = 10_000;
-/// What a parameter may be; it travels through the registry.
-const LONGEST_PARAMETER: usize = 64 * 1024;
+const KEY_TTL: Duration = Duration::from_hours(24);
+const MAX_KEYS: usize = 10_000;
+/// A parameter travels through the registry.
+const MAX_PARAMETER_BYTES: usize = 64 * 1024;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(trigger)).routes(routes!(cancel))
 }
 
-/// How it is to run.
+/// Options of a trigger.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct TriggerAsked {
-    /// Only these; without, all.
+#[schema(as = TriggerAsked)]
+pub(crate) struct TriggerBody {
+    /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
-    /// What the job is given instead of its own parameter.
+    /// Replaces the job's own parameter.
     parameter: Option<String>,
-    /// The time it is to work for; without, now.
+    /// Logical time of the run; if omitted, now.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<String>,
 }
 
-/// Lets a job run now.
-#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = Option<TriggerAsked>,
-    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "Sent again, it is not done again")),
+/// Triggers a run of a job.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/trigger", tag = "jobs", request_body = Option<TriggerBody>,
+    params(("registry" = String, Path), ("job" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "A repeated request with the same key is executed once")),
     responses((status = 200, body = Asked), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn trigger(
-    door: Door<Steers>,
-    Named(job): Named,
+    access: Authorized<Operator>,
+    PathJob(job): PathJob,
     headers: HeaderMap,
-    MaybeBody(asked): MaybeBody<TriggerAsked>,
+    OptionalBody(body): OptionalBody<TriggerBody>,
 ) -> Result<Json<Asked>, Problem> {
-    let said = serde_json::to_value(&asked).unwrap_or_default();
-    let at = asked.at.as_deref().map(|at| instant("at", at)).transpose()?;
-    if asked.parameter.as_ref().is_some_and(|parameter| parameter.len() > LONGEST_PARAMETER) {
+    let request = serde_json::to_value(&body).unwrap_or_default();
+    let at = body.at.as_deref().map(|at| parse_timestamp("at", at)).transpose()?;
+    if body.parameter.as_ref().is_some_and(|parameter| parameter.len() > MAX_PARAMETER_BYTES) {
         return Err(Problem::invalid(
             "parameter",
-            format!("a parameter has at most {LONGEST_PARAMETER} bytes"),
+            format!("a parameter has at most {MAX_PARAMETER_BYTES} bytes"),
         ));
     }
-    let mut ask = Ask { at, shards: asked.shards, parameter: asked.parameter, ..Ask::default() };
-    let fingerprint = said.to_string();
-    let key = text(&headers, "idempotency-key");
+    let mut ask = Ask { at, shards: body.shards, parameter: body.parameter, ..Ask::default() };
+    let fingerprint = request.to_string();
+    let key = header_text(&headers, "idempotency-key");
     if key.is_some_and(|key| key.is_empty() || key.len() > 255) {
         return Err(Problem::invalid("Idempotency-Key", "a key has 1 to 255 characters"));
     }
-    let key = key.map(|key| [&door.who.username, &door.place.name, job.as_str(), key].join("\n"));
-    ask.run = key.as_ref().map(|key| called_after(key, &fingerprint));
-    let work = actions::trigger(&door, &job, ask, said);
+    let key = key
+        .map(|key| [&access.caller.username, &access.registry.name, job.as_str(), key].join("\n"));
+    ask.run = key.as_ref().map(|key| run_id_of_key(key, &fingerprint));
+    let work = actions::trigger(&access, &job, ask, request);
     let Some(key) = key else { return Ok(Json(work.await?)) };
-    let once = door.shared.keys.of(key, &fingerprint, door.shared.clock.monotonic())?;
-    // What came to nothing may be tried again.
-    Ok(Json(once.get_or_try_init(|| work).await?.clone()))
+    let response =
+        access.app.idempotency_keys.entry(key, &fingerprint, access.app.clock.monotonic())?;
+    // A failed trigger is not remembered and may be retried.
+    Ok(Json(response.get_or_try_init(|| work).await?.clone()))
 }
 
-/// The run that a key asks for: always the same, whoever remembers.
-fn called_after(key: &str, fingerprint: &str) -> RunId {
+/// Derives the run id from the key, so that it is the same after a restart.
+fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
     let digest = digest(&SHA256, format!("{key}\n{fingerprint}").as_bytes());
     let bits = digest.as_ref().iter().take(16);
     RunId::triggered(bits.fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
 }
 
-/// What is to stop.
+/// Options of a cancellation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct CancelAsked {
-    /// Only these; without, all.
+#[schema(as = CancelAsked)]
+struct CancelBody {
+    /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
     shards: BTreeSet<u32>,
-    /// Only if it is this run that runs: without, whichever does.
+    /// Only this run; if omitted, whichever is running.
     run: Option<String>,
 }
 
-/// Stops what runs; with `run`, nothing but that: a conflict if it does not run (any more). Java cannot be asked; it is named.
-#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelAsked>, params(("registry" = String, Path), ("job" = String, Path)),
+/// Cancels running shards; with `run` only those of that run, a conflict if it is not running. Java instances cannot be cancelled and are listed.
+#[utoipa::path(post, path = "/r/{registry}/jobs/{job}/cancel", tag = "jobs", request_body = Option<CancelBody>, params(("registry" = String, Path), ("job" = String, Path)),
     responses((status = 200, body = Cancelled), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn cancel(
-    door: Door<Steers>,
-    Named(job): Named,
-    MaybeBody(asked): MaybeBody<CancelAsked>,
+    access: Authorized<Operator>,
+    PathJob(job): PathJob,
+    OptionalBody(body): OptionalBody<CancelBody>,
 ) -> Result<Json<Cancelled>, Problem> {
-    let said = serde_json::to_value(&asked).unwrap_or_default();
-    let cancelled = door
-        .change("job.cancel", About::Job(&job), said, async |admin| match &asked.run {
-            Some(run) => admin.cancel(&job, &running(admin, &job, run, &asked.shards).await?).await,
-            None => admin.cancel(&job, &asked.shards).await,
+    let request = serde_json::to_value(&body).unwrap_or_default();
+    let cancelled = access
+        .change("job.cancel", ChangeTarget::Job(&job), request, async |admin| match &body.run {
+            Some(run) => {
+                admin.cancel(&job, &shards_running(admin, &job, run, &body.shards).await?).await
+            }
+            None => admin.cancel(&job, &body.shards).await,
         })
         .await?;
     Ok(Json(cancelled))
 }
 
-/// The shards, of those that are meant, that run as part of this run; a conflict if none does.
-async fn running(
+/// The selected shards that currently run as part of this run; a conflict if there are none.
+async fn shards_running(
     admin: &Admin,
     job: &JobName,
     run: &str,
-    meant: &BTreeSet<u32>,
+    selected: &BTreeSet<u32>,
 ) -> Result<BTreeSet<u32>, AdminError> {
     let shards = admin.shards(job).await?.into_iter();
-    let shards = shards.filter(|shard| meant.is_empty() || meant.contains(&shard.item));
+    let shards = shards.filter(|shard| selected.is_empty() || selected.contains(&shard.item));
     let running = shards.filter(|shard| {
         let last = shard.last_run.as_ref().and_then(|last| last.run_id.as_deref());
         shard.running.is_some() && last == Some(run)
@@ -142,52 +148,52 @@ async fn running(
     let running: BTreeSet<u32> = running.map(|shard| shard.item).collect();
     if running.is_empty() {
         return Err(AdminError::Conflict {
-            problem: format!("run {run} of job {job} does not run"),
-            hint: "it may be over: look at what runs now, then decide again".to_owned(),
+            problem: format!("run {run} of job {job} is not running"),
+            hint: "it may have ended: check what is running, then decide again".to_owned(),
         });
     }
     Ok(running)
 }
 
-/// Triggers that were asked for with a key.
+/// Remembers triggers by their idempotency key.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(Mutex<HashMap<String, Kept>>);
+pub(crate) struct IdempotencyKeys(Mutex<HashMap<String, KeyedTrigger>>);
 
 #[derive(Debug)]
-struct Kept {
+struct KeyedTrigger {
     since: Monotonic,
     fingerprint: String,
-    answer: Arc<OnceCell<Asked>>,
+    response: Arc<OnceCell<Asked>>,
 }
 
-impl Keys {
-    /// The answer to this key, to be given once. A conflict if the key was sent with something else.
-    fn of(
+impl IdempotencyKeys {
+    /// The cell for the response to this key. A conflict if the key was used with a different request.
+    fn entry(
         &self,
         key: String,
         fingerprint: &str,
         now: Monotonic,
     ) -> Result<Arc<OnceCell<Asked>>, Problem> {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|_, kept| now.saturating_since(kept.since) < REMEMBERED);
-        if keys.len() >= MOST
-            && let Some(oldest) = keys.iter().min_by_key(|(_, kept)| kept.since)
+        keys.retain(|_, keyed| now.saturating_since(keyed.since) < KEY_TTL);
+        if keys.len() >= MAX_KEYS
+            && let Some(oldest) = keys.iter().min_by_key(|(_, keyed)| keyed.since)
         {
             let oldest = oldest.0.clone();
             keys.remove(&oldest);
         }
-        let kept = keys.entry(key).or_insert_with(|| Kept {
+        let keyed = keys.entry(key).or_insert_with(|| KeyedTrigger {
             since: now,
             fingerprint: fingerprint.to_owned(),
-            answer: Arc::default(),
+            response: Arc::default(),
         });
-        if kept.fingerprint != fingerprint {
+        if keyed.fingerprint != fingerprint {
             return Err(Problem::new(
                 Code::Conflict,
-                "this key was sent with something else before; hint: another request has another key",
+                "this key was used with a different request; hint: use a new key for each request",
             )
-            .of("Idempotency-Key"));
+            .with_field("Idempotency-Key"));
         }
-        Ok(Arc::clone(&kept.answer))
+        Ok(Arc::clone(&keyed.response))
     }
 }

@@ -1,4 +1,4 @@
-//! Who asks, and in which form they are answered.
+//! The caller of a legacy request, and the format of the response.
 
 use std::convert::Infallible;
 
@@ -11,132 +11,138 @@ use axum::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::registry_center::chosen;
+use super::registry_center::selected_registry;
 use crate::{
     auth::{
         accounts::Role,
-        who::{ACCESS_TOKEN, Door, Who},
+        caller::{ACCESS_TOKEN, Authorized, Caller},
     },
     http::{
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
-    registries::connections::unknown,
+    registries::connections::no_such_registry,
 };
 
-/// Somebody who uses the ancestor's paths; who that is, or why they are nobody, is found out when they are answered.
-pub(super) struct Asker {
-    form: Form,
-    who: Result<Who, Problem>,
-    shared: Shared,
+/// A legacy request. A failed authentication is kept and reported in the format of the response.
+pub(super) struct LegacyRequest {
+    format: ResponseFormat,
+    caller: Result<Caller, Problem>,
+    app: AppState,
 }
 
-/// In which form an answer is given.
+/// Format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// 3.x: an envelope, status 200.
+pub(super) enum ResponseFormat {
+    /// 3.x: an envelope with status 200.
     Envelope,
-    /// 2.x.
+    /// 2.x: the bare value or problem details.
     Bare,
 }
 
-impl FromRequestParts<Shared> for Asker {
+impl FromRequestParts<AppState> for LegacyRequest {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
-        let form =
-            if parts.headers.contains_key(ACCESS_TOKEN) { Form::Envelope } else { Form::Bare };
-        let who = Who::from_request_parts(parts, shared).await;
-        Ok(Self { form, who, shared: shared.clone() })
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
+        let format = if parts.headers.contains_key(ACCESS_TOKEN) {
+            ResponseFormat::Envelope
+        } else {
+            ResponseFormat::Bare
+        };
+        let caller = Caller::from_request_parts(parts, app).await;
+        Ok(Self { format, caller, app: app.clone() })
     }
 }
 
-impl Asker {
-    /// Answers with data.
-    pub(super) async fn ask<R, T: Serialize>(
+impl LegacyRequest {
+    /// Responds with data from the selected registry.
+    pub(super) async fn respond<R, T: Serialize>(
         self,
         role: Role,
-        work: impl AsyncFnOnce(Door<R>) -> Result<T, Problem>,
+        work: impl AsyncFnOnce(Authorized<R>) -> Result<T, Problem>,
     ) -> Response {
-        let form = self.form;
-        let answer = match self.door(role) {
-            Ok(door) => work(door).await,
+        let format = self.format;
+        let answer = match self.authorize(role) {
+            Ok(access) => work(access).await,
             Err(problem) => Err(problem),
         };
-        form.tell(answer)
+        format.render(answer)
     }
 
-    /// Does something; there is nothing to tell but that it was done.
-    pub(super) async fn act<R, T>(
+    /// Performs an action on the selected registry; the response has no data.
+    pub(super) async fn perform<R, T>(
         self,
         role: Role,
-        work: impl AsyncFnOnce(Door<R>) -> Result<T, Problem>,
+        work: impl AsyncFnOnce(Authorized<R>) -> Result<T, Problem>,
     ) -> Response {
-        let form = self.form;
-        let done = self.ask(role, async |door| work(door).await.map(|_| true)).await;
-        if form == Form::Bare && done.status() == StatusCode::OK {
+        let format = self.format;
+        let done = self.respond(role, async |access| work(access).await.map(|_| true)).await;
+        if format == ResponseFormat::Bare && done.status() == StatusCode::OK {
             return StatusCode::NO_CONTENT.into_response();
         }
         done
     }
 
-    /// About the console itself.
-    pub(super) async fn about<T: Serialize>(
+    /// Responds with data that belongs to no registry.
+    pub(super) async fn respond_globally<T: Serialize>(
         self,
-        work: impl AsyncFnOnce(Who, Shared) -> Result<T, Problem>,
+        work: impl AsyncFnOnce(Caller, AppState) -> Result<T, Problem>,
     ) -> Response {
-        let answer = match self.who {
-            Ok(who) => work(who, self.shared).await,
+        let answer = match self.caller {
+            Ok(caller) => work(caller, self.app).await,
             Err(problem) => Err(problem),
         };
-        self.form.tell(answer)
+        self.format.render(answer)
     }
 
-    /// The same, for something that a GET does: a browser must not have been led to it.
-    pub(super) fn deliberate(mut self) -> Self {
-        if self.who.as_ref().is_ok_and(|who| who.via.is_ambient()) {
-            self.who = Err(Problem::new(
+    /// For a GET that changes something: refuses cookies, which a browser sends also for other sites.
+    pub(super) fn reject_ambient(mut self) -> Self {
+        if self.caller.as_ref().is_ok_and(|caller| caller.via.is_ambient()) {
+            self.caller = Err(Problem::new(
                 Code::Csrf,
-                "a GET that changes something is not done for a cookie; hint: POST, or send Access-Token or an API token",
+                "a GET that changes something is not allowed by cookie; hint: POST, or send Access-Token or an API token",
             ));
         }
         self
     }
 
-    /// The same, answered without an envelope if all is well: counts are bare numbers in both generations.
+    /// Responds without an envelope on success: counts are bare numbers in both generations.
     pub(super) fn bare(mut self) -> Self {
-        if self.who.is_ok() {
-            self.form = Form::Bare;
+        if self.caller.is_ok() {
+            self.format = ResponseFormat::Bare;
         }
         self
     }
 
-    /// The registry they have chosen, else the first they may look at.
-    fn door<R>(self, role: Role) -> Result<Door<R>, Problem> {
-        let (who, shared) = (self.who?, self.shared);
-        let name = chosen(&who, &shared).ok_or_else(|| unknown("that you may look at"))?;
-        let place = who.at(&shared, &name, role)?;
-        Ok(Door::to(who, shared, place))
+    /// Checks the role in the selected registry, else in the first visible one.
+    fn authorize<R>(self, role: Role) -> Result<Authorized<R>, Problem> {
+        let (caller, app) = (self.caller?, self.app);
+        let name = selected_registry(&caller, &app)
+            .ok_or_else(|| no_such_registry("that is visible to you"))?;
+        let registry = caller.authorize(&app, &name, role)?;
+        Ok(Authorized::new(caller, app, registry))
     }
 }
 
-impl Form {
-    pub(super) fn tell<T: Serialize>(self, answer: Result<T, Problem>) -> Response {
+impl ResponseFormat {
+    pub(super) fn render<T: Serialize>(self, answer: Result<T, Problem>) -> Response {
         match (self, answer) {
             (Self::Bare, Ok(answer)) => Json(answer).into_response(),
             (Self::Bare, Err(problem)) => problem.into_response(),
             (Self::Envelope, answer) => {
                 let problem = answer.as_ref().err().cloned();
                 let mut response = Json(envelope(answer)).into_response();
-                // The status says nothing of it.
-                response.extensions_mut().extend(problem.map(Problem::told).unwrap_or_default());
+                // The status is always 200; the extension tells the middleware about the problem.
+                response
+                    .extensions_mut()
+                    .extend(problem.map(Problem::into_extensions).unwrap_or_default());
                 response
             }
         }
     }
 }
 
-/// The ancestor's envelope.
+/// The envelope of ElasticJob 3.x.
 fn envelope<T: Serialize>(answer: Result<T, Problem>) -> Value {
     match answer {
         Ok(model) => json!({ "success": true, "errorCode": 0, "errorMsg": null, "model": model }),

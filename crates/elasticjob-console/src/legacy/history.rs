@@ -1,46 +1,45 @@
-//! Event traces and data sources as the ancestor's clients see them: the history of the registry they have chosen.
+//! Event traces and data sources of the legacy API: the history of the selected registry.
 //!
-//! A data source bears the name of the registry whose history it is. The ancestor connected to whatever a URL said; here it has to be on the list.
+//! A data source has the name of the registry whose history it is. Java ElasticJob connected to any URL; here the host must be allowed.
 
 use axum::response::Response;
-use elasticjob::history::{ExecutionFilter, Named as Names, Span, TraceFilter, from_jdbc};
+use elasticjob::history::{ExecutionFilter, Named as NameKind, Span, TraceFilter, from_jdbc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    envelope::Asker,
-    registry_center::{Named, chosen, is_added},
+    envelope::LegacyRequest,
+    registry_center::{NameBody, is_added, selected_registry},
 };
 use crate::{
     auth::{
         accounts::Role,
-        who::{Door, Looks},
+        caller::{Authorized, Viewer},
     },
     history::{
-        store_routes::{add as add_history, remove as remove_history, try_out},
-        stores::Book,
+        store_routes::{add as add_history, remove as remove_history, test_connection},
+        stores::HistoryConnection,
     },
     http::{
-        extract::{Body, MaybeBody, Path, instant},
+        extract::{Body, OptionalBody, Path, parse_timestamp},
         problem::Problem,
     },
 };
 
-/// How far into a list can be paged: it is walked from its beginning.
-const DEEPEST: usize = 10_000;
+/// Last row that can be paged to: every page is read from the first row.
+const MAX_ROW: usize = 10_000;
 
-/// A page of the ancestor's.
+/// A page in the legacy format.
 #[derive(Serialize)]
-struct Page<T> {
+struct LegacyPage<T> {
     total: i64,
     rows: Vec<T>,
 }
 
-/// Which page; what is asked besides has its own names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct ExecutionsAsked {
+pub(super) struct ExecutionsBody {
     page_size: Option<usize>,
     page_number: Option<usize>,
     job_name: Option<String>,
@@ -52,7 +51,7 @@ pub(super) struct ExecutionsAsked {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct TracesAsked {
+pub(super) struct TracesBody {
     page_size: Option<usize>,
     page_number: Option<usize>,
     job_name: Option<String>,
@@ -63,46 +62,46 @@ pub(super) struct TracesAsked {
     creation_time_to: Option<Value>,
 }
 
-/// From which row on, and until which.
-fn rows(size: Option<usize>, number: Option<usize>) -> Result<(usize, usize), Problem> {
+/// Index of the first row of a page, and of the row after its last.
+fn row_range(size: Option<usize>, number: Option<usize>) -> Result<(usize, usize), Problem> {
     let (size, number) = (size.unwrap_or(10), number.unwrap_or(1));
     let end = size.saturating_mul(number);
-    if size == 0 || number == 0 || end > DEEPEST {
+    if size == 0 || number == 0 || end > MAX_ROW {
         let text = format!(
-            "pages begin at 1 and end at row {DEEPEST}; hint: say from when until when, or use /api/v1"
+            "pages start at 1 and end at row {MAX_ROW}; hint: limit the time span, or use /api/v1"
         );
         return Err(Problem::invalid("pageNumber", text));
     }
     Ok((end - size, end))
 }
 
-/// A time as the ancestor's clients send it: text, or milliseconds.
-fn moment(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, Problem> {
+/// Parses a time: text, or milliseconds.
+fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, Problem> {
     match given {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) => instant(field, text).map(Some),
+        Some(Value::String(text)) => parse_timestamp(field, text).map(Some),
         Some(other) => {
             let at = other.as_i64().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-            let wrong = || Problem::invalid(field, "that is no time; hint: 2026-11-15T06:36:07Z");
-            at.ok_or_else(wrong).map(Some)
+            let invalid = || Problem::invalid(field, "not a timestamp; hint: 2026-11-15T06:36:07Z");
+            at.ok_or_else(invalid).map(Some)
         }
     }
 }
 
-/// What was typed, if anything.
-fn typed(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+/// `None` if empty.
+fn optional_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     let text = text.filter(|text| !text.is_empty());
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Problem::invalid(field, "there is a NUL in it"));
+        return Err(Problem::invalid(field, "the text contains a NUL character"));
     }
     Ok(text)
 }
 
-/// An execution in the ancestor's words.
+/// An execution in the legacy format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Executed {
+struct LegacyExecution {
     id: String,
     hostname: String,
     ip: String,
@@ -116,10 +115,10 @@ struct Executed {
     failure_cause: Option<String>,
 }
 
-/// A trace in the ancestor's words.
+/// A trace in the legacy format.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Traced {
+struct LegacyTrace {
     id: String,
     job_name: String,
     original_task_id: String,
@@ -133,28 +132,28 @@ struct Traced {
 }
 
 pub(super) async fn executions(
-    asker: Asker,
-    body: Result<MaybeBody<ExecutionsAsked>, Problem>,
+    request: LegacyRequest,
+    body: Result<OptionalBody<ExecutionsBody>, Problem>,
 ) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door: Door<Looks>| {
-            let MaybeBody(wanted) = body?;
-            let (skipped, end) = rows(wanted.page_size, wanted.page_number)?;
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+            let OptionalBody(sent) = body?;
+            let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = ExecutionFilter {
-                job: typed("jobName", wanted.job_name)?,
-                ip: typed("ip", wanted.ip)?,
-                success: wanted.is_success,
+                job: optional_text("jobName", sent.job_name)?,
+                ip: optional_text("ip", sent.ip)?,
+                success: sent.is_success,
                 span: Span {
-                    since: moment("startTimeFrom", wanted.start_time_from.as_ref())?,
-                    until: moment("startTimeTo", wanted.start_time_to.as_ref())?,
+                    since: parse_time("startTimeFrom", sent.start_time_from.as_ref())?,
+                    until: parse_time("startTimeTo", sent.start_time_to.as_ref())?,
                 },
                 limit: Some(end),
                 ..ExecutionFilter::default()
             };
-            let store = door.history().await?;
+            let store = access.history().await?;
             let total = store.execution_count(&filter).await?;
-            let found = store.executions(&filter).await?.rows.into_iter().skip(skipped);
-            let rows = found.map(|row| Executed {
+            let found = store.executions(&filter).await?.rows.into_iter().skip(skip);
+            let rows = found.map(|row| LegacyExecution {
                 id: row.id,
                 hostname: row.hostname,
                 ip: row.ip,
@@ -167,35 +166,35 @@ pub(super) async fn executions(
                 success: row.success,
                 failure_cause: row.failure_cause,
             });
-            Ok(Page { total, rows: rows.collect() })
+            Ok(LegacyPage { total, rows: rows.collect() })
         })
         .await
 }
 
 pub(super) async fn traces(
-    asker: Asker,
-    body: Result<MaybeBody<TracesAsked>, Problem>,
+    request: LegacyRequest,
+    body: Result<OptionalBody<TracesBody>, Problem>,
 ) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door: Door<Looks>| {
-            let MaybeBody(wanted) = body?;
-            let (skipped, end) = rows(wanted.page_size, wanted.page_number)?;
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+            let OptionalBody(sent) = body?;
+            let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = TraceFilter {
-                job: typed("jobName", wanted.job_name)?,
-                state: typed("state", wanted.state)?,
-                source: typed("source", wanted.source)?,
-                execution_type: typed("executionType", wanted.execution_type)?,
+                job: optional_text("jobName", sent.job_name)?,
+                state: optional_text("state", sent.state)?,
+                source: optional_text("source", sent.source)?,
+                execution_type: optional_text("executionType", sent.execution_type)?,
                 span: Span {
-                    since: moment("creationTimeFrom", wanted.creation_time_from.as_ref())?,
-                    until: moment("creationTimeTo", wanted.creation_time_to.as_ref())?,
+                    since: parse_time("creationTimeFrom", sent.creation_time_from.as_ref())?,
+                    until: parse_time("creationTimeTo", sent.creation_time_to.as_ref())?,
                 },
                 limit: Some(end),
                 ..TraceFilter::default()
             };
-            let store = door.history().await?;
+            let store = access.history().await?;
             let total = store.trace_count(&filter).await?;
-            let found = store.traces(&filter).await?.rows.into_iter().skip(skipped);
-            let rows = found.map(|row| Traced {
+            let found = store.traces(&filter).await?.rows.into_iter().skip(skip);
+            let rows = found.map(|row| LegacyTrace {
                 id: row.id,
                 job_name: row.job_name,
                 original_task_id: row.original_task_id,
@@ -207,35 +206,35 @@ pub(super) async fn traces(
                 message: row.message,
                 creation_time: row.creation_time,
             });
-            Ok(Page { total, rows: rows.collect() })
+            Ok(LegacyPage { total, rows: rows.collect() })
         })
         .await
 }
 
-async fn names(asker: Asker, kind: Names, prefix: String) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door: Door<Looks>| {
-            let prefix = typed("prefix", Some(prefix))?.unwrap_or_default();
-            Ok(door.history().await?.names(kind, &prefix).await?)
+async fn names(request: LegacyRequest, kind: NameKind, prefix: String) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+            let prefix = optional_text("prefix", Some(prefix))?.unwrap_or_default();
+            Ok(access.history().await?.names(kind, &prefix).await?)
         })
         .await
 }
 
-pub(super) async fn executed_jobs(asker: Asker, Path(prefix): Path<String>) -> Response {
-    names(asker, Names::ExecutedJob, prefix).await
+pub(super) async fn executed_jobs(request: LegacyRequest, Path(prefix): Path<String>) -> Response {
+    names(request, NameKind::ExecutedJob, prefix).await
 }
 
-pub(super) async fn addresses(asker: Asker, Path(prefix): Path<String>) -> Response {
-    names(asker, Names::Ip, prefix).await
+pub(super) async fn addresses(request: LegacyRequest, Path(prefix): Path<String>) -> Response {
+    names(request, NameKind::Ip, prefix).await
 }
 
-pub(super) async fn traced_jobs(asker: Asker, Path(prefix): Path<String>) -> Response {
-    names(asker, Names::TracedJob, prefix).await
+pub(super) async fn traced_jobs(request: LegacyRequest, Path(prefix): Path<String>) -> Response {
+    names(request, NameKind::TracedJob, prefix).await
 }
 
-/// A data source in the ancestor's words. What was a secret is never sent back.
+/// A data source in the legacy format. Secrets are never sent back.
 #[derive(Serialize)]
-struct Source {
+struct DataSource {
     name: String,
     driver: &'static str,
     url: String,
@@ -246,9 +245,9 @@ struct Source {
 
 const DRIVERS: [&str; 2] = ["com.mysql.cj.jdbc.Driver", "org.postgresql.Driver"];
 
-impl Source {
-    fn new(book: &Book, activated: bool) -> Self {
-        let url = book.url.to_string();
+impl DataSource {
+    fn new(history: &HistoryConnection, activated: bool) -> Self {
+        let url = history.url.to_string();
         let driver = match url.split(':').next().unwrap_or_default() {
             "sqlite" => "org.sqlite.JDBC",
             "mysql" | "mariadb" => DRIVERS[0],
@@ -258,40 +257,43 @@ impl Source {
             credentials.split_once("://").map(|(_, credentials)| credentials)
         });
         let username = credentials.unwrap_or_default().split(':').next().unwrap_or_default();
-        let password = if credentials.is_some_and(|said| said.contains(':')) { "***" } else { "" };
+        let password =
+            if credentials.is_some_and(|non_empty| non_empty.contains(':')) { "***" } else { "" };
         let username = username.to_owned();
-        Self { name: book.name.clone(), driver, url, username, password, activated }
+        Self { name: history.name.clone(), driver, url, username, password, activated }
     }
 }
 
-pub(super) async fn drivers(asker: Asker) -> Response {
-    asker.about(async |_, _| Ok(DRIVERS)).await
+pub(super) async fn drivers(request: LegacyRequest) -> Response {
+    request.respond_globally(async |_, _| Ok(DRIVERS)).await
 }
 
-pub(super) async fn load(asker: Asker) -> Response {
-    asker
-        .about(async |who, shared| {
-            let chosen = chosen(&who, &shared);
-            let all = shared.books.all();
-            let seen = all.iter().filter(|book| who.role(&book.name).is_some());
-            let sources =
-                seen.map(|book| Source::new(book, chosen.as_deref() == Some(&*book.name)));
+pub(super) async fn load(request: LegacyRequest) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let selected = selected_registry(&caller, &app);
+            let all = app.histories.all();
+            let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
+            let sources = visible.map(|history| {
+                DataSource::new(history, selected.as_deref() == Some(&*history.name))
+            });
             Ok(sources.collect::<Vec<_>>())
         })
         .await
 }
 
-pub(super) async fn activated(asker: Asker) -> Response {
-    asker
+pub(super) async fn activated(request: LegacyRequest) -> Response {
+    request
         .bare()
-        .about(async |who, shared| {
-            Ok(chosen(&who, &shared).is_some_and(|name| shared.books.get(&name).is_some()))
+        .respond_globally(async |caller, app| {
+            Ok(selected_registry(&caller, &app)
+                .is_some_and(|name| app.histories.get(&name).is_some()))
         })
         .await
 }
 
 #[derive(Deserialize)]
-pub(super) struct SourceSent {
+pub(super) struct DataSourceBody {
     name: String,
     url: String,
     #[serde(default)]
@@ -300,56 +302,68 @@ pub(super) struct SourceSent {
     password: Option<String>,
 }
 
-impl SourceSent {
-    /// The same as one of our URLs, which is then checked as every other.
+impl DataSourceBody {
+    /// Converts to one of our URLs, which is then checked like every other.
     fn url(&self) -> Result<String, Problem> {
-        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let (username, password) = (said(&self.username), said(&self.password));
+        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (username, password) = (non_empty(&self.username), non_empty(&self.password));
         from_jdbc(&self.url, username.as_deref(), password.as_deref()).map_err(|kind| {
             let text =
-                format!("{kind} cannot be used here; hint: jdbc:mysql://… or jdbc:postgresql://…");
+                format!("{kind} is not supported; hint: jdbc:mysql://… or jdbc:postgresql://…");
             Problem::invalid("url", text)
         })
     }
 }
 
-pub(super) async fn add(asker: Asker, body: Result<Body<SourceSent>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            who.needs(Role::Admin)?;
+pub(super) async fn add(
+    request: LegacyRequest,
+    body: Result<Body<DataSourceBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            caller.require_everywhere(Role::Admin)?;
             let Body(sent) = body?;
-            is_added(add_history(&shared, &who, &sent.name, &sent.url()?))
+            is_added(add_history(&app, &caller, &sent.name, &sent.url()?))
         })
         .await
 }
 
-pub(super) async fn test(asker: Asker, body: Result<Body<SourceSent>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            who.needs(Role::Admin)?;
+pub(super) async fn test(
+    request: LegacyRequest,
+    body: Result<Body<DataSourceBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            caller.require_everywhere(Role::Admin)?;
             let Body(sent) = body?;
-            Ok(try_out(&shared, &who, &sent.url()?).await?.is_reachable)
+            Ok(test_connection(&app, &caller, &sent.url()?).await?.is_reachable)
         })
         .await
 }
 
-/// A history goes with its registry: it is there, or it is not.
-pub(super) async fn connect(asker: Asker, body: Result<Body<Named>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            let Body(Named { name }) = body?;
-            who.at(&shared, &name, Role::Viewer)?;
-            shared.books.of(&name).await?;
+/// A history belongs to its registry: connecting only checks that it can be opened.
+pub(super) async fn connect(
+    request: LegacyRequest,
+    body: Result<Body<NameBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let Body(NameBody { name }) = body?;
+            caller.authorize(&app, &name, Role::Viewer)?;
+            app.histories.store(&name).await?;
             Ok(true)
         })
         .await
 }
 
-pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            let Body(Named { name }) = body?;
-            remove_history(&shared, &who, &name)?;
+pub(super) async fn remove(
+    request: LegacyRequest,
+    body: Result<Body<NameBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let Body(NameBody { name }) = body?;
+            remove_history(&app, &caller, &name)?;
             Ok(true)
         })
         .await

@@ -1,4 +1,4 @@
-//! Jobs in the ancestor's words.
+//! Jobs of the legacy API.
 
 use axum::response::Response;
 use elasticjob::{
@@ -8,25 +8,25 @@ use elasticjob::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::envelope::Asker;
+use super::envelope::LegacyRequest;
 use crate::{
     auth::{
         accounts::Role,
-        who::{Door, Looks, Rules, Steers},
+        caller::{Administrator, Authorized, Operator, Viewer},
     },
     http::{
-        extract::{Body, Item, Named},
-        paging::ready,
+        extract::{Body, PathJob, PathShard},
+        paging::loaded_mirror,
         problem::{Code, Problem},
     },
     jobs::{
         actions,
-        config::{Base, Condition, ConfigSent, keep},
+        config::{Base, Condition, ConfigBody, store_config},
     },
 };
 
-/// What a configuration always has in the ancestor's answers, said or not.
-const ALWAYS: [&str; 9] = [
+/// Keys that a configuration always has in Java ElasticJob's responses, even if unset.
+const ALWAYS_PRESENT: [&str; 9] = [
     "cron",
     "timeZone",
     "label",
@@ -40,7 +40,7 @@ const ALWAYS: [&str; 9] = [
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Brief {
+struct JobBrief {
     job_name: String,
     status: JobStatus,
     description: String,
@@ -49,20 +49,20 @@ struct Brief {
     sharding_total_count: u32,
 }
 
-pub(super) async fn count(asker: Asker) -> Response {
-    asker
+pub(super) async fn count(request: LegacyRequest) -> Response {
+    request
         .bare()
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            Ok(ready(&door).await?.seen(|seen| seen.jobs.len()))
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            Ok(loaded_mirror(&access).await?.seen(|seen| seen.jobs.len()))
         })
         .await
 }
 
-pub(super) async fn list(asker: Asker) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            Ok(ready(&door).await?.seen(|seen| {
-                let briefs = seen.jobs.values().map(|outline| Brief {
+pub(super) async fn list(request: LegacyRequest) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            Ok(loaded_mirror(&access).await?.seen(|seen| {
+                let briefs = seen.jobs.values().map(|outline| JobBrief {
                     job_name: outline.summary.name.clone(),
                     status: outline.summary.status,
                     description: outline.summary.description.clone(),
@@ -76,61 +76,64 @@ pub(super) async fn list(asker: Asker) -> Response {
         .await
 }
 
-pub(super) async fn trigger(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let Named(job) = job?;
-            actions::trigger(&door, &job, Ask::default(), json!({})).await
+pub(super) async fn trigger(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let PathJob(job) = job?;
+            actions::trigger(&access, &job, Ask::default(), json!({})).await
         })
         .await
 }
 
-pub(super) async fn trigger_by_get(asker: Asker, job: Result<Named, Problem>) -> Response {
-    trigger(asker.deliberate(), job).await
+pub(super) async fn trigger_by_get(
+    request: LegacyRequest,
+    job: Result<PathJob, Problem>,
+) -> Response {
+    trigger(request.reject_ambient(), job).await
 }
 
-pub(super) async fn enable(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let Named(job) = job?;
-            actions::enable(&door, &job, json!({})).await
+pub(super) async fn enable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let PathJob(job) = job?;
+            actions::enable(&access, &job, json!({})).await
         })
         .await
 }
 
-pub(super) async fn disable(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let Named(job) = job?;
-            actions::disable(&door, &job, json!({})).await
+pub(super) async fn disable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let PathJob(job) = job?;
+            actions::disable(&access, &job, json!({})).await
         })
         .await
 }
 
-pub(super) async fn shutdown(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let Named(job) = job?;
-            actions::shutdown(&door, &job, json!({})).await
+pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let PathJob(job) = job?;
+            actions::shutdown(&access, &job, json!({})).await
         })
         .await
 }
 
-/// Removes the job, as the ancestor's console offers once nobody runs it.
-pub(super) async fn remove(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .act::<Rules, _>(Role::Admin, async |door: Door<Rules>| {
-            let Named(job) = job?;
-            actions::remove(&door, &job, false).await
+/// Removes a job without instances, as Java ElasticJob's console does.
+pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+            let PathJob(job) = job?;
+            actions::remove(&access, &job, false).await
         })
         .await
 }
 
-pub(super) async fn config(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            let Named(job) = job?;
-            let details = door.admin().await?.job(&job).await?;
+pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            let PathJob(job) = job?;
+            let details = access.admin().await?.job(&job).await?;
             let Some(stored) = details.configuration.job else {
                 return Err(Problem::new(
                     Code::Refused,
@@ -138,7 +141,7 @@ pub(super) async fn config(asker: Asker, job: Result<Named, Problem>) -> Respons
                 ));
             };
             let mut config = stored.to_json();
-            for key in ALWAYS {
+            for key in ALWAYS_PRESENT {
                 if config.get(key).is_none() {
                     config[key] = match key {
                         "jobListenerTypes" | "jobExtraConfigurations" => json!([]),
@@ -152,25 +155,28 @@ pub(super) async fn config(asker: Asker, job: Result<Named, Problem>) -> Respons
         .await
 }
 
-/// Stores a configuration over what is there: the ancestor knows no versions, and what is left out stays.
-pub(super) async fn put_config(asker: Asker, body: Result<Body<ConfigSent>, Problem>) -> Response {
-    asker
-        .act::<Rules, _>(Role::Admin, async |door: Door<Rules>| {
+/// Stores a configuration over the existing one. Java ElasticJob knows no versions, and omitted properties stay.
+pub(super) async fn put_config(
+    request: LegacyRequest,
+    body: Result<Body<ConfigBody>, Problem>,
+) -> Response {
+    request
+        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
             let Body(sent) = body?;
             let Some(name) = sent.job_name() else {
-                return Err(Problem::invalid("jobName", "which job is not said; hint: jobName"));
+                return Err(Problem::invalid("jobName", "jobName is missing"));
             };
             let name = name.parse().map_err(|error: elasticjob::job::Invalid| {
                 Problem::invalid("jobName", error.to_string())
             })?;
-            keep(&door, &name, sent, Base::Stored, None, &Condition::Any).await
+            store_config(&access, &name, sent, Base::Stored, None, &Condition::Any).await
         })
         .await
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sharding {
+struct ShardBrief {
     item: u32,
     server_ip: String,
     instance_id: String,
@@ -178,16 +184,16 @@ struct Sharding {
     failover: bool,
 }
 
-pub(super) async fn sharding(asker: Asker, job: Result<Named, Problem>) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            let Named(job) = job?;
-            let shards = door.admin().await?.shards(&job).await?;
+pub(super) async fn sharding(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            let PathJob(job) = job?;
+            let shards = access.admin().await?.shards(&job).await?;
             let shards = shards.into_iter().map(|shard| {
                 let owner = shard.owner.unwrap_or_default();
-                // The part after the address: to the ancestor, the process.
+                // The legacy instance id is the part after the address: the process.
                 let process = owner.split_once("@-@").map_or("", |(_, process)| process);
-                Sharding {
+                ShardBrief {
                     item: shard.item,
                     server_ip: shard.server.unwrap_or_default(),
                     instance_id: process.to_owned(),
@@ -201,27 +207,27 @@ pub(super) async fn sharding(asker: Asker, job: Result<Named, Problem>) -> Respo
 }
 
 pub(super) async fn enable_shard(
-    asker: Asker,
-    job: Result<Named, Problem>,
-    item: Result<Item, Problem>,
+    request: LegacyRequest,
+    job: Result<PathJob, Problem>,
+    item: Result<PathShard, Problem>,
 ) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let (Named(job), Item(item)) = (job?, item?);
-            actions::enable_shard(&door, &job, item).await
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let (PathJob(job), PathShard(item)) = (job?, item?);
+            actions::enable_shard(&access, &job, item).await
         })
         .await
 }
 
 pub(super) async fn disable_shard(
-    asker: Asker,
-    job: Result<Named, Problem>,
-    item: Result<Item, Problem>,
+    request: LegacyRequest,
+    job: Result<PathJob, Problem>,
+    item: Result<PathShard, Problem>,
 ) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let (Named(job), Item(item)) = (job?, item?);
-            actions::disable_shard(&door, &job, item).await
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let (PathJob(job), PathShard(item)) = (job?, item?);
+            actions::disable_shard(&access, &job, item).await
         })
         .await
 }

@@ -1,13 +1,13 @@
-//! Logging in as the ancestor's clients do: name and password for an access token.
+//! Login of the legacy API: exchanges name and password for an access token.
 
 use axum::{extract::State, http::request::Parts, response::Response};
 use serde::{Deserialize, Serialize};
 
-use super::envelope::Form;
+use super::envelope::ResponseFormat;
 use crate::{
     audit::trail::Entry,
-    auth::who::{address, check_origin},
-    http::{extract::Body, problem::Problem, state::Shared},
+    auth::caller::{check_origin, client_address},
+    http::{extract::Body, problem::Problem, state::AppState},
 };
 
 #[derive(Deserialize)]
@@ -18,30 +18,29 @@ pub(super) struct Credentials {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LoggedIn {
+struct LoginModel {
     username: String,
     access_token: String,
 }
 
 pub(super) async fn login(
-    State(shared): State<Shared>,
+    State(app): State<AppState>,
     parts: Parts,
     body: Result<Body<Credentials>, Problem>,
 ) -> Response {
-    Form::Envelope.tell(enter(&shared, &parts, body).await)
+    ResponseFormat::Envelope.render(log_in(&app, &parts, body).await)
 }
 
-async fn enter(
-    shared: &Shared,
+async fn log_in(
+    app: &AppState,
     parts: &Parts,
     body: Result<Body<Credentials>, Problem>,
-) -> Result<LoggedIn, Problem> {
+) -> Result<LoginModel, Problem> {
     check_origin(&parts.headers)?;
     let Body(Credentials { username, password }) = body?;
-    let address = address(parts, shared);
-    shared.check_password(&username, &password, address.as_deref()).await?;
-    shared.audit.add(Entry::of_login(shared.clock.now(), &username, "accessToken", address));
-    let (_, access_token) =
-        shared.sessions.begin(&username, false, None, shared.clock.monotonic())?;
-    Ok(LoggedIn { username, access_token })
+    let address = client_address(parts, app);
+    app.check_password(&username, &password, address.as_deref()).await?;
+    app.audit.add(Entry::login(app.clock.now(), &username, "accessToken", address));
+    let (_, access_token) = app.sessions.create(&username, false, None, app.clock.monotonic())?;
+    Ok(LoginModel { username, access_token })
 }

@@ -1,8 +1,9 @@
-//! The ancestor's paths, so that scripts written for it work: at `/api`, in the registry that each user has chosen for themselves, else the first.
+//! The paths of ElasticJob's own consoles at `/api`, so that scripts written for them work. They act on the registry that each user has selected,
+//! else the first.
 //!
-//! Two generations answer here. With the header `Access-Token` (which `POST /api/login` gives) it is 3.x: every answer is an envelope, with status 200 whatever
-//! happened. Without, it is 2.x: bare shapes, and `DELETE …/disable` enables; whoever asks is recognised as everywhere else, and errors are problem details.
-//! A GET that changes something is not done for a cookie: any page could make a browser send it.
+//! Two generations share the paths. With the header `Access-Token` (from `POST /api/login`) it is 3.x: every response is an envelope with status
+//! 200, whatever happened. Without it is 2.x: bare shapes, and `DELETE …/disable` enables; the caller is authenticated as everywhere else, and
+//! errors are problem details. A GET that changes something is refused for a cookie: any page could make a browser send it.
 
 mod history;
 mod jobs;
@@ -16,14 +17,14 @@ use axum::{
     routing::{delete, get, post, put},
 };
 
-pub(crate) use self::registry_center::Choices;
-use crate::http::{handler::boxed, state::Shared};
+pub(crate) use self::registry_center::SelectedRegistries;
+use crate::http::{handler::boxed, state::AppState};
 
-pub(crate) fn router() -> Router<Shared> {
+pub(crate) fn router() -> Router<AppState> {
     Router::new().merge(consoles()).merge(jobs()).merge(servers()).merge(history())
 }
 
-fn consoles() -> Router<Shared> {
+fn consoles() -> Router<AppState> {
     Router::new()
         .route("/api/login", post(boxed(login::login)))
         .route("/api/registry-center", delete(boxed(registry_center::remove)))
@@ -33,7 +34,7 @@ fn consoles() -> Router<Shared> {
         .route("/api/registry-center/connect", post(boxed(registry_center::connect)))
 }
 
-fn jobs() -> Router<Shared> {
+fn jobs() -> Router<AppState> {
     Router::new()
         .route("/api/jobs", get(boxed(jobs::list)))
         .route("/api/jobs/count", get(boxed(jobs::count)))
@@ -55,7 +56,7 @@ fn jobs() -> Router<Shared> {
         .route("/api/jobs/{job}/sharding/{item}/enable", post(boxed(jobs::enable_shard)))
 }
 
-fn servers() -> Router<Shared> {
+fn servers() -> Router<AppState> {
     Router::new()
         .route("/api/servers", get(boxed(servers::list)))
         .route("/api/servers/count", get(boxed(servers::count)))
@@ -78,7 +79,7 @@ fn servers() -> Router<Shared> {
         .route("/api/servers/{server}/{port}/jobs/{job}/dump", post(boxed(servers::dump)))
 }
 
-fn history() -> Router<Shared> {
+fn history() -> Router<AppState> {
     Router::new()
         .route("/api/event-trace/execution", post(boxed(history::executions)))
         .route("/api/event-trace/execution/jobNames/{prefix}", get(boxed(history::executed_jobs)))

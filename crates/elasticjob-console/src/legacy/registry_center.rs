@@ -1,4 +1,4 @@
-//! Registries as the ancestor's clients see them. Each user has a choice of their own.
+//! Registries of the legacy API. Each user has an own selection.
 
 use std::{
     collections::HashMap,
@@ -10,47 +10,48 @@ use elasticjob::registry::RegistryUrl;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use super::envelope::Asker;
+use super::envelope::LegacyRequest;
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
         extract::Body,
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
     registries::{
-        connections::Place,
+        connections::RegistryConnection,
         routes::{add_registry, remove_registry},
     },
 };
 
-/// Which registry each user has chosen.
+/// The registry that each user has selected.
 #[derive(Debug, Default)]
-pub(crate) struct Choices(Mutex<HashMap<String, String>>);
+pub(crate) struct SelectedRegistries(Mutex<HashMap<String, String>>);
 
-impl Choices {
-    fn choose(&self, username: &str, registry: &str) {
-        let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        choices.insert(username.to_owned(), registry.to_owned());
+impl SelectedRegistries {
+    fn select(&self, username: &str, registry: &str) {
+        let mut selected_registries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        selected_registries.insert(username.to_owned(), registry.to_owned());
     }
 
-    fn of(&self, username: &str) -> Option<String> {
+    fn get(&self, username: &str) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(username).cloned()
     }
 }
 
-/// The one that is meant by somebody who has not chosen.
-fn first(who: &Who, shared: &Shared) -> Option<Arc<Place>> {
-    let first = shared.registries.first().filter(|place| who.role(&place.name).is_some());
+/// The registry of a user who has selected none: the first visible one.
+fn default_registry(caller: &Caller, app: &AppState) -> Option<Arc<RegistryConnection>> {
+    let first =
+        app.registries.default_registry().filter(|registry| caller.role(&registry.name).is_some());
     first.or_else(|| {
-        shared.registries.all().into_iter().find(|place| who.role(&place.name).is_some())
+        app.registries.all().into_iter().find(|registry| caller.role(&registry.name).is_some())
     })
 }
 
-/// A registry in the ancestor's words. What was a secret is never sent back.
+/// A registry in the legacy format. Secrets are never sent back.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Center {
+struct RegistryCenter {
     name: String,
     zk_address_list: String,
     namespace: String,
@@ -58,9 +59,9 @@ struct Center {
     activated: bool,
 }
 
-impl Center {
-    fn new(place: &Place, activated: bool) -> Self {
-        let (servers, namespace, digest) = match &place.url {
+impl RegistryCenter {
+    fn new(registry: &RegistryConnection, activated: bool) -> Self {
+        let (servers, namespace, digest) = match &registry.url {
             RegistryUrl::ZooKeeper(settings) => {
                 let servers: Vec<String> =
                     settings.servers.iter().map(ToString::to_string).collect();
@@ -70,54 +71,59 @@ impl Center {
             }
             _ => ("memory".to_owned(), "elasticjob".to_owned(), None),
         };
-        Self { name: place.name.clone(), zk_address_list: servers, namespace, digest, activated }
+        Self { name: registry.name.clone(), zk_address_list: servers, namespace, digest, activated }
     }
 }
 
-/// The registry somebody has chosen, if they may still look at it, else the first they may look at.
-pub(super) fn chosen(who: &Who, shared: &Shared) -> Option<String> {
-    let chosen = shared
-        .choices
-        .of(&who.username)
-        .filter(|name| who.role(name).is_some() && shared.registries.get(name).is_some());
-    chosen.or_else(|| first(who, shared).map(|place| place.name.clone()))
+/// The selected registry if it is still visible to the user, else the default one.
+pub(super) fn selected_registry(caller: &Caller, app: &AppState) -> Option<String> {
+    let selected = app
+        .selected_registries
+        .get(&caller.username)
+        .filter(|name| caller.role(name).is_some() && app.registries.get(name).is_some());
+    selected.or_else(|| default_registry(caller, app).map(|registry| registry.name.clone()))
 }
 
-pub(super) async fn load(asker: Asker) -> Response {
-    asker
-        .about(async |who, shared| {
-            let chosen = chosen(&who, &shared);
-            let all = shared.registries.all();
-            let seen = all.iter().filter(|place| who.role(&place.name).is_some());
-            let centers =
-                seen.map(|place| Center::new(place, chosen.as_deref() == Some(&*place.name)));
+pub(super) async fn load(request: LegacyRequest) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let selected = selected_registry(&caller, &app);
+            let all = app.registries.all();
+            let visible = all.iter().filter(|registry| caller.role(&registry.name).is_some());
+            let centers = visible.map(|registry| {
+                RegistryCenter::new(registry, selected.as_deref() == Some(&*registry.name))
+            });
             Ok(centers.collect::<Vec<_>>())
         })
         .await
 }
 
-pub(super) async fn activated(asker: Asker) -> Response {
-    asker
-        .about(async |who, shared| {
-            let place = chosen(&who, &shared).and_then(|name| shared.registries.get(&name));
-            Ok(place.map(|place| Center::new(&place, true)))
+pub(super) async fn activated(request: LegacyRequest) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let registry =
+                selected_registry(&caller, &app).and_then(|name| app.registries.get(&name));
+            Ok(registry.map(|registry| RegistryCenter::new(&registry, true)))
         })
         .await
 }
 
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct NameBody {
     pub(super) name: String,
 }
 
-/// Chooses a registry, for this user alone.
-pub(super) async fn connect(asker: Asker, body: Result<Body<Named>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            let Body(Named { name }) = body?;
-            let place = who.at(&shared, &name, Role::Viewer)?;
-            shared.registries.door(&place).await?;
-            shared.choices.choose(&who.username, &name);
+/// Selects a registry, for this user only.
+pub(super) async fn connect(
+    request: LegacyRequest,
+    body: Result<Body<NameBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let Body(NameBody { name }) = body?;
+            let registry = caller.authorize(&app, &name, Role::Viewer)?;
+            app.registries.admin(&registry).await?;
+            app.selected_registries.select(&caller.username, &name);
             Ok(true)
         })
         .await
@@ -125,7 +131,7 @@ pub(super) async fn connect(asker: Asker, body: Result<Body<Named>, Problem>) ->
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CenterSent {
+pub(super) struct RegistryCenterBody {
     name: String,
     zk_address_list: String,
     namespace: String,
@@ -133,30 +139,34 @@ pub(super) struct CenterSent {
     digest: Option<String>,
 }
 
-impl CenterSent {
-    /// The same as one of our URLs, which is then checked as every other.
+impl RegistryCenterBody {
+    /// Converts to one of our URLs, which is then checked like every other.
     fn url(&self) -> Result<String, Problem> {
-        let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let percent_encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let user = match self.digest.as_deref().filter(|digest| !digest.is_empty()) {
             None => String::new(),
             Some(digest) => {
                 let (user, password) = digest.split_once(':').ok_or_else(|| {
                     Problem::invalid("digest", "a digest is a user, a colon and a password")
                 })?;
-                format!("{}:{}@", escaped(user), escaped(password))
+                format!("{}:{}@", percent_encode(user), percent_encode(password))
             }
         };
         if self.zk_address_list.contains(['@', '/', '?', '#', '%']) {
             return Err(Problem::invalid(
                 "zkAddressList",
-                "that is no list of hosts; hint: zk1:2181,zk2:2181",
+                "not a list of hosts; hint: zk1:2181,zk2:2181",
             ));
         }
-        Ok(format!("zookeeper://{user}{}/{}", self.zk_address_list, escaped(&self.namespace)))
+        Ok(format!(
+            "zookeeper://{user}{}/{}",
+            self.zk_address_list,
+            percent_encode(&self.namespace)
+        ))
     }
 }
 
-/// The ancestor says no where the name is taken.
+/// Java ElasticJob answers `false` if the name is taken.
 pub(super) fn is_added<T>(added: Result<T, Problem>) -> Result<bool, Problem> {
     match added {
         Err(problem) if problem.code == Code::Conflict => Ok(false),
@@ -164,21 +174,27 @@ pub(super) fn is_added<T>(added: Result<T, Problem>) -> Result<bool, Problem> {
     }
 }
 
-pub(super) async fn add(asker: Asker, body: Result<Body<CenterSent>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            who.needs(Role::Admin)?;
+pub(super) async fn add(
+    request: LegacyRequest,
+    body: Result<Body<RegistryCenterBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            caller.require_everywhere(Role::Admin)?;
             let Body(sent) = body?;
-            is_added(add_registry(&shared, &who, &sent.name, &sent.url()?))
+            is_added(add_registry(&app, &caller, &sent.name, &sent.url()?))
         })
         .await
 }
 
-pub(super) async fn remove(asker: Asker, body: Result<Body<Named>, Problem>) -> Response {
-    asker
-        .about(async |who, shared| {
-            let Body(Named { name }) = body?;
-            remove_registry(&shared, &who, &name)?;
+pub(super) async fn remove(
+    request: LegacyRequest,
+    body: Result<Body<NameBody>, Problem>,
+) -> Response {
+    request
+        .respond_globally(async |caller, app| {
+            let Body(NameBody { name }) = body?;
+            remove_registry(&app, &caller, &name)?;
             Ok(true)
         })
         .await

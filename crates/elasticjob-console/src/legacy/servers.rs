@@ -1,4 +1,4 @@
-//! Servers in the ancestor's words.
+//! Servers of the legacy API.
 
 use axum::response::Response;
 use elasticjob::{
@@ -7,15 +7,15 @@ use elasticjob::{
 };
 use serde::Serialize;
 
-use super::envelope::Asker;
+use super::envelope::LegacyRequest;
 use crate::{
     auth::{
         accounts::Role,
-        who::{Door, Looks, Rules, Steers},
+        caller::{Administrator, Authorized, Operator, Viewer},
     },
     http::{
-        extract::{Address, Named},
-        paging::ready,
+        extract::{PathJob, PathServer},
+        paging::loaded_mirror,
         problem::Problem,
     },
     jobs::{actions, servers::all_servers},
@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Brief {
+struct ServerBrief {
     server_ip: String,
     instances: Vec<String>,
     job_names: Vec<String>,
@@ -32,18 +32,20 @@ struct Brief {
     disabled_jobs_num: usize,
 }
 
-pub(super) async fn count(asker: Asker) -> Response {
-    asker
+pub(super) async fn count(request: LegacyRequest) -> Response {
+    request
         .bare()
-        .ask::<Looks, _>(Role::Viewer, async |door| Ok(ready(&door).await?.seen(all_servers).len()))
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            Ok(loaded_mirror(&access).await?.seen(all_servers).len())
+        })
         .await
 }
 
-pub(super) async fn list(asker: Asker) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            let servers = ready(&door).await?.seen(all_servers).into_iter();
-            let briefs = servers.map(|server| Brief {
+pub(super) async fn list(request: LegacyRequest) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            let servers = loaded_mirror(&access).await?.seen(all_servers).into_iter();
+            let briefs = servers.map(|server| ServerBrief {
                 server_ip: server.address,
                 instances_num: server.instances.len(),
                 jobs_num: server.jobs.len(),
@@ -58,18 +60,18 @@ pub(super) async fn list(asker: Asker) -> Response {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OnServer {
+struct ServerJob {
     job_name: String,
     status: JobStatus,
     instance_count: usize,
 }
 
-pub(super) async fn jobs(asker: Asker, server: Result<Address, Problem>) -> Response {
-    asker
-        .ask::<Looks, _>(Role::Viewer, async |door| {
-            let Address(server) = server?;
-            let details = door.admin().await?.server(&server).await?;
-            let jobs = details.jobs.into_iter().map(|job| OnServer {
+pub(super) async fn jobs(request: LegacyRequest, server: Result<PathServer, Problem>) -> Response {
+    request
+        .respond::<Viewer, _>(Role::Viewer, async |access| {
+            let PathServer(server) = server?;
+            let details = access.admin().await?.server(&server).await?;
+            let jobs = details.jobs.into_iter().map(|job| ServerJob {
                 job_name: job.job,
                 status: match job.status {
                     Some(ServerStatus::Disabled) => JobStatus::Disabled,
@@ -82,89 +84,89 @@ pub(super) async fn jobs(asker: Asker, server: Result<Address, Problem>) -> Resp
         .await
 }
 
-/// The server and the job that are meant.
-fn meant(server: Server, job: Option<Job>) -> Result<(String, Option<JobName>), Problem> {
-    let Address(server) = server?;
-    Ok((server, job.transpose()?.map(|Named(job)| job)))
+/// Validates the server and the optional job of a path.
+fn parse_target(server: Server, job: Option<Job>) -> Result<(String, Option<JobName>), Problem> {
+    let PathServer(server) = server?;
+    Ok((server, job.transpose()?.map(|PathJob(job)| job)))
 }
 
-async fn switch_on(asker: Asker, server: Server, job: Option<Job>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let (server, job) = meant(server, job)?;
-            actions::enable_server(&door, &server, job.as_ref()).await
+async fn enable_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let (server, job) = parse_target(server, job)?;
+            actions::enable_server(&access, &server, job.as_ref()).await
         })
         .await
 }
 
-async fn switch_off(asker: Asker, server: Server, job: Option<Job>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let (server, job) = meant(server, job)?;
-            actions::disable_server(&door, &server, job.as_ref()).await
+async fn disable_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let (server, job) = parse_target(server, job)?;
+            actions::disable_server(&access, &server, job.as_ref()).await
         })
         .await
 }
 
-async fn end(asker: Asker, server: Server, job: Option<Job>) -> Response {
-    asker
-        .act::<Steers, _>(Role::Operator, async |door: Door<Steers>| {
-            let (server, job) = meant(server, job)?;
-            actions::shutdown_server(&door, &server, job.as_ref()).await
+async fn shutdown_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
+    request
+        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+            let (server, job) = parse_target(server, job)?;
+            actions::shutdown_server(&access, &server, job.as_ref()).await
         })
         .await
 }
 
-async fn forget(asker: Asker, server: Server, job: Option<Job>) -> Response {
-    asker
-        .act::<Rules, _>(Role::Admin, async |door: Door<Rules>| {
-            let (server, job) = meant(server, job)?;
-            actions::remove_server(&door, &server, job.as_ref()).await
+async fn remove_server(request: LegacyRequest, server: Server, job: Option<Job>) -> Response {
+    request
+        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+            let (server, job) = parse_target(server, job)?;
+            actions::remove_server(&access, &server, job.as_ref()).await
         })
         .await
 }
 
-type Server = Result<Address, Problem>;
-type Job = Result<Named, Problem>;
+type Server = Result<PathServer, Problem>;
+type Job = Result<PathJob, Problem>;
 
-pub(super) async fn enable(asker: Asker, server: Server) -> Response {
-    switch_on(asker, server, None).await
+pub(super) async fn enable(request: LegacyRequest, server: Server) -> Response {
+    enable_server(request, server, None).await
 }
 
-pub(super) async fn disable(asker: Asker, server: Server) -> Response {
-    switch_off(asker, server, None).await
+pub(super) async fn disable(request: LegacyRequest, server: Server) -> Response {
+    disable_server(request, server, None).await
 }
 
-pub(super) async fn shutdown(asker: Asker, server: Server) -> Response {
-    end(asker, server, None).await
+pub(super) async fn shutdown(request: LegacyRequest, server: Server) -> Response {
+    shutdown_server(request, server, None).await
 }
 
-pub(super) async fn remove(asker: Asker, server: Server) -> Response {
-    forget(asker, server, None).await
+pub(super) async fn remove(request: LegacyRequest, server: Server) -> Response {
+    remove_server(request, server, None).await
 }
 
-pub(super) async fn enable_in(asker: Asker, server: Server, job: Job) -> Response {
-    switch_on(asker, server, Some(job)).await
+pub(super) async fn enable_in(request: LegacyRequest, server: Server, job: Job) -> Response {
+    enable_server(request, server, Some(job)).await
 }
 
-pub(super) async fn disable_in(asker: Asker, server: Server, job: Job) -> Response {
-    switch_off(asker, server, Some(job)).await
+pub(super) async fn disable_in(request: LegacyRequest, server: Server, job: Job) -> Response {
+    disable_server(request, server, Some(job)).await
 }
 
-pub(super) async fn shutdown_in(asker: Asker, server: Server, job: Job) -> Response {
-    end(asker, server, Some(job)).await
+pub(super) async fn shutdown_in(request: LegacyRequest, server: Server, job: Job) -> Response {
+    shutdown_server(request, server, Some(job)).await
 }
 
-pub(super) async fn remove_in(asker: Asker, server: Server, job: Job) -> Response {
-    forget(asker, server, Some(job)).await
+pub(super) async fn remove_in(request: LegacyRequest, server: Server, job: Job) -> Response {
+    remove_server(request, server, Some(job)).await
 }
 
-/// A job's dump. It is read from the registry: the console connects to nothing that a path names.
-pub(super) async fn dump(asker: Asker, job: Job) -> Response {
-    asker
-        .ask::<Rules, _>(Role::Admin, async |door| {
-            let Named(job) = job?;
-            Ok(door.admin().await?.dump(&job).await?)
+/// Returns a job's dump. It is read from the registry: the console never connects to an address from a path.
+pub(super) async fn dump(request: LegacyRequest, job: Job) -> Response {
+    request
+        .respond::<Administrator, _>(Role::Admin, async |access| {
+            let PathJob(job) = job?;
+            Ok(access.admin().await?.dump(&job).await?)
         })
         .await
 }

@@ -1,7 +1,7 @@
-//! A shelf of places that have names: registries, and where their histories are.
+//! A catalog of named URLs: registries, or history stores.
 //!
-//! Those from flags and the configuration file are fixed. An administrator may add others while the console runs, if that is switched on: only to hosts on the
-//! list, and kept in a file on this machine. What is added is there for good or not at all.
+//! Entries from flags and the configuration file are fixed. If enabled, an administrator may add others at run time: only to allowed hosts, and
+//! stored in a file on this machine. Adding an entry either persists it or fails.
 
 use std::{
     collections::BTreeMap,
@@ -16,102 +16,99 @@ use crate::{
     http::problem::{Code, Problem},
 };
 
-/// How many may stand there.
-const MOST: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
-/// What an administrator may add.
+/// What an administrator may add at run time.
 #[derive(Debug, Clone, Default)]
-pub struct Adding {
-    /// Whether anything.
-    pub is_on: bool,
-    /// To which hosts: names, addresses, or `*.example.com`.
-    pub hosts: Vec<String>,
+pub struct AdditionPolicy {
+    pub is_enabled: bool,
+    /// Allowed hosts: names, addresses, or `*.example.com`.
+    pub allowed_hosts: Vec<String>,
 }
 
-/// Something that stands on a shelf.
-pub(crate) trait Shelved: Debug + Sized {
-    /// What they are called, in the file too: `registries`.
+/// An entry of a [`Catalog`]: a registry or a history store.
+pub(crate) trait CatalogEntry: Debug + Sized {
+    /// Plural noun, also the key in the file: `registries`.
     const KIND: &'static str;
-    /// What a client calls the field that names one.
+    /// The request field that contains the name.
     const FIELD: &'static str;
-    /// The flag that names one.
+    /// The command line flag that defines an entry.
     const FLAG: &'static str;
-    /// The table of the configuration file that says what may be added.
-    const ADDING: &'static str;
+    /// The table of the configuration file that enables additions.
+    const CONFIG_TABLE: &'static str;
 
-    /// What its URL says.
+    /// The parsed URL.
     type Url;
 
-    /// One under this name, as this URL says; it may hold passwords.
-    fn new(tag: Tag) -> Result<Self, Problem>;
+    /// Validates name and URL; the URL may contain passwords.
+    fn new(info: EntryInfo) -> Result<Self, Problem>;
 
-    fn tag(&self) -> &Tag;
+    fn info(&self) -> &EntryInfo;
 
-    /// What an administrator gave, and the hosts it leads to; a problem if it is of a kind that cannot be added.
-    fn addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
+    /// Parses a URL given by an administrator and returns the hosts it leads to; fails for URLs that must not be added.
+    fn parse_addable(text: &str) -> Result<(Self::Url, Vec<String>), Problem>;
 
-    /// What people call the one of this name.
-    fn called(name: &str) -> String;
+    /// The entry in a message: `registry NAME`.
+    fn describe(name: &str) -> String;
 
-    /// There is none of this name.
-    fn none(name: &str) -> Problem;
+    fn not_found(name: &str) -> Problem;
 }
 
-/// What is known of everything on a shelf.
+/// Name and URL of an entry.
 #[derive(Debug)]
-pub(crate) struct Tag {
+pub(crate) struct EntryInfo {
     pub(crate) name: String,
-    /// The URL as it was given; with passwords.
-    pub(crate) text: String,
-    /// Whether it was added while the console ran.
+    /// As given, including passwords.
+    pub(crate) raw_url: String,
+    /// Added at run time.
     pub(crate) is_added: bool,
 }
 
-impl Tag {
-    fn new(name: &str, text: &str, is_added: bool) -> Self {
-        Self { name: name.to_owned(), text: text.to_owned(), is_added }
+impl EntryInfo {
+    fn new(name: &str, url: &str, is_added: bool) -> Self {
+        Self { name: name.to_owned(), raw_url: url.to_owned(), is_added }
     }
 }
 
-/// All of them, by name.
+/// All entries, by name.
 #[derive(Debug)]
-pub(crate) struct Shelf<T> {
-    places: RwLock<BTreeMap<String, Arc<T>>>,
-    adding: Adding,
+pub(crate) struct Catalog<T> {
+    entries: RwLock<BTreeMap<String, Arc<T>>>,
+    additions: AdditionPolicy,
     file: Option<PathBuf>,
 }
 
-impl<T: Shelved> Shelf<T> {
-    /// Those that were named, and those that were added in former times.
+impl<T: CatalogEntry> Catalog<T> {
+    /// The configured entries, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
-        adding: Adding,
+        additions: AdditionPolicy,
         file: Option<PathBuf>,
     ) -> Result<Self, Problem> {
-        let mut places = BTreeMap::new();
+        let mut entries = BTreeMap::new();
         for (name, text) in named {
-            let place = T::new(Tag::new(name, text, false))?;
-            if places.insert(name.clone(), Arc::new(place)).is_some() {
-                let text = format!("{} is named twice; hint: leave one out", T::called(name));
+            let entry = T::new(EntryInfo::new(name, text, false))?;
+            if entries.insert(name.clone(), Arc::new(entry)).is_some() {
+                let text = format!("{} is defined twice; hint: remove one", T::describe(name));
                 return Err(Problem::invalid(T::FIELD, text));
             }
         }
-        let cannot = |error: io::Error| {
-            let text = format!("cannot read the file of added {}: {error}", T::KIND);
+        let read_error = |error: io::Error| {
+            let text = format!("cannot read the file with added {}: {error}", T::KIND);
             Problem::new(Code::Internal, text)
         };
-        if adding.is_on
+        if additions.is_enabled
             && let Some(path) = file.as_ref().filter(|path| path.exists())
         {
-            let bytes = fs::read(path).map_err(cannot)?;
-            let mut filed: BTreeMap<String, BTreeMap<String, String>> =
-                serde_json::from_slice(&bytes).map_err(|error| cannot(error.into()))?;
-            for (name, text) in filed.remove(T::KIND).unwrap_or_default() {
-                let place = T::new(Tag::new(&name, &text, true))?;
-                places.entry(name).or_insert_with(|| Arc::new(place));
+            let bytes = fs::read(path).map_err(read_error)?;
+            let mut stored: BTreeMap<String, BTreeMap<String, String>> =
+                serde_json::from_slice(&bytes).map_err(|error| read_error(error.into()))?;
+            for (name, text) in stored.remove(T::KIND).unwrap_or_default() {
+                let entry = T::new(EntryInfo::new(&name, &text, true))?;
+                entries.entry(name).or_insert_with(|| Arc::new(entry));
             }
         }
-        Ok(Self { places: RwLock::new(places), adding, file })
+        Ok(Self { entries: RwLock::new(entries), additions, file })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
@@ -122,100 +119,101 @@ impl<T: Shelved> Shelf<T> {
         self.read().get(name).cloned()
     }
 
-    pub(crate) fn adding(&self) -> &Adding {
-        &self.adding
+    pub(crate) fn additions(&self) -> &AdditionPolicy {
+        &self.additions
     }
 
-    /// What an administrator gave, if it may be looked at.
-    pub(crate) fn check(&self, text: &str) -> Result<T::Url, Problem> {
-        if !self.adding.is_on {
+    /// Checks whether an administrator may add this URL.
+    pub(crate) fn check_addable(&self, text: &str) -> Result<T::Url, Problem> {
+        if !self.additions.is_enabled {
             let text = format!(
-                "{} cannot be added while this console runs; hint: name it with {}, or set {} in the configuration file",
+                "adding {} at run time is not enabled; hint: define it with {}, or enable {} in the configuration file",
                 T::KIND,
                 T::FLAG,
-                T::ADDING
+                T::CONFIG_TABLE
             );
             return Err(Problem::new(Code::Refused, text));
         }
-        let (url, hosts) = T::addable(text)?;
-        let is_listed =
-            |host: &&String| self.adding.hosts.iter().any(|allowed| matches(allowed, host));
+        let (url, hosts) = T::parse_addable(text)?;
+        let is_listed = |host: &&String| {
+            self.additions.allowed_hosts.iter().any(|allowed| matches_host(allowed, host))
+        };
         match hosts.iter().find(|host| !is_listed(host)) {
             None => Ok(url),
             Some(host) => {
                 let text = format!(
-                    "{host} is not on the list of hosts; hint: {}.hosts in the configuration file names them",
-                    T::ADDING
+                    "{host} is not an allowed host; hint: add it to {}.hosts in the configuration file",
+                    T::CONFIG_TABLE
                 );
                 Err(Problem::invalid("url", text))
             }
         }
     }
 
-    /// Adds one for good.
+    /// Adds an entry and stores it.
     pub(crate) fn add(&self, name: &str, text: &str) -> Result<Arc<T>, Problem> {
-        self.check(text)?;
-        let place = Arc::new(T::new(Tag::new(name, text, true))?);
-        self.change(|places| {
-            if places.contains_key(name) {
+        self.check_addable(text)?;
+        let entry = Arc::new(T::new(EntryInfo::new(name, text, true))?);
+        self.change(|entries| {
+            if entries.contains_key(name) {
                 let text = format!(
-                    "{} is there already; hint: remove that one first, or choose another name",
-                    T::called(name)
+                    "{} already exists; hint: remove it first, or choose another name",
+                    T::describe(name)
                 );
-                return Err(Problem::new(Code::Conflict, text).of(T::FIELD));
+                return Err(Problem::new(Code::Conflict, text).with_field(T::FIELD));
             }
-            if places.len() >= MOST {
-                let text = format!("there are {MOST} {} already; hint: remove one", T::KIND);
+            if entries.len() >= MAX_ENTRIES {
+                let text = format!("there are {MAX_ENTRIES} {} already; hint: remove one", T::KIND);
                 return Err(Problem::new(Code::Refused, text));
             }
-            places.insert(name.to_owned(), Arc::clone(&place));
+            entries.insert(name.to_owned(), Arc::clone(&entry));
             Ok(())
         })?;
-        Ok(place)
+        Ok(entry)
     }
 
-    /// Takes one away that was added. What it leads to stays as it is.
+    /// Removes an added entry. What it points to stays untouched.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Problem> {
-        self.change(|places| match places.get(name) {
-            None => Err(T::none(name)),
-            Some(place) if !place.tag().is_added => {
+        self.change(|entries| match entries.get(name) {
+            None => Err(T::not_found(name)),
+            Some(entry) if !entry.info().is_added => {
                 let text = format!(
-                    "{} is from the command line or the configuration file; hint: take it away there",
-                    T::called(name)
+                    "{} is defined by the command line or the configuration file; hint: remove it there",
+                    T::describe(name)
                 );
                 Err(Problem::new(Code::Refused, text))
             }
             Some(_) => {
-                places.remove(name);
+                entries.remove(name);
                 Ok(())
             }
         })
     }
 
-    /// Changes what stands there, in the file too, or nothing.
+    /// Changes the entries in memory and in the file, or neither.
     fn change(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, Arc<T>>) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
-        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = places.clone();
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = entries.clone();
         change(&mut changed)?;
         if let Some(path) = &self.file {
-            let added = changed.values().map(|place| place.tag()).filter(|tag| tag.is_added);
-            let added: BTreeMap<_, _> = added.map(|tag| (&tag.name, &tag.text)).collect();
+            let added = changed.values().map(|entry| entry.info()).filter(|info| info.is_added);
+            let added: BTreeMap<_, _> = added.map(|info| (&info.name, &info.raw_url)).collect();
             files::replace(path, &BTreeMap::from([(T::KIND, added)]))?;
         }
-        *places = changed;
+        *entries = changed;
         Ok(())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<T>>> {
-        self.places.read().unwrap_or_else(PoisonError::into_inner)
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a host is what an entry of the list means.
-fn matches(allowed: &str, host: &str) -> bool {
+/// Whether a host matches an allowed name or `*.` pattern.
+fn matches_host(allowed: &str, host: &str) -> bool {
     match allowed.strip_prefix("*.") {
         Some(domain) => host.len().checked_sub(domain.len() + 1).is_some_and(|dot| {
             host.is_char_boundary(dot) && host[dot..].eq_ignore_ascii_case(&format!(".{domain}"))

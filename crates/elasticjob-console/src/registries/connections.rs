@@ -1,7 +1,7 @@
-//! The registries this console looks at: which there are, and the line to each.
+//! The registries of this console and the connection to each.
 //!
-//! A line is connected when it is first asked for, by a task of its own, and tried again for ever; one that is down answers at once that it is, and
-//! hurts no other. What an administrator adds are our own URL schemes, to hosts on the list.
+//! A connection is opened on first use by a task of its own, which reconnects forever. Requests to a registry that is down fail at once and do
+//! not affect other registries. An administrator can add only registries with our own URL schemes, on allowed hosts.
 
 use std::{
     ops::Deref,
@@ -20,239 +20,245 @@ use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-use super::catalog::{Adding, Shelf, Shelved, Tag};
+use super::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo};
 use crate::http::problem::{Code, Problem};
 
-/// How long a request waits for a line that is just being connected.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long after a failed connection the next one is tried: at first, and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+/// How long a request waits for a connection that is being established.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between connection attempts: initial and maximal.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
-/// All of them.
+/// All registries.
 #[derive(Debug)]
 pub(crate) struct Registries {
-    shelf: Shelf<Place>,
-    /// The one that is meant where nobody says which: the first that was named.
-    first: Option<String>,
+    catalog: Catalog<RegistryConnection>,
+    /// Used when a request names no registry: the first that was configured.
+    default_name: Option<String>,
     clock: Arc<dyn Clock>,
 }
 
 impl Deref for Registries {
-    type Target = Shelf<Place>;
+    type Target = Catalog<RegistryConnection>;
 
-    fn deref(&self) -> &Shelf<Place> {
-        &self.shelf
+    fn deref(&self) -> &Catalog<RegistryConnection> {
+        &self.catalog
     }
 }
 
-/// One registry.
+/// One registry and the connection to it.
 #[derive(Debug)]
-pub(crate) struct Place {
-    tag: Tag,
+pub(crate) struct RegistryConnection {
+    info: EntryInfo,
     pub(crate) url: RegistryUrl,
     pub(crate) mirror: Arc<Mirror>,
-    line: watch::Sender<Line>,
-    /// Who keeps the line; nobody before it is first asked for.
-    keeper: Mutex<Option<Tasks>>,
+    connection_state: watch::Sender<ConnectionState>,
+    /// Maintains the connection; started on first use.
+    task: Mutex<Option<Tasks>>,
 }
 
-/// The line to a registry.
+/// State of a connection.
 #[derive(Debug, Clone)]
-enum Line {
-    /// Nobody asked for it yet.
+enum ConnectionState {
+    /// Not used yet.
     Idle,
-    /// It is being connected.
     Connecting,
-    /// Here it is.
     Up(Admin),
-    /// It cannot be connected, and why.
+    /// The last attempt failed, with the error.
     Down(String),
 }
 
-/// How a line stands.
+/// State of a connection as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum LineState {
-    /// Nobody asked for it yet.
+#[schema(as = LineState)]
+pub(crate) enum ConnectionStatus {
+    /// Not used yet.
     Idle,
-    /// It is being connected.
+    /// A connection attempt is running.
     Connecting,
-    /// The registry answers.
     Connected,
-    /// It does not.
+    /// The last attempt failed, or the connection was lost.
     Down,
 }
 
 impl Registries {
-    /// Those that were named, and those that were added in former times.
+    /// The configured registries, and those added earlier.
     pub(crate) fn open(
         named: &[(String, String)],
-        adding: Adding,
+        additions: AdditionPolicy,
         file: Option<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
-        let first = named.first().map(|(name, _)| name.clone());
-        Ok(Self { shelf: Shelf::open(named, adding, file)?, first, clock })
+        let default_name = named.first().map(|(name, _)| name.clone());
+        Ok(Self { catalog: Catalog::open(named, additions, file)?, default_name, clock })
     }
 
-    /// The one that is meant where nobody says which.
-    pub(crate) fn first(&self) -> Option<Arc<Place>> {
-        let first = self.first.as_deref().and_then(|name| self.get(name));
-        first.or_else(|| self.all().into_iter().next())
+    /// The registry to use when a request names none.
+    pub(crate) fn default_registry(&self) -> Option<Arc<RegistryConnection>> {
+        let default_registry = self.default_name.as_deref().and_then(|name| self.get(name));
+        default_registry.or_else(|| self.all().into_iter().next())
     }
 
-    /// The door to a registry.
-    pub(crate) async fn door(&self, place: &Arc<Place>) -> Result<Admin, Problem> {
-        let mut line = self.line(place);
-        let deadline = self.clock.monotonic() + PATIENCE;
+    /// The admin connection of a registry; waits briefly while it is being established.
+    pub(crate) async fn admin(&self, registry: &Arc<RegistryConnection>) -> Result<Admin, Problem> {
+        let mut connection_state = self.connection_state(registry);
+        let deadline = self.clock.monotonic() + CONNECT_TIMEOUT;
         loop {
-            let now = line.borrow_and_update().clone();
-            match now {
-                Line::Up(admin) => return Ok(admin),
-                Line::Down(problem) => {
-                    return Err(Problem::new(Code::Unreachable, problem).after(PAUSES.1.as_secs()));
+            let current = connection_state.borrow_and_update().clone();
+            match current {
+                ConnectionState::Up(admin) => return Ok(admin),
+                ConnectionState::Down(problem) => {
+                    return Err(Problem::new(Code::Unreachable, problem)
+                        .with_retry_after(RETRY_PAUSES.1.as_secs()));
                 }
-                Line::Idle | Line::Connecting => {}
+                ConnectionState::Idle | ConnectionState::Connecting => {}
             }
             tokio::select! {
-                changed = line.changed() => {
+                changed = connection_state.changed() => {
                     if changed.is_err() {
-                        return Err(unknown(&place.name));
+                        return Err(no_such_registry(&registry.name));
                     }
                 }
                 () = self.clock.sleep_until(deadline) => {
-                    let text = format!("registry {} does not answer; hint: is ZooKeeper listening there?", place.name);
-                    return Err(Problem::new(Code::Unreachable, text).after(PAUSES.1.as_secs()));
+                    let text = format!("registry {} does not answer; hint: is ZooKeeper listening there?", registry.name);
+                    return Err(Problem::new(Code::Unreachable, text).with_retry_after(RETRY_PAUSES.1.as_secs()));
                 }
             }
         }
     }
 
-    /// The line to a registry; from now on somebody keeps it.
-    fn line(&self, place: &Arc<Place>) -> watch::Receiver<Line> {
-        let mut keeper = place.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        if keeper.is_none() {
-            place.line.send_replace(Line::Connecting);
+    /// Starts the task that maintains the connection, unless it runs, and returns the state to watch.
+    fn connection_state(
+        &self,
+        registry: &Arc<RegistryConnection>,
+    ) -> watch::Receiver<ConnectionState> {
+        let mut task = registry.task.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.is_none() {
+            registry.connection_state.send_replace(ConnectionState::Connecting);
             let mut tasks = Tasks::new();
-            tasks.spawn(keep(
-                place.url.clone(),
-                place.line.clone(),
-                Arc::clone(&place.mirror),
+            tasks.spawn(maintain_connection(
+                registry.url.clone(),
+                registry.connection_state.clone(),
+                Arc::clone(&registry.mirror),
                 Arc::clone(&self.clock),
             ));
-            *keeper = Some(tasks);
+            *task = Some(tasks);
         }
-        place.line.subscribe()
+        registry.connection_state.subscribe()
     }
 }
 
-impl Deref for Place {
-    type Target = Tag;
+impl Deref for RegistryConnection {
+    type Target = EntryInfo;
 
-    fn deref(&self) -> &Tag {
-        &self.tag
+    fn deref(&self) -> &EntryInfo {
+        &self.info
     }
 }
 
-impl Shelved for Place {
+impl CatalogEntry for RegistryConnection {
     type Url = RegistryUrl;
 
     const KIND: &'static str = "registries";
     const FIELD: &'static str = "name";
     const FLAG: &'static str = "--registry";
-    const ADDING: &'static str = "addRegistries";
+    const CONFIG_TABLE: &'static str = "addRegistries";
 
-    fn new(tag: Tag) -> Result<Self, Problem> {
-        let name = &tag.name;
-        let is_good = !name.is_empty()
+    fn new(info: EntryInfo) -> Result<Self, Problem> {
+        let name = &info.name;
+        let is_valid = !name.is_empty()
             && name.len() <= 64
-            && name.chars().all(|each| each.is_ascii_alphanumeric() || "._-".contains(each))
-            && name.chars().any(|each| each.is_ascii_alphanumeric());
-        if !is_good {
+            && name
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
+            && name.chars().any(|character| character.is_ascii_alphanumeric());
+        if !is_valid {
             return Err(Problem::invalid(
                 "name",
                 format!(
-                    "{name:?} cannot be the name of a registry; hint: letters, digits, dots, dashes and underscores, at most 64"
+                    "{name:?} is not a valid registry name; hint: letters, digits, dots, dashes and underscores, at most 64 characters"
                 ),
             ));
         }
         Ok(Self {
-            url: parsed(&tag.text)?,
-            tag,
+            url: parse_url(&info.raw_url)?,
+            info,
             mirror: Arc::new(Mirror::default()),
-            line: watch::Sender::new(Line::Idle),
-            keeper: Mutex::new(None),
+            connection_state: watch::Sender::new(ConnectionState::Idle),
+            task: Mutex::new(None),
         })
     }
 
-    fn tag(&self) -> &Tag {
-        &self.tag
+    fn info(&self) -> &EntryInfo {
+        &self.info
     }
 
-    fn addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
-        let url = parsed(text)?;
+    fn parse_addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
+        let url = parse_url(text)?;
         let RegistryUrl::ZooKeeper(settings) = &url else {
             return Err(Problem::invalid(
                 "url",
-                "memory: is a tree of one process; hint: zookeeper://host:2181/namespace",
+                "a memory: registry exists in one process only; hint: zookeeper://host:2181/namespace",
             ));
         };
         if settings.tls.is_some() {
             return Err(Problem::invalid(
                 "url",
-                "zookeepers:// reads files of this machine; hint: name it with --registry or in the configuration file",
+                "a zookeepers:// URL reads files of this machine; hint: define it with --registry or in the configuration file",
             ));
         }
         let hosts = settings.servers.iter().map(|server| server.host.clone()).collect();
         Ok((url, hosts))
     }
 
-    fn called(name: &str) -> String {
+    fn describe(name: &str) -> String {
         format!("registry {name}")
     }
 
-    fn none(name: &str) -> Problem {
-        unknown(name)
+    fn not_found(name: &str) -> Problem {
+        no_such_registry(name)
     }
 }
 
-impl Place {
-    /// How the line stands, and why it is down.
-    pub(crate) fn state(&self) -> (LineState, Option<String>) {
-        match &*self.line.borrow() {
-            Line::Idle => (LineState::Idle, None),
-            Line::Connecting => (LineState::Connecting, None),
-            Line::Up(..) if self.mirror.seen(|seen| seen.as_of.is_some() && !seen.is_current) => {
-                (LineState::Down, Some("the connection is lost; it is being repaired".to_owned()))
+impl RegistryConnection {
+    /// The state, and the problem if it is down.
+    pub(crate) fn status(&self) -> (ConnectionStatus, Option<String>) {
+        match &*self.connection_state.borrow() {
+            ConnectionState::Idle => (ConnectionStatus::Idle, None),
+            ConnectionState::Connecting => (ConnectionStatus::Connecting, None),
+            ConnectionState::Up(..)
+                if self.mirror.seen(|seen| seen.as_of.is_some() && !seen.is_current) =>
+            {
+                (ConnectionStatus::Down, Some("connection lost, reconnecting".to_owned()))
             }
-            Line::Up(..) => (LineState::Connected, None),
-            Line::Down(problem) => (LineState::Down, Some(problem.clone())),
+            ConnectionState::Up(..) => (ConnectionStatus::Connected, None),
+            ConnectionState::Down(problem) => (ConnectionStatus::Down, Some(problem.clone())),
         }
     }
 }
 
-/// Keeps a line: connects, follows, and begins again.
-async fn keep(
+/// Connects, follows the registry, and reconnects when the connection ends.
+async fn maintain_connection(
     url: RegistryUrl,
-    line: watch::Sender<Line>,
+    connection_state: watch::Sender<ConnectionState>,
     mirror: Arc<Mirror>,
     clock: Arc<dyn Clock>,
 ) {
-    let mut pause = PAUSES.0;
+    let mut pause = RETRY_PAUSES.0;
     loop {
         match Admin::connect(&url).await {
             Ok(admin) => {
-                pause = PAUSES.0;
+                pause = RETRY_PAUSES.0;
                 let admin = admin.clock(Arc::clone(&clock));
-                line.send_replace(Line::Up(admin.clone()));
-                follow(&admin, &mirror, &*clock).await;
+                connection_state.send_replace(ConnectionState::Up(admin.clone()));
+                follow_mirror(&admin, &mirror, &*clock).await;
                 admin.close().await;
-                line.send_replace(Line::Connecting);
+                connection_state.send_replace(ConnectionState::Connecting);
             }
             Err(error) => {
-                tracing::debug!(registry = %url, %error, "a registry cannot be reached: trying again");
+                tracing::debug!(registry = %url, %error, "registry unreachable, retrying");
                 let problem = problem::Problem::of(&error);
-                line.send_replace(Line::Down(match problem.hint {
+                connection_state.send_replace(ConnectionState::Down(match problem.hint {
                     Some(hint) => format!("{}; hint: {hint}", problem.message),
                     None => problem.message,
                 }));
@@ -260,28 +266,28 @@ async fn keep(
         }
         mirror.cut_off();
         clock.sleep_until(clock.monotonic() + pause).await;
-        pause = (pause * 2).min(PAUSES.1);
+        pause = (pause * 2).min(RETRY_PAUSES.1);
     }
 }
 
-/// Keeps the mirror, as long as the registry is open. What cannot be watched can still be asked.
-async fn follow(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
+/// Keeps the mirror current while the connection is open. If watching fails, requests still work.
+async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
     while let Err(error) = mirror.follow(admin).await {
-        tracing::warn!(%error, "a registry cannot be followed: trying again");
+        tracing::warn!(%error, "registry watch failed, retrying");
         mirror.cut_off();
-        clock.sleep_until(clock.monotonic() + PAUSES.1).await;
+        clock.sleep_until(clock.monotonic() + RETRY_PAUSES.1).await;
     }
 }
 
-fn parsed(url: &str) -> Result<RegistryUrl, Problem> {
+fn parse_url(url: &str) -> Result<RegistryUrl, Problem> {
     url.parse().map_err(|error: UrlError| {
         let text = format!("registry URL: {}; hint: for example {}", error.problem, error.example);
         Problem::invalid("url", text)
     })
 }
 
-/// There is no registry of this name, or none for this user: they are not told which.
-pub(crate) fn unknown(name: &str) -> Problem {
+/// Also for registries that the caller may not see: the message must not tell which.
+pub(crate) fn no_such_registry(name: &str) -> Problem {
     Problem::new(
         Code::NotFound,
         format!("there is no registry {name}; hint: GET /api/v1/registries lists them"),
@@ -294,17 +300,17 @@ mod tests {
 
     use super::*;
 
-    fn open(adding: Adding) -> Registries {
-        Registries::open(&[], adding, None, Arc::new(SystemClock)).unwrap()
+    fn open(additions: AdditionPolicy) -> Registries {
+        Registries::open(&[], additions, None, Arc::new(SystemClock)).unwrap()
     }
 
     #[test]
-    fn only_what_is_on_the_list_can_be_added() {
-        let hosts = vec!["zk1".to_owned(), "*.zk.example.com".to_owned()];
-        let registries = open(Adding { is_on: true, hosts });
+    fn only_listed_hosts_can_be_added() {
+        let allowed_hosts = vec!["zk1".to_owned(), "*.zk.example.com".to_owned()];
+        let registries = open(AdditionPolicy { is_enabled: true, allowed_hosts });
 
         for url in ["zookeeper://zk1/shop", "zookeeper://a.zk.example.com:2182,ZK1/shop"] {
-            assert!(registries.check(url).is_ok(), "{url}");
+            assert!(registries.check_addable(url).is_ok(), "{url}");
         }
         for url in [
             "zookeeper://127.0.0.1/shop",
@@ -316,7 +322,7 @@ mod tests {
             "jdbc:h2:mem:x",
             "http://zk1/shop",
         ] {
-            let problem = registries.check(url).unwrap_err();
+            let problem = registries.check_addable(url).unwrap_err();
             assert_eq!(
                 (problem.code, problem.field.as_deref()),
                 (Code::Invalid, Some("url")),
@@ -324,14 +330,15 @@ mod tests {
             );
         }
         assert_eq!(
-            open(Adding::default()).check("zookeeper://zk1/shop").unwrap_err().code,
+            open(AdditionPolicy::default()).check_addable("zookeeper://zk1/shop").unwrap_err().code,
             Code::Refused
         );
     }
 
     #[test]
-    fn a_name_is_one_word_of_a_path() {
-        let registries = open(Adding { is_on: true, hosts: vec!["zk1".to_owned()] });
+    fn registry_name_is_one_path_segment() {
+        let registries =
+            open(AdditionPolicy { is_enabled: true, allowed_hosts: vec!["zk1".to_owned()] });
 
         for name in ["", "a/b", "..", "a b", "ü", "a?b"] {
             assert!(registries.add(name, "zookeeper://zk1/shop").is_err(), "{name:?}");

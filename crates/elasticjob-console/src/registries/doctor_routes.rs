@@ -1,4 +1,4 @@
-//! A registry, examined.
+//! Examines a registry.
 
 use crate::http::handler::routes;
 use axum::Json;
@@ -10,32 +10,34 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    auth::who::{Door, Steers},
+    auth::caller::{Authorized, Operator},
     http::{
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(examine))
 }
 
-/// What is wrong in a registry, and what to do about it. One node is written, by which the ancestor measures clocks: takes an operator, and stands in the audit.
+/// Examines a registry: problems and how to fix them.
+///
+/// Writes one node, by which Java ElasticJob measures clocks, so it requires an operator and is audited.
 #[utoipa::path(get, path = "/r/{registry}/doctor", tag = "registries", params(("registry" = String, Path)),
     responses((status = 200, body = [Finding]), (status = 409, body = Problem), (status = 503, body = Problem)))]
-async fn examine(door: Door<Steers>) -> Result<Json<Vec<Finding>>, Problem> {
-    let RegistryUrl::ZooKeeper(settings) = &door.place.url else {
+async fn examine(access: Authorized<Operator>) -> Result<Json<Vec<Finding>>, Problem> {
+    let RegistryUrl::ZooKeeper(settings) = &access.registry.url else {
         return Err(Problem::new(
             Code::Refused,
-            "memory: is a tree of one process, which nobody else can look at",
+            "a memory: registry cannot be examined: it exists in one process only",
         ));
     };
     let found = doctor::examine(settings).await.map_err(Problem::from);
-    let told = found.as_ref().map(|found| {
+    let outcome = found.as_ref().map(|found| {
         let problems = found.iter().filter(|finding| finding.is_problem).count();
         json!({ "findings": found.len(), "problems": problems })
     });
-    door.note("registry.examine", &door.place.name, Value::Null, told);
+    access.audit("registry.examine", &access.registry.name, Value::Null, outcome);
     Ok(Json(found?))
 }

@@ -1,7 +1,7 @@
-//! What happens, as it happens: server-sent events.
+//! Events of a registry as server-sent events.
 //!
-//! A stream ends with its session or token, and when the registry is taken away: that is looked at before every event, so that it ends at once however
-//! much happens. Whoever falls behind is told to look at everything again.
+//! A stream ends with its session or token, and when the registry is removed. That is checked before every event, so that it also ends under
+//! load. A client that falls behind is told to reload everything.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -19,135 +19,140 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::connections::Place;
+use super::connections::RegistryConnection;
 use crate::{
     auth::{
-        accounts::EVERYWHERE,
-        who::{Door, Looks, Via, Who},
+        accounts::ALL_REGISTRIES,
+        caller::{AuthMethod, Authorized, Caller, Viewer},
     },
-    http::{extract::Query, paging::ready, problem::Problem, state::Shared},
-    jobs::routes::{Glance, JobRow},
+    http::{extract::Query, paging::loaded_mirror, problem::Problem, state::AppState},
+    jobs::routes::{JobRow, JobView},
 };
 use elasticjob::admin::mirror::Change;
 
-/// How often something is sent besides, so that proxies keep the line open though nothing happens that is meant for this listener.
-const BEAT: Duration = Duration::from_secs(15);
+/// Interval of comments that keep proxies from closing a stream without events for this client.
+const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(events))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct EventsAsked {
-    /// Only of this job.
+struct EventsQuery {
+    /// Only events of this job.
     job: Option<String>,
 }
 
-/// What happens, as server-sent events: `job` (`{jobName, job}`, the row of the list, null when it is gone), `shards` (`{jobName}`: look at them again), `connection`
-/// (`{isConnected}`), `run` (a row of the list of runs, new or changed, if there is a history), `reload` (`{}`: look at everything again). The first is always a `connection`.
-#[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsAsked),
+/// Streams events as server-sent events.
+///
+/// Events: `job` (`{jobName, job}`, the row of the job list, null when the job is removed), `shards` (`{jobName}`: read them again),
+/// `connection` (`{isConnected}`), `run` (a new or changed row of the run list, if there is a history), `reload` (`{}`: read everything again).
+/// The first event is always a `connection`.
+#[utoipa::path(get, path = "/r/{registry}/events", tag = "live", params(("registry" = String, Path), EventsQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem), (status = 503, body = Problem)))]
-async fn events(door: Door<Looks>, Query(asked): Query<EventsAsked>) -> Result<Response, Problem> {
-    let changes = door.place.mirror.listen();
-    let runs = door.shared.books.listen(&door.place.name);
-    let is_connected = ready(&door).await?.seen(|seen| seen.is_current);
-    let beat = door.shared.clock.monotonic() + BEAT;
-    let listener = Listener {
-        beat,
-        who: door.who,
-        shared: door.shared,
-        place: door.place,
+async fn events(
+    access: Authorized<Viewer>,
+    Query(query): Query<EventsQuery>,
+) -> Result<Response, Problem> {
+    let changes = access.registry.mirror.listen();
+    let runs = access.app.histories.subscribe(&access.registry.name);
+    let is_connected = loaded_mirror(&access).await?.seen(|seen| seen.is_current);
+    let next_heartbeat = access.app.clock.monotonic() + HEARTBEAT;
+    let stream_state = EventStream {
+        next_heartbeat,
+        caller: access.caller,
+        app: access.app,
+        registry: access.registry,
         changes,
         runs,
-        job: asked.job,
+        job: query.job,
         zone: Zone::from(TimeZone::system()),
-        waiting: Some(Change::Connection(is_connected)),
+        first_change: Some(Change::Connection(is_connected)),
     };
-    let events = stream::unfold(listener, |mut listener| async move {
-        let event = listener.next().await?;
-        Some((Ok::<_, Infallible>(event), listener))
+    let events = stream::unfold(stream_state, |mut stream_state| async move {
+        let event = stream_state.next().await?;
+        Some((Ok::<_, Infallible>(event), stream_state))
     });
-    // Proxies that gather answers are asked not to.
+    // Tells proxies not to buffer the stream.
     Ok(([("x-accel-buffering", "no")], Sse::new(events)).into_response())
 }
 
-struct Listener {
-    who: Who,
-    shared: Shared,
-    place: Arc<Place>,
+struct EventStream {
+    caller: Caller,
+    app: AppState,
+    registry: Arc<RegistryConnection>,
     changes: Receiver<Change>,
-    /// Runs that are new or changed, if there is a history.
+    /// New and changed runs, if there is a history.
     runs: Option<Receiver<Option<Arc<Run>>>>,
     job: Option<String>,
     zone: Zone,
-    waiting: Option<Change>,
-    /// When something is sent though nothing happens.
-    beat: Monotonic,
+    first_change: Option<Change>,
+    /// When the next heartbeat is due.
+    next_heartbeat: Monotonic,
 }
 
-/// What a listener heard.
-enum Heard {
-    /// Something for them.
+enum StreamItem {
     Event(Event),
-    /// Something for others.
-    Other,
-    /// There is nothing more to hear.
+    /// A change that this client did not ask for.
+    Ignored,
+    /// The source of changes is closed.
     End,
 }
 
-impl From<Option<Event>> for Heard {
+impl From<Option<Event>> for StreamItem {
     fn from(event: Option<Event>) -> Self {
-        event.map_or(Self::Other, Self::Event)
+        event.map_or(Self::Ignored, Self::Event)
     }
 }
 
-impl Listener {
-    /// The next event; nothing when it is over.
+impl EventStream {
+    /// The next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Event> {
-        if let Some(change) = self.waiting.take() {
+        if let Some(change) = self.first_change.take() {
             return self.event(change);
         }
         loop {
-            match self.heard().await {
-                Heard::Event(event) => {
-                    return may_listen(&self.shared, &self.who, &self.place).then_some(event);
+            match self.receive().await {
+                StreamItem::Event(event) => {
+                    return may_listen(&self.app, &self.caller, &self.registry).then_some(event);
                 }
-                Heard::Other => {}
-                Heard::End => return None,
+                StreamItem::Ignored => {}
+                StreamItem::End => return None,
             }
         }
     }
 
-    async fn heard(&mut self) -> Heard {
-        let clock = &self.shared.clock;
+    async fn receive(&mut self) -> StreamItem {
+        let clock = &self.app.clock;
         tokio::select! {
             change = self.changes.recv() => match change {
                 Ok(change) => self.event(change).into(),
-                Err(RecvError::Lagged(_)) => Heard::Event(told("reload", &json!({}))),
-                Err(RecvError::Closed) => Heard::End,
+                Err(RecvError::Lagged(_)) => StreamItem::Event(sse_event("reload", &json!({}))),
+                Err(RecvError::Closed) => StreamItem::End,
             },
             run = next_run(&mut self.runs) => self.run(run).into(),
-            () = clock.sleep_until(self.beat) => {
-                self.beat = clock.monotonic() + BEAT;
-                // Perhaps it has a history by now.
+            () = clock.sleep_until(self.next_heartbeat) => {
+                self.next_heartbeat = clock.monotonic() + HEARTBEAT;
+                // A history may have been added meanwhile.
                 if self.runs.is_none() {
-                    self.runs = self.shared.books.listen(&self.place.name);
+                    self.runs = self.app.histories.subscribe(&self.registry.name);
                 }
-                Heard::Event(Event::default().comment("still there"))
+                StreamItem::Event(Event::default().comment("still there"))
             }
         }
     }
 
-    /// What is sent of a run; nothing if it is about another job.
+    /// The event for a run; `None` if it belongs to another job.
     fn run(&mut self, run: Result<Option<Arc<Run>>, RecvError>) -> Option<Event> {
         match run {
             Ok(Some(run)) => {
-                let is_meant = self.job.as_ref().is_none_or(|job| *job == run.job_name);
-                is_meant.then(|| told("run", &serde_json::to_value(&*run).unwrap_or_default()))
+                let is_wanted = self.job.as_ref().is_none_or(|job| *job == run.job_name);
+                is_wanted
+                    .then(|| sse_event("run", &serde_json::to_value(&*run).unwrap_or_default()))
             }
-            Ok(None) | Err(RecvError::Lagged(_)) => Some(told("reload", &json!({}))),
+            Ok(None) | Err(RecvError::Lagged(_)) => Some(sse_event("reload", &json!({}))),
             Err(RecvError::Closed) => {
                 self.runs = None;
                 None
@@ -155,26 +160,26 @@ impl Listener {
         }
     }
 
-    /// What is sent of a change; nothing if it is about another job.
+    /// The event for a change; `None` if it concerns another job.
     fn event(&self, change: Change) -> Option<Event> {
-        let is_meant = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
-        let mirror = &self.place.mirror;
+        let is_wanted = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
+        let mirror = &self.registry.mirror;
         match change {
-            Change::Job(name, _) | Change::Shards(name) if !is_meant(&name) => None,
+            Change::Job(name, _) | Change::Shards(name) if !is_wanted(&name) => None,
             Change::Job(name, outline) => {
-                let now = self.shared.clock.now();
+                let now = self.app.clock.now();
                 let row = outline.map(|outline| {
                     mirror.seen(|seen| {
                         let bustle = seen.bustle.get(&name);
-                        JobRow::new(&Glance::new(&outline, bustle, now, &self.zone))
+                        JobRow::new(&JobView::new(&outline, bustle, now, &self.zone))
                     })
                 });
-                Some(told("job", &json!({ "jobName": name, "job": row })))
+                Some(sse_event("job", &json!({ "jobName": name, "job": row })))
             }
             Change::Shards(name) => {
                 let bustle =
                     mirror.seen(|seen| seen.bustle.get(&name).cloned()).unwrap_or_default();
-                Some(told(
+                Some(sse_event(
                     "shards",
                     &json!({
                         "jobName": name,
@@ -183,15 +188,15 @@ impl Listener {
                     }),
                 ))
             }
-            Change::All => Some(told("reload", &json!({}))),
+            Change::All => Some(sse_event("reload", &json!({}))),
             Change::Connection(is_connected) => {
-                Some(told("connection", &json!({ "isConnected": is_connected })))
+                Some(sse_event("connection", &json!({ "isConnected": is_connected })))
             }
         }
     }
 }
 
-/// The next run; never, if there is no history.
+/// The next run; pending forever if there is no history.
 async fn next_run(
     runs: &mut Option<Receiver<Option<Arc<Run>>>>,
 ) -> Result<Option<Arc<Run>>, RecvError> {
@@ -201,25 +206,29 @@ async fn next_run(
     }
 }
 
-/// Whether somebody may still listen to what happens in a registry, and it is still the one they listen to.
-pub(crate) fn may_listen(shared: &Shared, who: &Who, place: &Arc<Place>) -> bool {
-    let clock = &shared.clock;
-    let mut given = None;
-    let is_open = match &who.via {
-        Via::Session(secret) | Via::AccessToken(secret) => {
-            let session = shared.sessions.look(secret, clock.monotonic());
-            given = session.as_ref().and_then(|session| session.roles.clone());
+/// Whether the caller may still read this registry, and it is still the same connection.
+pub(crate) fn may_listen(
+    app: &AppState,
+    caller: &Caller,
+    registry: &Arc<RegistryConnection>,
+) -> bool {
+    let clock = &app.clock;
+    let mut session_roles = None;
+    let is_open = match &caller.via {
+        AuthMethod::Session(secret) | AuthMethod::AccessToken(secret) => {
+            let session = app.sessions.peek(secret, clock.monotonic());
+            session_roles = session.as_ref().and_then(|session| session.roles.clone());
             session.is_some()
         }
-        Via::Token(name) => shared.accounts.has_token(&who.username, name, clock.now()),
-        Via::Basic => true,
+        AuthMethod::Token(name) => app.accounts.has_token(&caller.username, name, clock.now()),
+        AuthMethod::Basic => true,
     };
-    let roles = given.or_else(|| shared.accounts.roles(&who.username)).unwrap_or_default();
+    let roles = session_roles.or_else(|| app.accounts.roles(&caller.username)).unwrap_or_default();
     is_open
-        && (roles.contains_key(&place.name) || roles.contains_key(EVERYWHERE))
-        && shared.registries.get(&place.name).is_some_and(|known| Arc::ptr_eq(&known, place))
+        && (roles.contains_key(&registry.name) || roles.contains_key(ALL_REGISTRIES))
+        && app.registries.get(&registry.name).is_some_and(|known| Arc::ptr_eq(&known, registry))
 }
 
-fn told(name: &str, data: &serde_json::Value) -> Event {
+fn sse_event(name: &str, data: &serde_json::Value) -> Event {
     Event::default().event(name).data(data.to_string())
 }

@@ -1,8 +1,8 @@
-//! The registries a console looks at.
+//! The registries of the console.
 //!
-//! * [`catalog`] — registries and histories that were named at the start or added by an admin.
-//! * [`connections`] — the connection to each registry; [`live`] — the stream of what happens there.
-//! * [`routes`] — registries listed, tried, added, removed; [`doctor_routes`] — what is wrong in one.
+//! * [`catalog`] — registries and histories from the configuration, and those added by an admin.
+//! * [`connections`] — the connection to each registry; [`live`] — its event stream.
+//! * [`routes`] — list, test, add and remove registries; [`doctor_routes`] — examine one.
 
 pub(crate) mod catalog;
 pub(crate) mod connections;
@@ -12,9 +12,9 @@ pub(crate) mod routes;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::state::Shared;
+use crate::http::state::AppState;
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(routes::router())
         .merge(live::router())

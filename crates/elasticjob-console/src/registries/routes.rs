@@ -1,4 +1,4 @@
-//! Registries as clients see them: listed, tried, added, taken away.
+//! Lists, tests, adds and removes registries.
 
 use std::sync::Arc;
 
@@ -18,170 +18,177 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::connections::{LineState, Place};
+use super::connections::{ConnectionStatus, RegistryConnection};
 use crate::{
-    auth::{accounts::Role, who::Who},
+    auth::{accounts::Role, caller::Caller},
     http::{
         extract::{Body, Path},
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-/// How long a registry may take to be tried.
-const TRIED: std::time::Duration = std::time::Duration::from_secs(10);
+const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(registries, add))
         .routes(routes!(test))
         .routes(routes!(remove))
 }
 
-/// A registry.
+/// A registry and the state of its connection.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RegistryShown {
+#[schema(as = RegistryShown)]
+pub(crate) struct RegistryInfo {
     name: String,
-    /// Without the password.
+    /// The password is masked.
     url: String,
-    state: LineState,
-    /// Why it is down.
+    state: ConnectionStatus,
+    /// Why the connection is down.
     problem: Option<String>,
-    /// Whether it was added while the console ran, and can be removed.
+    /// Added at run time; can be removed.
     is_added: bool,
-    /// How many jobs it has, if it was looked at.
+    /// Number of jobs; null before the first read.
     job_count: Option<usize>,
-    /// What whoever asks may there.
+    /// The caller's role in this registry.
     role: Option<Role>,
 }
 
-impl RegistryShown {
-    fn new(place: &Place, who: &Who) -> Self {
-        let (state, problem) = place.state();
+impl RegistryInfo {
+    fn new(registry: &RegistryConnection, caller: &Caller) -> Self {
+        let (state, problem) = registry.status();
         Self {
-            name: place.name.clone(),
-            url: place.url.to_string(),
+            name: registry.name.clone(),
+            url: registry.url.to_string(),
             state,
             problem,
-            is_added: place.is_added,
-            job_count: place.mirror.seen(|seen| seen.as_of.map(|_| seen.jobs.len())),
-            role: who.role(&place.name),
+            is_added: registry.is_added,
+            job_count: registry.mirror.seen(|seen| seen.as_of.map(|_| seen.jobs.len())),
+            role: caller.role(&registry.name),
         }
     }
 }
 
-/// The registries whoever asks may look at.
-#[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryShown]), (status = 401, body = Problem)))]
-async fn registries(State(shared): State<Shared>, who: Who) -> Json<Vec<RegistryShown>> {
-    let all = shared.registries.all();
-    let seen = all.iter().filter(|place| who.role(&place.name).is_some());
-    Json(seen.map(|place| RegistryShown::new(place, &who)).collect())
+/// Lists the registries that the caller may see.
+#[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryInfo]), (status = 401, body = Problem)))]
+async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<RegistryInfo>> {
+    let all = app.registries.all();
+    let visible = all.iter().filter(|registry| caller.role(&registry.name).is_some());
+    Json(visible.map(|registry| RegistryInfo::new(registry, &caller)).collect())
 }
 
-/// A registry to be added.
+/// A registry to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RegistryAsked {
+#[schema(as = RegistryAsked)]
+struct RegistryBody {
     name: String,
-    /// `zookeeper://[user:password@]host[:2181],…/namespace`, to hosts on the list alone.
+    /// `zookeeper://[user:password@]host[:2181],…/namespace`, allowed hosts only.
     url: String,
 }
 
-/// Adds a registry for good. Takes an admin of `*`, and that it is switched on.
-#[utoipa::path(post, path = "/registries", tag = "registries", request_body = RegistryAsked,
-    responses((status = 201, body = RegistryShown), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Adds a registry and stores it. Requires an admin of `*`, and that additions are enabled.
+#[utoipa::path(post, path = "/registries", tag = "registries", request_body = RegistryBody,
+    responses((status = 201, body = RegistryInfo), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn add(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<RegistryAsked>,
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<RegistryBody>,
 ) -> Result<Response, Problem> {
-    let place = add_registry(&shared, &who, &asked.name, &asked.url)?;
-    Ok((StatusCode::CREATED, Json(RegistryShown::new(&place, &who))).into_response())
+    let registry = add_registry(&app, &caller, &request.name, &request.url)?;
+    Ok((StatusCode::CREATED, Json(RegistryInfo::new(&registry, &caller))).into_response())
 }
 
-/// Adds a registry, and writes down that it was added or not.
+/// Adds a registry and audits the result.
 pub(crate) fn add_registry(
-    shared: &Shared,
-    who: &Who,
+    app: &AppState,
+    caller: &Caller,
     name: &str,
     url: &str,
-) -> Result<Arc<Place>, Problem> {
-    who.needs(Role::Admin)?;
-    let added = shared.registries.add(name, url);
-    let told = added.as_ref().map(|place| json!({ "url": place.url.to_string() }));
-    who.note(shared, "registry.add", name, Value::Null, told);
+) -> Result<Arc<RegistryConnection>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let added = app.registries.add(name, url);
+    let outcome = added.as_ref().map(|registry| json!({ "url": registry.url.to_string() }));
+    caller.audit(app, "registry.add", name, Value::Null, outcome);
     added
 }
 
-/// A registry to be tried.
+/// A registry to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RegistryTried {
+#[schema(as = RegistryTried)]
+struct RegistryTestBody {
     url: String,
 }
 
-/// How that went.
+/// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct RegistryTrial {
+#[schema(as = RegistryTrial)]
+struct RegistryTestResult {
     is_reachable: bool,
-    /// How many jobs are there.
+    /// Number of jobs.
     job_count: Option<usize>,
     problem: Option<String>,
 }
 
-/// Tries a registry without adding it. Takes an admin of `*`, and that adding is switched on.
-#[utoipa::path(post, path = "/registries/test", tag = "registries", request_body = RegistryTried,
-    responses((status = 200, body = RegistryTrial), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+/// Tests the connection to a registry without adding it. Requires an admin of `*`, and that additions are enabled.
+#[utoipa::path(post, path = "/registries/test", tag = "registries", request_body = RegistryTestBody,
+    responses((status = 200, body = RegistryTestResult), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn test(
-    State(shared): State<Shared>,
-    who: Who,
-    Body(asked): Body<RegistryTried>,
-) -> Result<Json<RegistryTrial>, Problem> {
-    who.needs(Role::Admin)?;
-    let url = shared.registries.check(&asked.url)?;
-    who.note(&shared, "registry.test", &url.to_string(), Value::Null, Ok(Value::Null));
-    Ok(Json(try_out(&url, &shared).await))
+    State(app): State<AppState>,
+    caller: Caller,
+    Body(request): Body<RegistryTestBody>,
+) -> Result<Json<RegistryTestResult>, Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let url = app.registries.check_addable(&request.url)?;
+    caller.audit(&app, "registry.test", &url.to_string(), Value::Null, Ok(Value::Null));
+    Ok(Json(test_connection(&url, &app).await))
 }
 
-async fn try_out(url: &RegistryUrl, shared: &Shared) -> RegistryTrial {
-    let look = async {
+async fn test_connection(url: &RegistryUrl, app: &AppState) -> RegistryTestResult {
+    let read_jobs = async {
         let admin = Admin::connect(url).await?;
         let names = admin.job_names().await;
         admin.close().await;
         Ok::<_, AdminError>(names?.len())
     };
-    let clock = &shared.clock;
-    let looked = tokio::select! {
-        looked = look => looked.map_err(Problem::from),
-        () = clock.sleep_until(clock.monotonic() + TRIED) => Err(Problem::new(Code::Unreachable, "it does not answer")),
+    let clock = &app.clock;
+    let result = tokio::select! {
+        result = read_jobs => result.map_err(Problem::from),
+        () = clock.sleep_until(clock.monotonic() + TEST_TIMEOUT) => Err(Problem::new(Code::Unreachable, "no answer from the registry")),
     };
-    match looked {
-        Ok(count) => RegistryTrial { is_reachable: true, job_count: Some(count), problem: None },
-        Err(problem) => {
-            RegistryTrial { is_reachable: false, job_count: None, problem: Some(problem.detail) }
+    match result {
+        Ok(count) => {
+            RegistryTestResult { is_reachable: true, job_count: Some(count), problem: None }
         }
+        Err(problem) => RegistryTestResult {
+            is_reachable: false,
+            job_count: None,
+            problem: Some(problem.detail),
+        },
     }
 }
 
-/// Takes a registry away that was added, and its history if that was added, too. Nothing in them changes. Takes an admin of `*`.
+/// Removes an added registry, and its history if that was added too. Their data stays untouched. Requires an admin of `*`.
 #[utoipa::path(delete, path = "/registries/{name}", tag = "registries", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
-    State(shared): State<Shared>,
-    who: Who,
+    State(app): State<AppState>,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    remove_registry(&shared, &who, &name)?;
+    remove_registry(&app, &caller, &name)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a registry away, and its history, and writes down that they were or not.
-pub(crate) fn remove_registry(shared: &Shared, who: &Who, name: &str) -> Result<(), Problem> {
-    who.needs(Role::Admin)?;
-    let removed = shared.registries.remove(name).and_then(|()| shared.books.forget(name));
-    let told = removed.as_ref().map(|()| Value::Null);
-    who.note(shared, "registry.remove", name, Value::Null, told);
+/// Removes a registry and its added history, and audits the result.
+pub(crate) fn remove_registry(app: &AppState, caller: &Caller, name: &str) -> Result<(), Problem> {
+    caller.require_everywhere(Role::Admin)?;
+    let removed = app.registries.remove(name).and_then(|()| app.histories.remove_if_added(name));
+    let outcome = removed.as_ref().map(|()| Value::Null);
+    caller.audit(app, "registry.remove", name, Value::Null, outcome);
     removed
 }

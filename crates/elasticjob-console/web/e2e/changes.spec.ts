@@ -113,7 +113,7 @@ test("a registry is tried, added, looked at and removed", async ({ browser }) =>
     await dialog.getByLabel("Name").fill("second");
     await dialog.getByLabel("URL").fill("zookeeper://elsewhere.example/jobs");
     await dialog.getByRole("button", { name: "Test" }).click();
-    await expect(dialog.getByRole("alert")).toContainText("not on the list of hosts");
+    await expect(dialog.getByRole("alert")).toContainText("is not an allowed host");
 
     await dialog.getByLabel("URL").fill(registry);
     await dialog.getByRole("button", { name: "Test" }).click();

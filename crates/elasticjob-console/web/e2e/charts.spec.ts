@@ -101,7 +101,7 @@ test("what is cut or estimated says so", async ({ root }) => {
   const incidents = Array.from({ length: 50 }, (_, number) => ({
     jobName: `job-${number}`,
     kind: "crashed",
-    message: "nobody runs it",
+    message: "the job has no instance",
   }));
   let incidentCount = 1_234;
   await root.route("**/api/v1/r/dev/overview*", async (route) => {

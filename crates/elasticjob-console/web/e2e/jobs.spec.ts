@@ -16,7 +16,7 @@ test("a search finds by words and by key, and says what it does not know", async
   expect(root.url()).toContain("q=handler");
 
   await search.fill("colour:red");
-  await expect(root.getByText(/cannot be searched for/)).toBeVisible();
+  await expect(root.getByText(/is not a search key/)).toBeVisible();
 
   await search.fill("no such job anywhere");
   await expect(root.getByText("No job fits")).toBeVisible();

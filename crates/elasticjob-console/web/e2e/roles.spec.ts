@@ -150,7 +150,7 @@ test("an account gets another role, its owner another password, and it is remove
   await edith.getByLabel("Old password").fill("not this one");
   await edith.getByLabel("New password").fill("the second one 2");
   await edith.getByRole("button", { name: "Change password" }).click();
-  await expect(edith.getByText("that is not the password")).toBeVisible();
+  await expect(edith.getByText("wrong password")).toBeVisible();
   await edith.getByLabel("Old password").fill("the first one 1");
   await edith.getByRole("button", { name: "Change password" }).click();
   await said(edith, "The password is changed");

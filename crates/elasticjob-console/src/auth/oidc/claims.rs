@@ -1,60 +1,61 @@
-//! Who a token speaks of, and what they may. Pure.
+//! Derives username and roles from an id token's claims. Pure.
 
 use serde_json::Value;
 
 use super::{settings::Settings, token::Claims};
 use crate::auth::accounts::Roles;
 
-/// What no account's name begins with.
-const PREFIX: &str = "oidc:";
-/// How long a name may be.
-const LONGEST: usize = 128;
+/// No account name can begin with this.
+const USERNAME_PREFIX: &str = "oidc:";
+const MAX_NAME_CHARS: usize = 128;
 
-/// Their name here, or why it cannot be one.
+/// The username in this console, or why the claim cannot be one.
 pub(super) fn username(claims: &Claims, settings: &Settings) -> Result<String, String> {
     let claim = &settings.username_claim;
-    let hint = "hint: oidc.usernameClaim names another, oidc.scopes asks for more";
-    let name = found(claims, claim).and_then(Value::as_str).unwrap_or_default();
+    let hint =
+        "hint: choose another claim with oidc.usernameClaim, or request more with oidc.scopes";
+    let name = find_claim(claims, claim).and_then(Value::as_str).unwrap_or_default();
     if name.is_empty() {
-        return Err(format!("the provider does not say {claim:?}; {hint}"));
+        return Err(format!("the provider does not send the claim {claim:?}; {hint}"));
     }
-    if name.chars().count() > LONGEST || name.chars().any(char::is_control) {
-        return Err(format!("what the provider says in {claim:?} cannot be a name; {hint}"));
+    if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(format!("the claim {claim:?} is not a valid username; {hint}"));
     }
-    // Anybody could say that they have somebody else's address.
-    if claim == "email" && !is_verified(claims) {
-        return Err("the provider does not say that it has verified that address".to_owned());
+    // At some providers a user may enter any address.
+    if claim == "email" && !is_email_verified(claims) {
+        return Err("the provider has not verified the email address".to_owned());
     }
-    Ok(format!("{PREFIX}{name}"))
+    Ok(format!("{USERNAME_PREFIX}{name}"))
 }
 
-/// Whether the provider says that the address is theirs; some say it in a word.
-fn is_verified(claims: &Claims) -> bool {
+/// Whether the provider has verified the address; some send the flag as text.
+fn is_email_verified(claims: &Claims) -> bool {
     match claims.get("email_verified") {
-        Some(Value::Bool(is_verified)) => *is_verified,
+        Some(Value::Bool(is_email_verified)) => *is_email_verified,
         Some(Value::String(word)) => word == "true",
         _ => false,
     }
 }
 
-/// What they may: in each registry the most that anything the claim says gives them.
+/// For each registry, the highest role that any value of the claim grants.
 pub(super) fn roles(claims: &Claims, settings: &Settings) -> Roles {
-    let said: Vec<&str> = match found(claims, &settings.roles_claim) {
+    let groups: Vec<&str> = match find_claim(claims, &settings.roles_claim) {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let mut roles = Roles::new();
-    let given = settings.roles.iter().filter(|(word, _)| *word == "*" || said.contains(&&***word));
-    for (registry, role) in given.flat_map(|(_, given)| given) {
-        let most = roles.entry(registry.clone()).or_insert(*role);
-        *most = (*most).max(*role);
+    let granted =
+        settings.roles.iter().filter(|(word, _)| *word == "*" || groups.contains(&&***word));
+    for (registry, role) in granted.flat_map(|(_, granted)| granted) {
+        let highest = roles.entry(registry.clone()).or_insert(*role);
+        *highest = (*highest).max(*role);
     }
     roles
 }
 
-/// A claim of this name; dots lead into objects, unless there is one with dots in its name.
-fn found<'c>(claims: &'c Claims, name: &str) -> Option<&'c Value> {
+/// Finds a claim by name. Dots lead into nested objects, unless a claim has that dotted name itself.
+fn find_claim<'c>(claims: &'c Claims, name: &str) -> Option<&'c Value> {
     claims.get(name).or_else(|| {
         let mut parts = name.split('.');
         let first = claims.get(parts.next()?)?;
@@ -81,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_in_several_groups_may_the_most_that_any_of_them_may() {
+    fn several_groups_grant_the_highest_role_of_each() {
         let of = |groups: Value| roles(&claims(&json!({ "groups": groups })), &settings(""));
 
-        let most =
+        let highest =
             Roles::from([("*".to_owned(), Role::Operator), ("prod".to_owned(), Role::Admin)]);
-        assert_eq!(of(json!(["all", "ops", "else"])), most);
+        assert_eq!(of(json!(["all", "ops", "else"])), highest);
         assert_eq!(of(json!("all"))["prod"], Role::Viewer);
         for nothing in
             [json!([]), json!("OPS"), json!(["*"]), json!(7), json!(null), json!({ "ops": 1 })]
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_may_lie_deep_or_have_dots_in_its_name() {
+    fn claim_is_found_in_nested_objects_and_under_dotted_names() {
         let deep = claims(&json!({ "realm_access": { "roles": ["ops"] } }));
         assert_eq!(roles(&deep, &settings("rolesClaim = 'realm_access.roles'")).len(), 2);
         let dotted = claims(&json!({ "https://example.com/groups": ["all"] }));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_that_of_an_account_and_an_address_has_to_be_verified() {
+    fn username_is_prefixed_and_email_must_be_verified() {
         let name = |value: Value, more: &str| username(&claims(&value), &settings(more));
 
         assert_eq!(name(json!({ "preferred_username": "admin" }), "").unwrap(), "oidc:admin");
@@ -125,8 +126,8 @@ mod tests {
             assert!(name(unverified.clone(), email).is_err(), "{unverified}");
         }
         for verified in [json!(true), json!("true")] {
-            let said = json!({ "email": "a@b.c", "email_verified": verified });
-            assert_eq!(name(said, email).unwrap(), "oidc:a@b.c");
+            let groups = json!({ "email": "a@b.c", "email_verified": verified });
+            assert_eq!(name(groups, email).unwrap(), "oidc:a@b.c");
         }
     }
 }

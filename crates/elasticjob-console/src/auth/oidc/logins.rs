@@ -1,4 +1,4 @@
-//! Logins that were begun and wait for their browser to come back.
+//! Pending logins: the browser is at the provider and has not come back yet.
 
 use std::{
     collections::HashMap,
@@ -9,57 +9,65 @@ use std::{
 use elasticjob::runtime::Monotonic;
 
 use crate::{
-    auth::{imprint, secret},
+    auth::{hash_secret, random_secret},
     http::problem::Problem,
 };
 
-/// How long somebody may take at the provider.
-pub(super) const LIFE: Duration = Duration::from_mins(10);
-/// How many may be on their way; the oldest goes first.
-const MOST: usize = 1_000;
+/// How long a user may take at the provider.
+pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
+/// When exceeded, the oldest pending login is dropped.
+const MAX_LOGINS: usize = 1_000;
 
-/// A login that was begun.
 #[derive(Debug, Clone)]
-pub(super) struct Login {
-    /// What the provider sends back, so that nobody else's answer is taken for this one's.
+pub(super) struct PendingLogin {
+    /// Returned by the provider in the redirect; binds the redirect to this login.
     pub(super) state: String,
-    /// What the id token has in it, so that no other login's is taken for this one's.
+    /// Contained in the id token; binds the token to this login.
     pub(super) nonce: String,
-    /// What shows that whoever brings the code is who asked for it.
+    /// PKCE verifier: proves that the code is redeemed by the client that requested it.
     pub(super) verifier: String,
-    /// Where to go afterwards.
-    pub(super) to: String,
-    begun: Monotonic,
+    /// Where the browser goes after the login.
+    pub(super) return_to: String,
+    created_at: Monotonic,
 }
 
-/// All of them, by the imprint of their cookies.
+/// All pending logins, by the hash of their cookies.
 #[derive(Debug, Default)]
-pub(super) struct Logins(Mutex<HashMap<String, Login>>);
+pub(super) struct PendingLogins(Mutex<HashMap<String, PendingLogin>>);
 
-impl Logins {
-    /// Somebody wants to log in: the login, and the cookie that shows whose it is.
-    pub(super) fn begin(&self, to: String, now: Monotonic) -> Result<(Login, String), Problem> {
-        let cookie = secret(32)?;
-        let login =
-            Login { state: secret(32)?, nonce: secret(32)?, verifier: secret(32)?, to, begun: now };
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, login| now.saturating_since(login.begun) < LIFE);
-        if waiting.len() >= MOST
-            && let Some(oldest) = waiting.iter().min_by_key(|(_, login)| login.begun)
+impl PendingLogins {
+    /// Returns the login and the cookie that binds it to the browser.
+    pub(super) fn create(
+        &self,
+        return_to: String,
+        now: Monotonic,
+    ) -> Result<(PendingLogin, String), Problem> {
+        let cookie = random_secret(32)?;
+        let login = PendingLogin {
+            state: random_secret(32)?,
+            nonce: random_secret(32)?,
+            verifier: random_secret(32)?,
+            return_to,
+            created_at: now,
+        };
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.retain(|_, login| now.saturating_since(login.created_at) < MAX_AGE);
+        if pending.len() >= MAX_LOGINS
+            && let Some(oldest) = pending.iter().min_by_key(|(_, login)| login.created_at)
         {
             let oldest = oldest.0.clone();
-            waiting.remove(&oldest);
+            pending.remove(&oldest);
         }
-        waiting.insert(imprint(&cookie), login.clone());
+        pending.insert(hash_secret(&cookie), login.clone());
         Ok((login, cookie))
     }
 
-    /// The login of this cookie, if the state is its. Right or wrong, it is over.
-    pub(super) fn take(&self, cookie: &str, state: &str, now: Monotonic) -> Option<Login> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let login = waiting.remove(&imprint(cookie))?;
-        let is_good = login.state == state && now.saturating_since(login.begun) < LIFE;
-        is_good.then_some(login)
+    /// Takes the login of this cookie, if the state matches. It is used up either way.
+    pub(super) fn take(&self, cookie: &str, state: &str, now: Monotonic) -> Option<PendingLogin> {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let login = pending.remove(&hash_secret(cookie))?;
+        let is_valid = login.state == state && now.saturating_since(login.created_at) < MAX_AGE;
+        is_valid.then_some(login)
     }
 }
 
@@ -72,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_good_for_one_try_in_its_own_browser_and_not_for_ever() {
-        let logins = Logins::default();
-        let begin = || logins.begin("/".to_owned(), at(0)).unwrap();
+    fn pending_login_is_valid_once_in_its_browser_until_it_expires() {
+        let logins = PendingLogins::default();
+        let begin = || logins.create("/".to_owned(), at(0)).unwrap();
 
         let (login, cookie) = begin();
         assert!(logins.take("another", &login.state, at(1)).is_none());
@@ -83,21 +91,21 @@ mod tests {
 
         let (login, cookie) = begin();
         assert!(logins.take(&cookie, "guess", at(1)).is_none());
-        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "one try");
+        assert!(logins.take(&cookie, &login.state, at(1)).is_none(), "valid for one attempt");
 
         let (login, cookie) = begin();
         assert!(logins.take(&cookie, &login.state, at(600)).is_none(), "too late");
     }
 
     #[test]
-    fn however_many_begin_only_so_many_are_kept() {
-        let logins = Logins::default();
-        let (first, cookie) = logins.begin("/".to_owned(), at(0)).unwrap();
-        for _ in 0..MOST {
-            logins.begin("/".to_owned(), at(1)).unwrap();
+    fn pending_logins_are_capped() {
+        let logins = PendingLogins::default();
+        let (first, cookie) = logins.create("/".to_owned(), at(0)).unwrap();
+        for _ in 0..MAX_LOGINS {
+            logins.create("/".to_owned(), at(1)).unwrap();
         }
 
         assert!(logins.take(&cookie, &first.state, at(2)).is_none());
-        assert!(logins.0.lock().unwrap().len() <= MOST);
+        assert!(logins.0.lock().unwrap().len() <= MAX_LOGINS);
     }
 }

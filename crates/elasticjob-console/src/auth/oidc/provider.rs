@@ -1,7 +1,7 @@
-//! What is asked of the provider: where things are, its keys, an id token for a code.
+//! Requests to the provider: metadata, keys, and an id token for a code.
 //!
-//! What it said about itself is believed for an hour. A provider that does not answer is left alone for a moment. Its keys are looked at again when a
-//! token is signed with one that is not among them: that is how they are changed.
+//! Metadata is cached for an hour. After a failed request the provider is not contacted again for a few seconds. Keys are fetched again when a
+//! token is signed with an unknown key: that is how providers rotate them.
 
 use std::{
     error::Error,
@@ -24,196 +24,211 @@ use serde::{
 };
 
 use super::{
-    logins::Login,
-    settings::{Settings, is_private},
-    token::{self, Claims, Expected, Key, Refused},
+    logins::PendingLogin,
+    settings::{Settings, is_confidential},
+    token::{self, Claims, Expected, Key, TokenError},
 };
 use crate::{
-    auth::imprint,
+    auth::hash_secret,
     http::problem::{Code, Problem},
 };
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long what it said about itself is believed.
-const BELIEVED: Duration = Duration::from_hours(1);
-/// How long it is left alone after it did not answer.
-const PAUSE: Duration = Duration::from_secs(5);
-/// How much of an answer is read.
-const LARGEST: usize = 1024 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long metadata is cached.
+const METADATA_TTL: Duration = Duration::from_hours(1);
+/// How long the provider is not contacted after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// The provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     pub(super) settings: Settings,
-    /// Where the provider sends browsers back to.
+    /// The redirect URI.
     redirect: String,
     client: Client,
-    known: tokio::sync::Mutex<Option<Known>>,
-    /// Why it could not be asked, and since when; apart, so that nobody has to wait to see it.
+    metadata: tokio::sync::Mutex<Option<Metadata>>,
+    /// The last failure and its time; in a lock of its own, so that reading it never waits for a request.
     problem: Mutex<Option<(Monotonic, String)>>,
 }
 
-/// What it said about itself.
+/// The provider's endpoints and keys.
 #[derive(Debug, Clone)]
-struct Known {
-    since: Monotonic,
-    places: Arc<Places>,
+struct Metadata {
+    fetched_at: Monotonic,
+    endpoints: Arc<Endpoints>,
     keys: Arc<Vec<Key>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Places {
+struct Endpoints {
     issuer: String,
-    #[serde(deserialize_with = "place")]
+    #[serde(deserialize_with = "deserialize_url")]
     authorization_endpoint: Url,
-    #[serde(deserialize_with = "place")]
+    #[serde(deserialize_with = "deserialize_url")]
     token_endpoint: Url,
-    #[serde(deserialize_with = "place")]
+    #[serde(deserialize_with = "deserialize_url")]
     jwks_uri: Url,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
 }
 
-/// Why nobody could be logged in.
+/// Why a login failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
-    /// The provider does not answer, or not as a provider does.
+pub(super) enum LoginError {
+    /// No answer, or not that of an OIDC provider.
     #[error("{0}")]
     Unreachable(String),
-    /// It does not know the code.
-    #[error("the provider does not take the code back: {0}")]
+    /// The provider rejected the code.
+    #[error("the provider rejected the code: {0}")]
     Code(String),
-    /// The token is not good.
+    /// The id token is not valid.
     #[error(transparent)]
-    Token(#[from] Refused),
+    Token(#[from] TokenError),
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenResponse {
     id_token: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Denied {
+struct ErrorResponse {
     error: String,
     error_description: String,
 }
 
 impl Provider {
-    pub(super) fn new(settings: Settings, home: &str) -> Result<Self, Problem> {
-        let wrong = |text: String| Problem::new(Code::Invalid, format!("oidc: {text}"));
+    pub(super) fn new(settings: Settings, console_url: &str) -> Result<Self, Problem> {
+        let invalid = |text: String| Problem::new(Code::Invalid, format!("oidc: {text}"));
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls(settings.ca.as_deref()).map_err(wrong)?)
+            .tls_backend_preconfigured(tls(settings.ca.as_deref()).map_err(invalid)?)
             .user_agent(concat!("elasticjob/", env!("CARGO_PKG_VERSION")))
-            // Where things are it has said.
+            // The endpoints are known from the metadata.
             .redirect(Policy::none())
-            .timeout(PATIENCE);
+            .timeout(REQUEST_TIMEOUT);
         if settings.issuer.starts_with("http:") {
-            // On this machine there is nobody in between.
+            // http:// is allowed for loopback only, where a proxy makes no sense.
             builder = builder.no_proxy();
         }
-        let client = builder.build().map_err(|error| wrong(error.to_string()))?;
-        let base = settings.redirect_base.as_deref().unwrap_or(home).trim_end_matches('/');
+        let client = builder.build().map_err(|error| invalid(error.to_string()))?;
+        let base = settings.redirect_base.as_deref().unwrap_or(console_url).trim_end_matches('/');
         let redirect = format!("{base}/api/v1/login/oidc/callback");
-        Ok(Self { settings, redirect, client, known: <_>::default(), problem: <_>::default() })
+        Ok(Self { settings, redirect, client, metadata: <_>::default(), problem: <_>::default() })
     }
 
-    /// Why it could not be asked when somebody last tried.
+    /// The last failure, if the last attempt failed.
     pub(super) fn problem(&self) -> Option<String> {
         let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         problem.as_ref().map(|(_, problem)| problem.clone())
     }
 
-    /// Where a browser is sent to log in.
-    pub(super) async fn door(&self, login: &Login, clock: &dyn Clock) -> Result<Url, Failed> {
-        let mut door = self.known(clock).await?.places.authorization_endpoint.clone();
-        door.query_pairs_mut().extend_pairs([
+    /// The URL to which the browser is redirected for login.
+    pub(super) async fn authorization_url(
+        &self,
+        login: &PendingLogin,
+        clock: &dyn Clock,
+    ) -> Result<Url, LoginError> {
+        let mut authorization_url =
+            self.metadata(clock).await?.endpoints.authorization_endpoint.clone();
+        authorization_url.query_pairs_mut().extend_pairs([
             ("response_type", "code"),
             ("client_id", &self.settings.client_id),
             ("redirect_uri", &self.redirect),
             ("scope", &self.settings.scopes.join(" ")),
             ("state", &login.state),
             ("nonce", &login.nonce),
-            ("code_challenge", &imprint(&login.verifier)),
+            ("code_challenge", &hash_secret(&login.verifier)),
             ("code_challenge_method", "S256"),
         ]);
-        Ok(door)
+        Ok(authorization_url)
     }
 
-    /// What the provider says about whoever brought this code.
+    /// Redeems a code and returns the claims of the verified id token.
     pub(super) async fn claims(
         &self,
         code: &str,
-        login: &Login,
+        login: &PendingLogin,
         clock: &dyn Clock,
-    ) -> Result<Claims, Failed> {
-        let known = self.known(clock).await?;
-        let token = self.token(&known.places, code, login).await?;
+    ) -> Result<Claims, LoginError> {
+        let metadata = self.metadata(clock).await?;
+        let token = self.token(&metadata.endpoints, code, login).await?;
         let expected = Expected {
             issuer: &self.settings.issuer,
             client_id: &self.settings.client_id,
             nonce: &login.nonce,
             now: clock.now(),
         };
-        match token::verify(&token, &known.keys, &expected) {
-            Err(Refused::UnknownKey) => {
-                let keys = self.keys(&known.places.jwks_uri).await.map_err(Failed::Unreachable)?;
+        match token::verify(&token, &metadata.keys, &expected) {
+            Err(TokenError::UnknownKey) => {
+                let keys = self
+                    .keys(&metadata.endpoints.jwks_uri)
+                    .await
+                    .map_err(LoginError::Unreachable)?;
                 let claims = token::verify(&token, &keys, &expected)?;
-                *self.known.lock().await = Some(Known { keys: Arc::new(keys), ..known });
+                *self.metadata.lock().await = Some(Metadata { keys: Arc::new(keys), ..metadata });
                 Ok(claims)
             }
             claims => Ok(claims?),
         }
     }
 
-    async fn known(&self, clock: &dyn Clock) -> Result<Known, Failed> {
-        // Those who come meanwhile wait for the same answer.
-        let mut known = self.known.lock().await;
+    async fn metadata(&self, clock: &dyn Clock) -> Result<Metadata, LoginError> {
+        // Concurrent logins wait for the same request.
+        let mut metadata = self.metadata.lock().await;
         let now = clock.monotonic();
-        if let Some(known) = known.as_ref().filter(|it| now.saturating_since(it.since) < BELIEVED) {
-            return Ok(known.clone());
+        if let Some(metadata) =
+            metadata.as_ref().filter(|it| now.saturating_since(it.fetched_at) < METADATA_TTL)
+        {
+            return Ok(metadata.clone());
         }
-        let lately = self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, problem)) = lately.filter(|it| now.saturating_since(it.0) < PAUSE) {
-            return Err(Failed::Unreachable(problem));
+        let recent = self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, problem)) = recent.filter(|it| now.saturating_since(it.0) < RETRY_PAUSE) {
+            return Err(LoginError::Unreachable(problem));
         }
-        let looked = self.look(now).await;
-        let problem = looked.as_ref().err().map(|problem| (clock.monotonic(), problem.clone()));
+        let fetched = self.fetch_metadata(now).await;
+        let problem = fetched.as_ref().err().map(|problem| (clock.monotonic(), problem.clone()));
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
-        let found = looked.map_err(Failed::Unreachable)?;
-        *known = Some(found.clone());
+        let found = fetched.map_err(LoginError::Unreachable)?;
+        *metadata = Some(found.clone());
         Ok(found)
     }
 
-    async fn look(&self, now: Monotonic) -> Result<Known, String> {
+    async fn fetch_metadata(&self, now: Monotonic) -> Result<Metadata, String> {
         let issuer = &self.settings.issuer;
         let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-        let places: Places = parsed(&url, &self.fetch(&url, self.client.get(&url)).await?.1)?;
-        if places.issuer != *issuer {
+        let endpoints: Endpoints =
+            parse_json(&url, &self.fetch(&url, self.client.get(&url)).await?.1)?;
+        if endpoints.issuer != *issuer {
             return Err(format!(
-                "the provider at {issuer} calls itself {:?}; hint: oidc.issuer is what it calls itself, to the letter",
-                places.issuer
+                "the provider at {issuer} calls itself {:?}; hint: oidc.issuer must be exactly that",
+                endpoints.issuer
             ));
         }
-        for place in [&places.authorization_endpoint, &places.token_endpoint, &places.jwks_uri] {
-            if !is_private(place) {
+        for endpoint in
+            [&endpoints.authorization_endpoint, &endpoints.token_endpoint, &endpoints.jwks_uri]
+        {
+            if !is_confidential(endpoint) {
                 return Err(format!(
-                    "the provider at {issuer} names {place}, which is not encrypted"
+                    "the endpoint {endpoint} of the provider at {issuer} is not encrypted"
                 ));
             }
         }
-        let keys = self.keys(&places.jwks_uri).await?;
-        Ok(Known { since: now, places: Arc::new(places), keys: Arc::new(keys) })
+        let keys = self.keys(&endpoints.jwks_uri).await?;
+        Ok(Metadata { fetched_at: now, endpoints: Arc::new(endpoints), keys: Arc::new(keys) })
     }
 
     async fn keys(&self, url: &Url) -> Result<Vec<Key>, String> {
         let (_, bytes) = self.fetch(url.as_str(), self.client.get(url.clone())).await?;
-        token::keys(&bytes).map_err(|error| format!("what {url} answers are no keys: {error}"))
+        token::keys(&bytes).map_err(|error| format!("{url} did not return a key set: {error}"))
     }
 
-    /// The id token for a code.
-    async fn token(&self, places: &Places, code: &str, login: &Login) -> Result<String, Failed> {
+    /// Redeems a code for an id token.
+    async fn token(
+        &self,
+        endpoints: &Endpoints,
+        code: &str,
+        login: &PendingLogin,
+    ) -> Result<String, LoginError> {
         let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -221,89 +236,95 @@ impl Provider {
             ("code_verifier", &login.verifier),
         ];
         let settings = &self.settings;
-        let url = &places.token_endpoint;
+        let url = &endpoints.token_endpoint;
         let mut request = self.client.post(url.clone());
-        let takes_form = |methods: &Vec<String>| {
+        let form_only = |methods: &Vec<String>| {
             methods.iter().any(|method| method == "client_secret_post")
                 && !methods.iter().any(|method| method == "client_secret_basic")
         };
         match &settings.client_secret {
             Some(secret)
-                if !places
+                if !endpoints
                     .token_endpoint_auth_methods_supported
                     .as_ref()
-                    .is_some_and(takes_form) =>
+                    .is_some_and(form_only) =>
             {
-                let who = format!("{}:{}", escaped(&settings.client_id), escaped(&secret.0));
-                let who = format!("Basic {}", STANDARD.encode(who));
-                request = request.header(header::AUTHORIZATION, who);
+                let credentials = format!(
+                    "{}:{}",
+                    percent_encode(&settings.client_id),
+                    percent_encode(&secret.0)
+                );
+                let credentials = format!("Basic {}", STANDARD.encode(credentials));
+                request = request.header(header::AUTHORIZATION, credentials);
             }
             Some(secret) => form
                 .extend([("client_id", settings.client_id.as_str()), ("client_secret", &secret.0)]),
             None => form.push(("client_id", &settings.client_id)),
         }
-        let pairs = form.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
+        let pairs = form.iter().map(|(name, value)| format!("{name}={}", percent_encode(value)));
         let body = pairs.collect::<Vec<_>>().join("&");
         let request = request
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(header::ACCEPT, "application/json")
             .body(body);
-        let (is_good, bytes) =
-            self.answer(url.as_str(), request).await.map_err(Failed::Unreachable)?;
-        if !is_good {
-            let Denied { error, error_description } =
+        let (is_success, bytes) =
+            self.send(url.as_str(), request).await.map_err(LoginError::Unreachable)?;
+        if !is_success {
+            let ErrorResponse { error, error_description } =
                 serde_json::from_slice(&bytes).unwrap_or_default();
             let text = format!("{error} {error_description}");
-            return Err(Failed::Code(text.chars().take(200).collect()));
+            return Err(LoginError::Code(text.chars().take(200).collect()));
         }
-        let tokens: Tokens = parsed(url.as_str(), &bytes).map_err(Failed::Unreachable)?;
+        let tokens: TokenResponse =
+            parse_json(url.as_str(), &bytes).map_err(LoginError::Unreachable)?;
         Ok(tokens.id_token)
     }
 
-    /// An answer that is as it should be.
+    /// Like [`send`](Self::send), but fails unless the status is a success.
     async fn fetch(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
-        match self.answer(url, request).await? {
+        match self.send(url, request).await? {
             (true, bytes) => Ok((true, bytes)),
             (false, _) => Err(format!(
-                "{url} does not answer as a provider does; hint: is oidc.issuer right?"
+                "{url} did not answer like an OpenID provider; hint: is oidc.issuer right?"
             )),
         }
     }
 
-    /// Whether an answer is a good one, and what it says.
-    async fn answer(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
-        let cannot = |error: reqwest::Error| {
+    /// Sends a request; returns whether the status is a success, and the body.
+    async fn send(&self, url: &str, request: RequestBuilder) -> Result<(bool, Vec<u8>), String> {
+        let unreachable = |error: reqwest::Error| {
             let error = error.without_url();
-            let mut told = error.to_string();
+            let mut cause_text = error.to_string();
             let mut cause = error.source();
             while let Some(error) = cause {
-                told = error.to_string();
+                cause_text = error.to_string();
                 cause = error.source();
             }
-            format!("{url} cannot be reached: {told}")
+            format!("cannot reach {url}: {cause_text}")
         };
-        let mut response = request.send().await.map_err(cannot)?;
+        let mut response = request.send().await.map_err(unreachable)?;
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(cannot)? {
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             bytes.extend_from_slice(&chunk);
-            if bytes.len() > LARGEST {
-                return Err(format!("{url} answers without end"));
+            if bytes.len() > MAX_RESPONSE_BYTES {
+                return Err(format!("the response of {url} is too large"));
             }
         }
         Ok((response.status().is_success(), bytes))
     }
 }
 
-fn parsed<T: DeserializeOwned>(url: &str, bytes: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| format!("what {url} answers is not what a provider says: {error}"))
+fn parse_json<T: DeserializeOwned>(url: &str, bytes: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        format!("the response of {url} is not that of an OpenID provider: {error}")
+    })
 }
 
-fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+fn deserialize_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-fn escaped(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 

@@ -1,5 +1,5 @@
-//! The two steps of logging in elsewhere, and what the page that logs in has to know. Both steps are for browsers that are on their way: whatever happens, they
-//! are sent on, and the page at the other end says what it was.
+//! The two steps of a login at a provider, and the login methods. Both steps are browser navigations: whatever happens, the browser is
+//! redirected, and the page it lands on shows the outcome.
 
 use crate::http::handler::routes;
 use axum::{
@@ -15,59 +15,58 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::{
     Oidc, claims,
-    logins::{LIFE, Login},
-    provider::Failed,
+    logins::{MAX_AGE, PendingLogin},
+    provider::LoginError,
 };
 use crate::{
     audit::trail::Entry,
     auth::{
         accounts::Roles,
-        routes::cookie,
-        who::{address, cookie as cookie_of},
+        caller::{client_address, cookie},
+        routes::session_cookie,
     },
     http::{
         extract::Query,
         problem::{Code, Problem},
-        state::Shared,
+        state::AppState,
     },
 };
 
-/// Whose login that is.
-const COOKIE: &str = "elasticjob_oidc";
-/// Where that cookie is sent.
-const PATH: &str = "/api/v1/login/oidc";
+/// Binds a pending login to the browser.
+const LOGIN_COOKIE: &str = "elasticjob_oidc";
+/// Path of the login, and of its cookie.
+const LOGIN_PATH: &str = "/api/v1/login/oidc";
 
-pub(crate) fn router() -> OpenApiRouter<Shared> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(methods))
         .routes(routes!(begin_oidc))
         .routes(routes!(end_oidc))
 }
 
-/// How one can log in here, besides with a password.
+/// Login methods besides a password.
 #[derive(Serialize, ToSchema)]
 struct LoginMethods {
-    /// At a provider, if there is one.
+    /// The OIDC provider, if configured.
     oidc: Option<OidcMethod>,
 }
 
-/// Logging in at a provider.
 #[derive(Serialize, ToSchema)]
 struct OidcMethod {
-    /// What the button says.
+    /// Label of the button.
     label: String,
-    /// Where the button leads.
+    /// Target of the button.
     href: &'static str,
-    /// Why that did not work when somebody last tried.
+    /// Why the last attempt to reach the provider failed.
     problem: Option<String>,
 }
 
-/// How one can log in here, besides with a password.
+/// Returns the login methods besides a password.
 #[utoipa::path(get, path = "/login/methods", tag = "session", security(()), responses((status = 200, body = LoginMethods)))]
-async fn methods(State(shared): State<Shared>) -> Json<LoginMethods> {
-    let oidc = shared.oidc.as_ref().map(|Oidc { provider, .. }| OidcMethod {
+async fn methods(State(app): State<AppState>) -> Json<LoginMethods> {
+    let oidc = app.oidc.as_ref().map(|Oidc { provider, .. }| OidcMethod {
         label: provider.settings.label.clone(),
-        href: PATH,
+        href: LOGIN_PATH,
         problem: provider.problem(),
     });
     Json(LoginMethods { oidc })
@@ -76,183 +75,196 @@ async fn methods(State(shared): State<Shared>) -> Json<LoginMethods> {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct BeginAsked {
-    /// Where to go afterwards: a path of this console.
-    to: Option<String>,
+struct LoginQuery {
+    /// Where to go after the login: a path of this console.
+    #[serde(rename = "to")]
+    return_to: Option<String>,
 }
 
-/// Sends a browser to the provider, to log in there.
-#[utoipa::path(get, path = "/login/oidc", tag = "session", security(()), params(BeginAsked),
-    responses((status = 303, description = "To the provider; to the page that logs in, if it does not answer"), (status = 404, body = Problem)))]
+/// Redirects the browser to the provider's login.
+#[utoipa::path(get, path = "/login/oidc", tag = "session", security(()), params(LoginQuery),
+    responses((status = 303, description = "To the provider; to the login page if it does not answer"), (status = 404, body = Problem)))]
 async fn begin_oidc(
-    State(shared): State<Shared>,
-    Query(asked): Query<BeginAsked>,
+    State(app): State<AppState>,
+    Query(query): Query<LoginQuery>,
 ) -> Result<Response, Problem> {
-    let Oidc { provider, logins } = oidc(&shared)?;
-    let to = asked.to.filter(|to| is_here(to)).unwrap_or_else(|| "/".to_owned());
-    let (login, secret) = logins.begin(to, shared.clock.monotonic())?;
-    match provider.door(&login, &*shared.clock).await {
-        Ok(door) => sent(door.as_str(), Some(binding(&secret, &shared)?)),
-        Err(failed) => {
-            tracing::warn!(%failed, "nobody can log in at the provider");
-            outside(&login.to, Outcome::of(&failed))
+    let Oidc { provider, logins } = oidc(&app)?;
+    let return_to = query
+        .return_to
+        .filter(|return_to| is_local_path(return_to))
+        .unwrap_or_else(|| "/".to_owned());
+    let (login, secret) = logins.create(return_to, app.clock.monotonic())?;
+    match provider.authorization_url(&login, &*app.clock).await {
+        Ok(authorization_url) => {
+            redirect(authorization_url.as_str(), Some(login_cookie(&secret, &app)?))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "provider unreachable");
+            redirect_with_outcome(&login.return_to, LoginOutcome::from(&error))
         }
     }
 }
 
-/// What a provider sends back. It may say more.
+/// Query of the provider's redirect. It may contain more.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
-struct EndAsked {
+struct CallbackQuery {
     code: Option<String>,
     state: Option<String>,
-    /// Which provider says so, if it says.
+    /// The issuer, if the provider sends it.
     iss: Option<String>,
     error: Option<String>,
 }
 
-/// Where the provider sends a browser back to: logs in, or says why not.
-#[utoipa::path(get, path = "/login/oidc/callback", tag = "session", security(()), params(EndAsked),
+/// Target of the provider's redirect: logs the user in, or redirects with the reason why not.
+#[utoipa::path(get, path = "/login/oidc/callback", tag = "session", security(()), params(CallbackQuery),
     responses((status = 303, description = "To where the login began"), (status = 404, body = Problem)))]
 async fn end_oidc(
-    State(shared): State<Shared>,
+    State(app): State<AppState>,
     parts: Parts,
-    Query(asked): Query<EndAsked>,
+    Query(query): Query<CallbackQuery>,
 ) -> Result<Response, Problem> {
-    let Oidc { provider, logins } = oidc(&shared)?;
-    let secret = cookie_of(&parts.headers, COOKIE).unwrap_or_default();
-    let state = asked.state.as_deref().unwrap_or_default();
-    let Some(login) = logins.take(secret, state, shared.clock.monotonic()) else {
-        return outside("/", Outcome::Stale);
+    let Oidc { provider, logins } = oidc(&app)?;
+    let secret = cookie(&parts.headers, LOGIN_COOKIE).unwrap_or_default();
+    let state = query.state.as_deref().unwrap_or_default();
+    let Some(login) = logins.take(secret, state, app.clock.monotonic()) else {
+        return redirect_with_outcome("/", LoginOutcome::Stale);
     };
-    let address = address(&parts, &shared);
-    if asked.iss.is_some_and(|iss| iss != provider.settings.issuer) {
-        note(&shared, "oidc:", address, Err("the answer is of another provider"));
-        return outside(&login.to, Outcome::Failed);
+    let address = client_address(&parts, &app);
+    if query.iss.is_some_and(|iss| iss != provider.settings.issuer) {
+        audit_login(&app, "oidc:", address, Err("the response is from another provider"));
+        return redirect_with_outcome(&login.return_to, LoginOutcome::LoginError);
     }
-    let Some(code) = asked.code.filter(|_| asked.error.is_none()) else {
-        return outside(&login.to, Outcome::Denied);
+    let Some(code) = query.code.filter(|_| query.error.is_none()) else {
+        return redirect_with_outcome(&login.return_to, LoginOutcome::Denied);
     };
-    match enter(&shared, &code, &login, address).await {
-        Ok(secret) => sent(&login.to, cookie(&secret, &shared)?.remove(header::SET_COOKIE)),
-        Err(outcome) => outside(&login.to, outcome),
+    match log_in(&app, &code, &login, address).await {
+        Ok(secret) => {
+            redirect(&login.return_to, session_cookie(&secret, &app)?.remove(header::SET_COOKIE))
+        }
+        Err(outcome) => redirect_with_outcome(&login.return_to, outcome),
     }
 }
 
-/// The secret of a new session.
-async fn enter(
-    shared: &Shared,
+/// Returns the secret of a new session.
+async fn log_in(
+    app: &AppState,
     code: &str,
-    login: &Login,
+    login: &PendingLogin,
     address: Option<String>,
-) -> Result<String, Outcome> {
-    let Oidc { provider, .. } = oidc(shared).map_err(|_| Outcome::Failed)?;
-    let claims = provider.claims(code, login, &*shared.clock).await.map_err(|failed| {
-        tracing::warn!(%failed, "nobody was logged in by the provider");
-        note(shared, "oidc:", address.clone(), Err(&failed.to_string()));
-        Outcome::of(&failed)
+) -> Result<String, LoginOutcome> {
+    let Oidc { provider, .. } = oidc(app).map_err(|_| LoginOutcome::LoginError)?;
+    let claims = provider.claims(code, login, &*app.clock).await.map_err(|error| {
+        tracing::warn!(%error, "login at the provider failed");
+        audit_login(app, "oidc:", address.clone(), Err(&error.to_string()));
+        LoginOutcome::from(&error)
     })?;
     let username = claims::username(&claims, &provider.settings).map_err(|problem| {
-        tracing::warn!(problem, "somebody the provider knows has no name here");
-        note(shared, "oidc:", address.clone(), Err(&problem));
-        Outcome::Failed
+        tracing::warn!(problem, "login without a valid username claim");
+        audit_login(app, "oidc:", address.clone(), Err(&problem));
+        LoginOutcome::LoginError
     })?;
     let roles = claims::roles(&claims, &provider.settings);
     if roles.is_empty() {
-        note(shared, &username, address, Err("nothing the provider says gives them a role"));
-        return Err(Outcome::NoRole);
+        audit_login(app, &username, address, Err("no claim of the provider grants a role"));
+        return Err(LoginOutcome::NoRole);
     }
-    note(shared, &username, address, Ok(&roles));
-    let now = shared.clock.monotonic();
-    let begun = shared.sessions.begin(&username, true, Some(roles), now);
-    Ok(begun.map_err(|_| Outcome::Failed)?.1)
+    audit_login(app, &username, address, Ok(&roles));
+    let now = app.clock.monotonic();
+    let session = app.sessions.create(&username, true, Some(roles), now);
+    Ok(session.map_err(|_| LoginOutcome::LoginError)?.1)
 }
 
-/// Writes down who came in, or did not.
-fn note(shared: &Shared, username: &str, address: Option<String>, outcome: Result<&Roles, &str>) {
-    let mut entry = Entry::of_login(shared.clock.now(), username, "oidc", address);
+/// Audits a login or a failed attempt.
+fn audit_login(
+    app: &AppState,
+    username: &str,
+    address: Option<String>,
+    outcome: Result<&Roles, &str>,
+) {
+    let mut entry = Entry::login(app.clock.now(), username, "oidc", address);
     match outcome {
         Ok(roles) => entry.result = json!({ "roles": roles }),
         Err(problem) => entry.problem = Some(problem.to_owned()),
     }
-    shared.audit.add(entry);
+    app.audit.add(entry);
 }
 
-/// How it ended, in a word that the page knows.
+/// Outcome of a login, shown by the login page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// The provider does not answer.
+enum LoginOutcome {
     Unreachable,
-    /// It was begun in another browser, too long ago, or is over.
+    /// Started in another browser, expired, or already used.
     Stale,
-    /// The provider says no.
+    /// The provider denied the login.
     Denied,
-    /// What the provider says is not good.
-    Failed,
-    /// They are known, and may nothing here.
+    /// The provider's answer is not valid.
+    LoginError,
+    /// The user has no role here.
     NoRole,
 }
 
-impl Outcome {
-    fn of(failed: &Failed) -> Self {
-        match failed {
-            Failed::Unreachable(_) => Self::Unreachable,
-            Failed::Code(_) | Failed::Token(_) => Self::Failed,
+impl LoginOutcome {
+    fn from(error: &LoginError) -> Self {
+        match error {
+            LoginError::Unreachable(_) => Self::Unreachable,
+            LoginError::Code(_) | LoginError::Token(_) => Self::LoginError,
         }
     }
 
-    fn word(self) -> &'static str {
+    fn query_value(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
             Self::Stale => "stale",
             Self::Denied => "denied",
-            Self::Failed => "failed",
+            Self::LoginError => "failed",
             Self::NoRole => "noRole",
         }
     }
 }
 
-fn oidc(shared: &Shared) -> Result<&Oidc, Problem> {
-    shared.oidc.as_ref().ok_or_else(|| {
+fn oidc(app: &AppState) -> Result<&Oidc, Problem> {
+    app.oidc.as_ref().ok_or_else(|| {
         Problem::new(
             Code::NotFound,
-            "nobody logs in elsewhere here; hint: [oidc] in the configuration file names a provider",
+            "no OpenID Connect provider is configured; hint: [oidc] in the configuration file",
         )
     })
 }
 
-/// Whether that is a path of this console, and nothing that a browser takes for another place.
-fn is_here(to: &str) -> bool {
-    let rest = to.strip_prefix('/');
+/// Whether this is a path of this console that no browser resolves to another host.
+fn is_local_path(return_to: &str) -> bool {
+    let rest = return_to.strip_prefix('/');
     rest.is_some_and(|rest| !rest.starts_with(['/', '\\']))
-        && to.chars().all(|c| c.is_ascii_graphic())
+        && return_to.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Back to the page, which says what it was.
-fn outside(to: &str, outcome: Outcome) -> Result<Response, Problem> {
-    let path = to.split(['?', '#']).next().unwrap_or_default();
-    sent(&format!("{path}?oidc={}", outcome.word()), None)
+/// Redirects to the page, which shows the outcome.
+fn redirect_with_outcome(return_to: &str, outcome: LoginOutcome) -> Result<Response, Problem> {
+    let path = return_to.split(['?', '#']).next().unwrap_or_default();
+    redirect(&format!("{path}?oidc={}", outcome.query_value()), None)
 }
 
-fn sent(to: &str, cookie: Option<HeaderValue>) -> Result<Response, Problem> {
-    let wrong = |_| Problem::new(Code::Internal, "the way on cannot be written");
+fn redirect(return_to: &str, cookie: Option<HeaderValue>) -> Result<Response, Problem> {
+    let wrong = |_| Problem::new(Code::Internal, "cannot encode the redirect");
     let mut headers = HeaderMap::new();
-    headers.insert(header::LOCATION, HeaderValue::try_from(to).map_err(wrong)?);
+    headers.insert(header::LOCATION, HeaderValue::try_from(return_to).map_err(wrong)?);
     if let Some(cookie) = cookie {
         headers.insert(header::SET_COOKIE, cookie);
     }
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// The cookie that a browser brings back from the provider: `Lax`, for it comes from another site then.
-fn binding(secret: &str, shared: &Shared) -> Result<HeaderValue, Problem> {
-    let secure = if shared.is_secure { "; Secure" } else { "" };
-    let age = LIFE.as_secs();
-    let cookie =
-        format!("{COOKIE}={secret}; Path={PATH}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
+/// The cookie that the browser sends when it returns from the provider. `Lax`, because that navigation comes from another site.
+fn login_cookie(secret: &str, app: &AppState) -> Result<HeaderValue, Problem> {
+    let secure = if app.is_https { "; Secure" } else { "" };
+    let age = MAX_AGE.as_secs();
+    let cookie = format!(
+        "{LOGIN_COOKIE}={secret}; Path={LOGIN_PATH}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}"
+    );
     HeaderValue::try_from(cookie)
-        .map_err(|_| Problem::new(Code::Internal, "the cookie cannot be written"))
+        .map_err(|_| Problem::new(Code::Internal, "cannot encode the cookie"))
 }
 
 #[cfg(test)]
@@ -260,12 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_to_another_place_after_logging_in() {
-        for to in ["/", "/r/prod/jobs?search=a%20b", "/r/x#y"] {
-            assert!(is_here(to), "{to}");
+    fn login_redirects_only_to_local_paths() {
+        for return_to in ["/", "/r/prod/jobs?search=a%20b", "/r/x#y"] {
+            assert!(is_local_path(return_to), "{return_to}");
         }
-        for to in ["", "//evil", "/\\evil", "https://evil", "r/x", "/a\tb", "/a b", "/\r\nx: y"] {
-            assert!(!is_here(to), "{to:?}");
+        for return_to in
+            ["", "//evil", "/\\evil", "https://evil", "r/x", "/a\tb", "/a b", "/\r\nx: y"]
+        {
+            assert!(!is_local_path(return_to), "{return_to:?}");
         }
     }
 }

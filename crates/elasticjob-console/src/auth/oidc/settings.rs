@@ -1,4 +1,4 @@
-//! What the configuration file says about a provider.
+//! Settings of the OIDC provider in the configuration file.
 
 use std::{collections::BTreeMap, env, fmt, fs, path::PathBuf};
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::{auth::accounts::Roles, error::ConsoleError};
 
-/// Where the client's secret may be, if not in the file or beside it.
-const SECRET: &str = "ELASTICJOB_OIDC_CLIENT_SECRET";
+/// Environment variable with the client secret, if neither key sets it.
+const SECRET_VARIABLE: &str = "ELASTICJOB_OIDC_CLIENT_SECRET";
 
-/// `[oidc]`, as it is written.
+/// The table `[oidc]` of the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OidcFile {
@@ -22,34 +22,34 @@ pub struct OidcFile {
     scopes: Option<Vec<String>>,
     username_claim: Option<String>,
     roles_claim: Option<String>,
-    /// By what the claim says.
+    /// Roles by value of the claim.
     roles: BTreeMap<String, Roles>,
     label: Option<String>,
     ca: Option<PathBuf>,
 }
 
-/// A provider, and what is made of what it says.
+/// Validated settings of a provider.
 #[derive(Debug)]
 pub struct Settings {
-    /// As it names itself, to the letter.
+    /// Exactly as the provider names itself.
     pub(super) issuer: String,
     pub(super) client_id: String,
-    /// Without, the client is a public one, and PKCE alone protects the code.
+    /// Without it the client is a public one, and PKCE alone protects the code.
     pub(super) client_secret: Option<Secret>,
-    /// Where browsers find this console, if that is not where it listens.
+    /// Base URL of this console for browsers, if it differs from where it listens.
     pub(super) redirect_base: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) username_claim: String,
     pub(super) roles_claim: String,
-    /// By what the claim says; `*` is everybody the provider knows.
+    /// Roles by value of the claim; `*` matches every user of the provider.
     pub(super) roles: BTreeMap<String, Roles>,
-    /// What the button says.
+    /// Label of the login button.
     pub(super) label: String,
-    /// Certificates (PEM) that are trusted besides the system's.
+    /// PEM certificates that are trusted in addition to the system's.
     pub(super) ca: Option<Vec<u8>>,
 }
 
-/// Something that is not shown.
+/// A secret that `Debug` does not print.
 #[derive(Clone, Deserialize)]
 pub(super) struct Secret(pub(super) String);
 
@@ -63,43 +63,44 @@ impl TryFrom<OidcFile> for Settings {
     type Error = ConsoleError;
 
     fn try_from(file: OidcFile) -> Result<Self, ConsoleError> {
-        let cannot = |key: &str, path: &PathBuf, error: std::io::Error| {
+        let read_error = |key: &str, path: &PathBuf, error: std::io::Error| {
             ConsoleError::setting(format!("oidc.{key}: cannot read {}: {error}", path.display()))
         };
-        check_address("issuer", &file.issuer)?;
+        check_url("issuer", &file.issuer)?;
         if let Some(base) = &file.redirect_base {
-            check_address("redirectBase", base)?;
+            check_url("redirectBase", base)?;
         }
         if file.client_id.is_empty() {
             return Err(ConsoleError::setting(
-                "oidc.clientId is empty; hint: the provider gave one",
+                "oidc.clientId is empty; hint: the provider issues it",
             ));
         }
         if file.roles.values().all(Roles::is_empty) {
             return Err(ConsoleError::setting(
-                "oidc.roles gives nobody a role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
+                "oidc.roles grants no role; hint: [oidc.roles] has lines like \"a-group\" = { \"*\" = \"viewer\" }",
             ));
         }
         let client_secret = match (file.client_secret, file.client_secret_file) {
             (Some(_), Some(_)) => {
                 return Err(ConsoleError::setting(
-                    "oidc has clientSecret and clientSecretFile; hint: leave one out",
+                    "oidc.clientSecret and oidc.clientSecretFile are both set; hint: remove one",
                 ));
             }
             (Some(secret), None) => Some(secret),
             (None, Some(path)) => {
                 let text = fs::read_to_string(&path);
-                let text = text.map_err(|error| cannot("clientSecretFile", &path, error))?;
+                let text = text.map_err(|error| read_error("clientSecretFile", &path, error))?;
                 Some(Secret(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
-            (None, None) => env::var(SECRET).ok().map(Secret),
+            (None, None) => env::var(SECRET_VARIABLE).ok().map(Secret),
         };
         let mut scopes =
             file.scopes.unwrap_or_else(|| vec!["profile".to_owned(), "email".to_owned()]);
         if !scopes.iter().any(|scope| scope == "openid") {
             scopes.insert(0, "openid".to_owned());
         }
-        let ca = file.ca.map(|path| fs::read(&path).map_err(|error| cannot("ca", &path, error)));
+        let ca =
+            file.ca.map(|path| fs::read(&path).map_err(|error| read_error("ca", &path, error)));
         Ok(Self {
             issuer: file.issuer,
             client_id: file.client_id,
@@ -115,28 +116,28 @@ impl TryFrom<OidcFile> for Settings {
     }
 }
 
-fn check_address(key: &str, text: &str) -> Result<(), ConsoleError> {
-    let wrong = |problem: &str| {
+fn check_url(key: &str, text: &str) -> Result<(), ConsoleError> {
+    let invalid = |problem: &str| {
         let hint = "https://login.example.com, and http:// for this machine alone";
         ConsoleError::setting(format!("oidc.{key} {text:?}: {problem}; hint: {hint}"))
     };
-    let url: Url = text.parse().map_err(|_| wrong("it is no URL"))?;
-    // The console may be reached by http: that is for the operator to decide, and is told at the start.
-    if key == "issuer" && !is_private(&url) {
-        return Err(wrong("what is said there could be read and changed on the way"));
+    let url: Url = text.parse().map_err(|_| invalid("not a URL"))?;
+    // Serving the console itself by http is the operator's decision; a warning is printed at startup.
+    if key == "issuer" && !is_confidential(&url) {
+        return Err(invalid("the connection would not be encrypted"));
     }
     if !matches!(url.scheme(), "http" | "https")
         || url.query().is_some()
         || url.fragment().is_some()
     {
-        return Err(wrong("it is no URL of that kind"));
+        return Err(invalid("not an http or https URL without query and fragment"));
     }
     Ok(())
 }
 
-/// Whether what is said there stays between the two: it is encrypted, or does not leave this machine.
-pub(super) fn is_private(url: &Url) -> bool {
-    let is_here = match url.host_str() {
+/// Whether the connection is encrypted or does not leave this machine.
+pub(super) fn is_confidential(url: &Url) -> bool {
+    let is_loopback = match url.host_str() {
         Some("localhost") => true,
         Some(host) => {
             let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -144,7 +145,7 @@ pub(super) fn is_private(url: &Url) -> bool {
         }
         None => false,
     };
-    url.scheme() == "https" || (url.scheme() == "http" && is_here)
+    url.scheme() == "https" || (url.scheme() == "http" && is_loopback)
 }
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_the_usual_and_a_secret_is_never_shown() {
+    fn unset_keys_take_defaults_and_debug_hides_the_secret() {
         let settings = read(
             "issuer = 'https://login.example.com'\nclientId = 'console'\nclientSecret = 'hunter2'\n[roles]\nops = { '*' = 'operator', prod = 'admin' }",
         )
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_work_is_told_at_the_start() {
+    fn unusable_settings_are_rejected_with_their_key() {
         let roles = "[roles]\nops = { '*' = 'viewer' }";
         for (text, part) in [
             (
@@ -196,8 +197,8 @@ mod tests {
                 "oidc.redirectBase",
             ),
         ] {
-            let told = format!("{:?}", read(&text).unwrap_err());
-            assert!(told.contains(part), "{text}: {told}");
+            let message = format!("{:?}", read(&text).unwrap_err());
+            assert!(message.contains(part), "{text}: {message}");
         }
         assert!(read(&format!("issuer = 'http://127.0.0.1:9'\nclientId = 'c'\n{roles}")).is_ok());
     }

@@ -1,7 +1,7 @@
-//! An id token: whether the provider signed it, for us, for this login, and not long ago. Pure.
+//! Verifies an id token: signed by the provider, for this console, for this login, and currently valid. Pure.
 //!
-//! Only the two algorithms every provider has are taken, and only with a key that is made for them: what the token says about itself chooses among the
-//! provider's keys and nothing else.
+//! Only RS256 and ES256, which every provider supports, are accepted, and only with a key made for the algorithm: the token's header selects
+//! among the provider's keys and influences nothing else.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use jiff::{SignedDuration, Timestamp};
@@ -11,13 +11,13 @@ use ring::signature::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// How far the provider's clock may be from ours.
+/// Allowed clock difference to the provider.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a token says about whoever logged in.
+/// The claims of a token.
 pub(super) type Claims = Map<String, Value>;
 
-/// What a token has to be.
+/// What a valid token must contain.
 #[derive(Debug)]
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,
@@ -26,36 +26,34 @@ pub(super) struct Expected<'e> {
     pub(super) now: Timestamp,
 }
 
-/// Why a token is not taken.
+/// Why a token is rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
-    /// It cannot be read.
-    #[error("the id token cannot be read: {0}")]
+pub(super) enum TokenError {
+    #[error("cannot parse the id token: {0}")]
     Malformed(&'static str),
-    /// It is signed in a way we do not take, or not at all.
-    #[error("the id token is signed with {0:?}, and RS256 and ES256 are taken")]
+    /// Signed with an algorithm that is not accepted, or not at all.
+    #[error("the id token is signed with {0:?}; only RS256 and ES256 are accepted")]
     Algorithm(String),
-    /// The keys may have changed: look at them again.
-    #[error("the id token is signed with a key that the provider does not show")]
+    /// The provider may have rotated its keys: fetch them again.
+    #[error("the id token is signed with a key that the provider does not publish")]
     UnknownKey,
-    /// Somebody changed it, or made it.
-    #[error("the signature of the id token is wrong")]
+    /// The token was forged or modified.
+    #[error("the signature of the id token is invalid")]
     Signature,
-    /// Another provider's.
-    #[error("the id token is of another issuer: {0:?}")]
+    #[error("the id token is from another issuer: {0:?}")]
     Issuer(String),
-    /// For another client.
-    #[error("the id token is for somebody else than this console")]
+    #[error("the id token is for another client")]
     Audience,
-    /// Too old, or from the future.
-    #[error("the id token is not good now; hint: do the clocks of console and provider agree?")]
+    /// Expired, or not valid yet.
+    #[error(
+        "the id token is expired or not yet valid; hint: do the clocks of console and provider agree?"
+    )]
     Time,
-    /// Of another login.
     #[error("the id token belongs to another login")]
     Nonce,
 }
 
-/// A key of the provider's.
+/// A public key of the provider.
 #[derive(Debug)]
 pub(super) struct Key {
     id: Option<String>,
@@ -64,9 +62,9 @@ pub(super) struct Key {
 
 #[derive(Debug)]
 enum Kind {
-    /// For RS256: modulus and exponent.
+    /// RS256: modulus and exponent.
     Rsa(Vec<u8>, Vec<u8>),
-    /// For ES256: the point, uncompressed.
+    /// ES256: the uncompressed point.
     P256(Vec<u8>),
 }
 
@@ -76,7 +74,7 @@ struct KeySet {
 }
 
 #[derive(Deserialize)]
-struct KeyShown {
+struct JsonWebKey {
     kty: String,
     kid: Option<String>,
     #[serde(rename = "use")]
@@ -89,29 +87,32 @@ struct KeyShown {
     y: Option<String>,
 }
 
-/// The keys of a JWKS that can be used here; others are left alone.
+/// The usable keys of a JWKS; others are ignored.
 pub(super) fn keys(bytes: &[u8]) -> Result<Vec<Key>, serde_json::Error> {
     let set: KeySet = serde_json::from_slice(bytes)?;
-    let shown = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
-    Ok(shown.filter_map(Key::of).collect())
+    let jwk = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
+    Ok(jwk.filter_map(Key::from_jwk).collect())
 }
 
 impl Key {
-    fn of(shown: KeyShown) -> Option<Self> {
-        let number = |text: Option<String>| BASE64.decode(text?.trim_end_matches('=')).ok();
-        let is_for = |algorithm: &str| shown.alg.as_deref().is_none_or(|alg| alg == algorithm);
-        if shown.usage.as_deref().is_some_and(|usage| usage != "sig") {
+    fn from_jwk(jwk: JsonWebKey) -> Option<Self> {
+        let decode = |text: Option<String>| BASE64.decode(text?.trim_end_matches('=')).ok();
+        let allows = |algorithm: &str| jwk.alg.as_deref().is_none_or(|alg| alg == algorithm);
+        if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
         }
-        let kind = match (shown.kty.as_str(), shown.crv.as_deref()) {
-            ("RSA", _) if is_for("RS256") => {
-                let plain = |number: Vec<u8>| -> Vec<u8> {
-                    number.into_iter().skip_while(|byte| *byte == 0).collect()
+        let kind = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) if allows("RS256") => {
+                let without_leading_zeros = |bytes: Vec<u8>| -> Vec<u8> {
+                    bytes.into_iter().skip_while(|byte| *byte == 0).collect()
                 };
-                Kind::Rsa(plain(number(shown.n)?), plain(number(shown.e)?))
+                Kind::Rsa(
+                    without_leading_zeros(decode(jwk.n)?),
+                    without_leading_zeros(decode(jwk.e)?),
+                )
             }
-            ("EC", Some("P-256")) if is_for("ES256") => {
-                let (x, y) = (number(shown.x)?, number(shown.y)?);
+            ("EC", Some("P-256")) if allows("ES256") => {
+                let (x, y) = (decode(jwk.x)?, decode(jwk.y)?);
                 if x.len() != 32 || y.len() != 32 {
                     return None;
                 }
@@ -119,7 +120,7 @@ impl Key {
             }
             _ => return None,
         };
-        Some(Self { id: shown.kid, kind })
+        Some(Self { id: jwk.kid, kind })
     }
 
     fn algorithm(&self) -> &'static str {
@@ -129,7 +130,7 @@ impl Key {
         }
     }
 
-    fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match &self.kind {
             Kind::Rsa(n, e) => {
                 let key = RsaPublicKeyComponents { n, e };
@@ -151,90 +152,94 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// What the token says, if it is good.
+/// Returns the claims of a valid token.
 pub(super) fn verify(
     token: &str,
     keys: &[Key],
     expected: &Expected<'_>,
-) -> Result<Claims, Refused> {
+) -> Result<Claims, TokenError> {
     let mut parts = token.split('.');
-    let (Some(head), Some(body), Some(seal), None) =
+    let (Some(head), Some(body), Some(signature), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(Refused::Malformed("it has not three parts"));
+        return Err(TokenError::Malformed("it does not have three parts"));
     };
-    let header: Header = part(head)?;
+    let header: Header = decode_part(head)?;
     if header.crit.is_some() {
-        return Err(Refused::Malformed("it has extensions that have to be known"));
+        return Err(TokenError::Malformed("it has critical extensions"));
     }
     if !["RS256", "ES256"].contains(&header.alg.as_str()) {
-        return Err(Refused::Algorithm(header.alg));
+        return Err(TokenError::Algorithm(header.alg));
     }
-    let seal = BASE64.decode(seal).map_err(|_| Refused::Malformed("its signature is no Base64"))?;
+    let signature = BASE64
+        .decode(signature)
+        .map_err(|_| TokenError::Malformed("its signature is not Base64"))?;
     let message = &token.as_bytes()[..head.len() + 1 + body.len()];
-    check_signature(keys, &header, message, &seal)?;
-    let claims: Claims = part(body)?;
+    check_signature(keys, &header, message, &signature)?;
+    let claims: Claims = decode_part(body)?;
     check_claims(&claims, expected)?;
     Ok(claims)
 }
 
-fn part<T: DeserializeOwned>(text: &str) -> Result<T, Refused> {
-    let bytes = BASE64.decode(text).map_err(|_| Refused::Malformed("a part is no Base64"))?;
+fn decode_part<T: DeserializeOwned>(text: &str) -> Result<T, TokenError> {
+    let bytes = BASE64.decode(text).map_err(|_| TokenError::Malformed("a part is not Base64"))?;
     serde_json::from_slice(&bytes)
-        .map_err(|_| Refused::Malformed("a part is not what it should be"))
+        .map_err(|_| TokenError::Malformed("a part is not the expected JSON"))
 }
 
 fn check_signature(
     keys: &[Key],
     header: &Header,
     message: &[u8],
-    seal: &[u8],
-) -> Result<(), Refused> {
-    let mut fitting = keys.iter().filter(|key| key.algorithm() == header.alg);
+    signature: &[u8],
+) -> Result<(), TokenError> {
+    let mut candidates = keys.iter().filter(|key| key.algorithm() == header.alg);
     match &header.kid {
         Some(_) => {
-            let named = fitting.find(|key| key.id == header.kid).ok_or(Refused::UnknownKey)?;
-            if named.signed(message, seal) { Ok(()) } else { Err(Refused::Signature) }
+            let named =
+                candidates.find(|key| key.id == header.kid).ok_or(TokenError::UnknownKey)?;
+            if named.verifies(message, signature) { Ok(()) } else { Err(TokenError::Signature) }
         }
-        // A provider with one key need not name it. If none fits, it may have another by now.
-        None if fitting.any(|key| key.signed(message, seal)) => Ok(()),
-        None => Err(Refused::UnknownKey),
+        // A provider with a single key need not name it. If no key matches, the keys may have been rotated.
+        None if candidates.any(|key| key.verifies(message, signature)) => Ok(()),
+        None => Err(TokenError::UnknownKey),
     }
 }
 
-fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), Refused> {
+fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), TokenError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let issuer = text("iss").unwrap_or_default();
     if issuer != expected.issuer {
-        return Err(Refused::Issuer(issuer.chars().take(200).collect()));
+        return Err(TokenError::Issuer(issuer.chars().take(200).collect()));
     }
     let audience: Vec<&str> = match claims.get("aud") {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // Where it is for several, it says which of them asked for it.
-    let asked = text("azp").or(if audience.len() == 1 { audience.first().copied() } else { None });
-    if !audience.contains(&expected.client_id) || asked != Some(expected.client_id) {
-        return Err(Refused::Audience);
+    // With several audiences, `azp` names the client that requested the token.
+    let requester =
+        text("azp").or(if audience.len() == 1 { audience.first().copied() } else { None });
+    if !audience.contains(&expected.client_id) || requester != Some(expected.client_id) {
+        return Err(TokenError::Audience);
     }
-    let moment = |name: &str| {
+    let time_claim = |name: &str| {
         let seconds = claims.get(name)?;
         let seconds = seconds.as_i64().or_else(|| seconds.as_f64().map(|number| number as i64))?;
         Timestamp::from_second(seconds).ok()
     };
     let (early, late) = (expected.now - LEEWAY, expected.now + LEEWAY);
-    let is_over = moment("exp").is_none_or(|end| end <= early);
-    let is_early = moment("iat").is_none_or(|made| made > late)
-        || moment("nbf").is_some_and(|begin| begin > late);
-    if is_over || is_early {
-        return Err(Refused::Time);
+    let is_expired = time_claim("exp").is_none_or(|end| end <= early);
+    let is_not_yet_valid = time_claim("iat").is_none_or(|made| made > late)
+        || time_claim("nbf").is_some_and(|begin| begin > late);
+    if is_expired || is_not_yet_valid {
+        return Err(TokenError::Time);
     }
     if text("nonce") != Some(expected.nonce) {
-        return Err(Refused::Nonce);
+        return Err(TokenError::Nonce);
     }
     if text("sub").is_none_or(str::is_empty) {
-        return Err(Refused::Malformed("it does not say whose it is"));
+        return Err(TokenError::Malformed("it has no subject"));
     }
     Ok(())
 }
@@ -276,8 +281,8 @@ mod tests {
 
         fn sign(&self, header: &Value, claims: &Value) -> String {
             let text = [header, claims].map(|part| BASE64.encode(part.to_string())).join(".");
-            let seal = self.key.sign(&self.random, text.as_bytes()).unwrap();
-            format!("{text}.{}", BASE64.encode(seal.as_ref()))
+            let signature = self.key.sign(&self.random, text.as_bytes()).unwrap();
+            format!("{text}.{}", BASE64.encode(signature.as_ref()))
         }
     }
 
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_the_provider_signed_for_this_login_is_taken() {
+    fn token_signed_for_this_login_is_accepted() {
         let provider = Provider::new();
         let keys = provider.keys("one");
 
@@ -324,71 +329,82 @@ mod tests {
             assert_eq!(verify(&token, &keys, &expected()).unwrap()["sub"], "7", "{claims}");
         }
         let unnamed = provider.sign(&json!({ "alg": "ES256" }), &claims());
-        assert!(verify(&unnamed, &keys, &expected()).is_ok(), "one key needs no name");
+        assert!(verify(&unnamed, &keys, &expected()).is_ok(), "a single key needs no id");
     }
 
     #[test]
-    fn what_is_not_for_this_login_is_refused() {
+    fn token_for_another_login_is_rejected() {
         let provider = Provider::new();
         let keys = provider.keys("one");
-        let why = |claims: Value| {
+        let error_of = |claims: Value| {
             verify(&provider.sign(&header(), &claims), &keys, &expected()).unwrap_err()
         };
 
-        assert_eq!(why(with("iss", "https://evil")), Refused::Issuer("https://evil".to_owned()));
-        assert_eq!(why(with("aud", "other")), Refused::Audience);
-        assert_eq!(why(with("aud", json!(["console", "other"]))), Refused::Audience, "no azp");
-        assert_eq!(why(with("azp", "other")), Refused::Audience);
-        assert_eq!(why(with("exp", NOW - 61)), Refused::Time);
-        assert_eq!(why(with("exp", Value::Null)), Refused::Time);
-        assert_eq!(why(with("iat", NOW + 61)), Refused::Time);
-        assert_eq!(why(with("nbf", NOW + 61)), Refused::Time);
-        assert_eq!(why(with("nonce", "m")), Refused::Nonce);
-        assert_eq!(why(with("nonce", Value::Null)), Refused::Nonce);
-        assert!(matches!(why(with("sub", "")), Refused::Malformed(_)));
+        assert_eq!(
+            error_of(with("iss", "https://evil")),
+            TokenError::Issuer("https://evil".to_owned())
+        );
+        assert_eq!(error_of(with("aud", "other")), TokenError::Audience);
+        assert_eq!(
+            error_of(with("aud", json!(["console", "other"]))),
+            TokenError::Audience,
+            "no azp"
+        );
+        assert_eq!(error_of(with("azp", "other")), TokenError::Audience);
+        assert_eq!(error_of(with("exp", NOW - 61)), TokenError::Time);
+        assert_eq!(error_of(with("exp", Value::Null)), TokenError::Time);
+        assert_eq!(error_of(with("iat", NOW + 61)), TokenError::Time);
+        assert_eq!(error_of(with("nbf", NOW + 61)), TokenError::Time);
+        assert_eq!(error_of(with("nonce", "m")), TokenError::Nonce);
+        assert_eq!(error_of(with("nonce", Value::Null)), TokenError::Nonce);
+        assert!(matches!(error_of(with("sub", "")), TokenError::Malformed(_)));
     }
 
     /// RFC 7515's own example (A.2).
     #[test]
-    fn rs256_is_verified_as_the_standard_says() {
+    fn rs256_matches_the_rfc_7515_example() {
         let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
         let token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
         let keys =
             keys(json!({ "keys": [{ "kty": "RSA", "n": n, "e": "AQAB" }] }).to_string().as_bytes())
                 .unwrap();
-        let why = |token: &str| verify(token, &keys, &expected()).unwrap_err();
+        let error_of = |token: &str| verify(token, &keys, &expected()).unwrap_err();
 
-        assert_eq!(why(token), Refused::Issuer("joe".to_owned()), "signed, and not for us");
-        assert_eq!(why(&token.replace("7Rw", "7RA")), Refused::UnknownKey);
+        assert_eq!(
+            error_of(token),
+            TokenError::Issuer("joe".to_owned()),
+            "the signature is valid, the issuer is not ours"
+        );
+        assert_eq!(error_of(&token.replace("7Rw", "7RA")), TokenError::UnknownKey);
     }
 
     #[test]
-    fn what_the_provider_did_not_sign_is_refused() {
+    fn token_not_signed_by_the_provider_is_rejected() {
         let (provider, other) = (Provider::new(), Provider::new());
         let keys = provider.keys("one");
-        let why = |token: &str| verify(token, &keys, &expected()).unwrap_err();
+        let error_of = |token: &str| verify(token, &keys, &expected()).unwrap_err();
         let good = provider.sign(&header(), &claims());
-        let (signed, seal) = good.rsplit_once('.').unwrap();
+        let (signed, signature) = good.rsplit_once('.').unwrap();
         let (head, _) = signed.split_once('.').unwrap();
         let admin = BASE64.encode(with("sub", "admin").to_string());
 
-        assert_eq!(why(&other.sign(&header(), &claims())), Refused::Signature);
-        assert_eq!(why(&format!("{head}.{admin}.{seal}")), Refused::Signature);
-        assert_eq!(why(&format!("{signed}.")), Refused::Signature);
+        assert_eq!(error_of(&other.sign(&header(), &claims())), TokenError::Signature);
+        assert_eq!(error_of(&format!("{head}.{admin}.{signature}")), TokenError::Signature);
+        assert_eq!(error_of(&format!("{signed}.")), TokenError::Signature);
         let head = |header: Value| BASE64.encode(header.to_string());
         let body = BASE64.encode(claims().to_string());
         for alg in ["none", "None", "HS256", "ES384", "RS512", ""] {
             let token = format!("{}.{body}.", head(json!({ "alg": alg, "kid": "one" })));
-            assert_eq!(why(&token), Refused::Algorithm(alg.to_owned()));
+            assert_eq!(error_of(&token), TokenError::Algorithm(alg.to_owned()));
         }
-        let rsa = format!("{}.{body}.{seal}", head(json!({ "alg": "RS256", "kid": "one" })));
-        assert_eq!(why(&rsa), Refused::UnknownKey, "a key is for one algorithm");
+        let rsa = format!("{}.{body}.{signature}", head(json!({ "alg": "RS256", "kid": "one" })));
+        assert_eq!(error_of(&rsa), TokenError::UnknownKey, "a key is valid for one algorithm only");
         let unknown = provider.sign(&json!({ "alg": "ES256", "kid": "two" }), &claims());
-        assert_eq!(why(&unknown), Refused::UnknownKey);
+        assert_eq!(error_of(&unknown), TokenError::UnknownKey);
         let critical = json!({ "alg": "ES256", "kid": "one", "crit": ["b64"], "b64": false });
-        assert!(matches!(why(&provider.sign(&critical, &claims())), Refused::Malformed(_)));
+        assert!(matches!(error_of(&provider.sign(&critical, &claims())), TokenError::Malformed(_)));
         for broken in ["", "a.b", "a.b.c", "a.b.c.d", "..", "é.é.é"] {
-            assert!(matches!(why(broken), Refused::Malformed(_)), "{broken:?}");
+            assert!(matches!(error_of(broken), TokenError::Malformed(_)), "{broken:?}");
         }
     }
 }

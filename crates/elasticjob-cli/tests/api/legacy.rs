@@ -1,15 +1,15 @@
-//! Scripts that were written for the ancestor's consoles.
+//! The API of ElasticJob's own consoles, generations 2.x and 3.x.
 
 use serde_json::{Value, json};
 
 use crate::{
     console::Console,
-    http::{Answer, Request, request},
+    http::{Request, Response, request},
     scene::{ADDRESS, Scene, settle},
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_third_generation_logs_in_and_gets_envelopes() {
+async fn version_3_clients_log_in_and_get_envelopes() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle().cron("0 0 2 * * ?").unwrap()).await;
     let console = Console::start(&[
@@ -27,15 +27,19 @@ async fn the_third_generation_logs_in_and_gets_envelopes() {
     );
     let token =
         login(&console.password).json()["model"]["accessToken"].as_str().unwrap().to_owned();
-    let send = |method: &str, path: &str, body: Option<Value>| -> Answer {
+    let send = |method: &str, path: &str, body: Option<Value>| -> Response {
         let request = request(method, path).header("access-token", &token);
         console.send(&body.iter().fold(request, Request::json))
     };
     let model = |method: &str, path: &str| {
-        let answer = send(method, path, None);
-        let told = answer.json();
-        assert_eq!((answer.status, &told["success"]), (200, &json!(true)), "{path}: {told}");
-        told["model"].clone()
+        let response = send(method, path, None);
+        let envelope = response.json();
+        assert_eq!(
+            (response.status, &envelope["success"]),
+            (200, &json!(true)),
+            "{path}: {envelope}"
+        );
+        envelope["model"].clone()
     };
 
     assert_eq!(send("GET", "/api/jobs/count", None).text, "1");
@@ -49,7 +53,7 @@ async fn the_third_generation_logs_in_and_gets_envelopes() {
         (&shards[0]["serverIp"], &shards[0]["status"], &shards[0]["failover"]),
         (&json!(ADDRESS), &json!("PENDING"), &json!(false))
     );
-    assert!(!shards[0]["instanceId"].as_str().unwrap().contains('@'), "the process alone");
+    assert!(!shards[0]["instanceId"].as_str().unwrap().contains('@'), "only the process");
     for path in ["trigger", "disable", "enable", "sharding/1/disable", "sharding/1/enable"] {
         assert_eq!(model("POST", &format!("/api/jobs/settle/{path}")), true, "{path}");
     }
@@ -93,19 +97,23 @@ async fn the_third_generation_logs_in_and_gets_envelopes() {
         true
     );
     assert_eq!(send("GET", "/api/jobs/count", None).text, "0");
-    let somebody = console.somebody("somebody", &json!({ "*": "viewer" }));
-    assert_eq!(somebody.get("/api/jobs/count").text, "1", "a choice is one's own");
+    let viewer = console.add_user("somebody", &json!({ "*": "viewer" }));
+    assert_eq!(viewer.get("/api/jobs/count").text, "1", "each user has an own selection");
 
     let connect = request("POST", "/api/registry-center/connect").json(&json!({ "name": "other" }));
-    assert_eq!(somebody.send(connect).status, 200);
-    assert_eq!(somebody.data("/api/registry-center/activated")["name"], "other");
+    assert_eq!(viewer.send(connect).status, 200);
+    assert_eq!(viewer.data("/api/registry-center/activated")["name"], "other");
     let roles = json!({ "roles": { "shop": "viewer" } });
     assert_eq!(console.admin().put("/api/v1/accounts/somebody", &roles).status, 204);
-    assert_eq!(somebody.data("/api/registry-center/activated")["name"], "shop", "as everywhere");
+    assert_eq!(
+        viewer.data("/api/registry-center/activated")["name"],
+        "shop",
+        "a selection without role is ignored"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_generation_gets_bare_shapes() {
+async fn version_2_clients_get_bare_values() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -135,24 +143,24 @@ async fn the_second_generation_gets_bare_shapes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_get_that_changes_something_is_not_done_for_a_cookie() {
+async fn changing_get_is_refused_by_cookie() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
     let admin = console.admin();
 
     assert_eq!(admin.get("/api/jobs/settle/trigger").problem(), (403, "csrf".to_owned()));
-    let made = admin
+    let created = admin
         .send(request("POST", "/api/v1/tokens").json(&json!({ "name": "ci", "role": "operator" })))
         .json();
-    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let token = format!("Bearer {}", created["token"].as_str().unwrap());
     let sent = request("GET", "/api/jobs/settle/trigger").header("authorization", &token);
     assert_eq!(console.send(&sent).status, 204);
     assert_eq!(admin.data("/api/v1/audit?action=job.trigger")["items"][0]["via"], "token ci");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn name_and_password_with_every_request_are_good_until_the_password_changes() {
+async fn basic_authentication_works_until_the_password_changes() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let console = Console::start(&[&format!("shop={}", scene.url)]);
@@ -171,5 +179,5 @@ async fn name_and_password_with_every_request_are_good_until_the_password_change
 
     let admin = console.login("admin", "correct horse");
     admin.put("/api/v1/accounts/admin", &json!({ "password": "another horse" }));
-    assert_eq!(send("GET", "/api/jobs/count").status, 401, "not even for a moment");
+    assert_eq!(send("GET", "/api/jobs/count").status, 401, "the old password is rejected at once");
 }

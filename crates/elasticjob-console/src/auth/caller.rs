@@ -1,0 +1,422 @@
+//! The authenticated caller of a request, and the registry it is authorized for.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use axum::{
+    extract::{ConnectInfo, FromRequestParts},
+    http::{HeaderMap, Method, header, request::Parts},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use elasticjob::{
+    admin::{Admin, AdminError, Outline},
+    history::Store,
+    job::JobName,
+};
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::accounts::{ALL_REGISTRIES, Role, Roles, TOKEN_PREFIX};
+use crate::{
+    audit::trail::{Author, Entry},
+    http::{
+        extract::path_param,
+        lifecycle::RequestAudit,
+        problem::{Code, Problem},
+        server::Peer,
+        state::AppState,
+    },
+    registries::connections::{RegistryConnection, no_such_registry},
+};
+use elasticjob::admin::mirror::Mirror;
+
+/// Name of the session cookie.
+pub(crate) const COOKIE: &str = "elasticjob_session";
+/// Header with the CSRF token that a change by cookie must carry.
+pub(crate) const CSRF: &str = "x-csrf-token";
+/// Header with the session secret of legacy clients.
+pub(crate) const ACCESS_TOKEN: &str = "access-token";
+
+/// An authenticated caller.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) username: String,
+    pub(crate) via: AuthMethod,
+    pub(crate) address: Option<String>,
+    roles: Roles,
+    /// Records that an audit entry was written for this request.
+    request_audit: RequestAudit,
+}
+
+/// How a caller authenticated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AuthMethod {
+    /// A browser session; contains its secret.
+    Session(String),
+    /// An API token; contains its name.
+    Token(String),
+    /// The legacy `Access-Token` header; contains the session's secret.
+    AccessToken(String),
+    /// HTTP basic authentication.
+    Basic,
+}
+
+impl AuthMethod {
+    fn audit_name(&self) -> String {
+        match self {
+            Self::Session(_) => "session".to_owned(),
+            Self::Token(name) => format!("token {name}"),
+            Self::AccessToken(_) => "accessToken".to_owned(),
+            Self::Basic => "basic".to_owned(),
+        }
+    }
+
+    /// Whether a browser attaches the credentials by itself, also to requests of other sites.
+    pub(crate) fn is_ambient(&self) -> bool {
+        matches!(self, Self::Session(_))
+    }
+}
+
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let caller = authenticate(parts, app).await?;
+        if !parts.method.is_safe() {
+            check_origin(&parts.headers)?;
+            check_csrf(&parts.method, &parts.headers, &caller.via, app)?;
+        }
+        Ok(caller)
+    }
+}
+
+async fn authenticate(parts: &Parts, app: &AppState) -> Result<Caller, Problem> {
+    let headers = &parts.headers;
+    let address = client_address(parts, app);
+    let caller = |username: String, via: AuthMethod, roles: Option<Roles>| {
+        let roles =
+            roles.or_else(|| app.accounts.roles(&username)).ok_or_else(not_authenticated)?;
+        let request_audit = parts.extensions.get::<RequestAudit>().cloned().unwrap_or_default();
+        let caller = Caller { username, via, address: address.clone(), roles, request_audit };
+        caller.request_audit.set_author(caller.author());
+        Ok(caller)
+    };
+    if let Some(secret) = header_text(headers, ACCESS_TOKEN) {
+        let session = app.sessions.find(secret, false, app.clock.monotonic());
+        let session = session.ok_or_else(not_authenticated)?;
+        return caller(session.username, AuthMethod::AccessToken(secret.to_owned()), None);
+    }
+    if let Some(authorization) = header_text(headers, header::AUTHORIZATION.as_str()) {
+        let (scheme, value) = authorization.split_once(' ').unwrap_or((authorization, ""));
+        if scheme.eq_ignore_ascii_case("bearer") && value.trim().starts_with(TOKEN_PREFIX) {
+            let token = app.accounts.find_token(value.trim(), app.clock.now());
+            let (username, name, roles) = token.ok_or_else(not_authenticated)?;
+            return caller(username, AuthMethod::Token(name), Some(roles));
+        }
+        if scheme.eq_ignore_ascii_case("basic") {
+            let decoded =
+                STANDARD.decode(value.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let decoded = decoded.ok_or_else(not_authenticated)?;
+            let (username, password) = decoded.split_once(':').ok_or_else(not_authenticated)?;
+            let now = app.clock.monotonic();
+            if !app.accounts.is_cached(username, password, now) {
+                app.check_password(username, password, address.as_deref()).await?;
+                app.accounts.cache_password(username, password, now);
+            }
+            return caller(username.to_owned(), AuthMethod::Basic, None);
+        }
+        return Err(not_authenticated());
+    }
+    if let Some(secret) = cookie(headers, COOKIE) {
+        let session = app.sessions.find(secret, true, app.clock.monotonic());
+        let session = session.ok_or_else(not_authenticated)?;
+        return caller(session.username, AuthMethod::Session(secret.to_owned()), session.roles);
+    }
+    Err(not_authenticated())
+}
+
+/// Rejects changes that a browser sends on behalf of another site, however they are authenticated.
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let refused = || Problem::new(Code::Csrf, "the request comes from another site");
+    if matches!(header_text(headers, "sec-fetch-site"), Some("cross-site" | "same-site")) {
+        return Err(refused());
+    }
+    if let Some(origin) = header_text(headers, header::ORIGIN.as_str()) {
+        let host = header_text(headers, header::HOST.as_str()).unwrap_or_default();
+        let from = origin.split_once("://").map_or(origin, |(_, from)| from);
+        if !from.eq_ignore_ascii_case(host) {
+            return Err(refused());
+        }
+    }
+    Ok(())
+}
+
+fn check_csrf(
+    method: &Method,
+    headers: &HeaderMap,
+    via: &AuthMethod,
+    app: &AppState,
+) -> Result<(), Problem> {
+    let AuthMethod::Session(secret) = via else { return Ok(()) };
+    let session = app.sessions.find(secret, true, app.clock.monotonic());
+    let sent = header_text(headers, CSRF).unwrap_or_default();
+    if session.is_some_and(|session| session.csrf == sent) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::Csrf,
+        format!("a {method} by cookie needs the session's CSRF token; hint: header X-CSRF-Token with the token from GET /api/v1/session"),
+    )
+    .with_field(CSRF))
+}
+
+pub(crate) fn not_authenticated() -> Problem {
+    Problem::new(
+        Code::NotAuthenticated,
+        "not logged in; hint: POST /api/v1/login, or send an API token as Authorization: Bearer",
+    )
+}
+
+pub(crate) fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The value of a cookie.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let pairs = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// The client's address, as reported by trusted proxies.
+pub(crate) fn client_address(parts: &Parts, app: &AppState) -> Option<String> {
+    let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
+    Some(app.proxies.client_address(peer.ip(), &parts.headers).to_string())
+}
+
+impl Caller {
+    /// The caller's role in a registry; `None` if it is not visible to them.
+    pub(crate) fn role(&self, registry: &str) -> Option<Role> {
+        let here = self.roles.get(registry).copied();
+        here.max(self.roles.get(ALL_REGISTRIES).copied())
+    }
+
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Requires a role on `*`.
+    pub(crate) fn require_everywhere(&self, role: Role) -> Result<(), Problem> {
+        match self.roles.get(ALL_REGISTRIES) {
+            Some(held) if *held >= role => Ok(()),
+            _ => Err(forbidden(role, "the console")),
+        }
+    }
+
+    /// The connection of a registry in which the caller has at least this role.
+    pub(crate) fn authorize(
+        &self,
+        app: &AppState,
+        registry: &str,
+        role: Role,
+    ) -> Result<Arc<RegistryConnection>, Problem> {
+        let registry_connection = app.registries.get(registry);
+        // A caller without any role must not learn whether the registry exists.
+        let (Some(registry_connection), Some(held)) = (registry_connection, self.role(registry))
+        else {
+            return Err(no_such_registry(registry));
+        };
+        if held < role {
+            return Err(forbidden(role, &format!("registry {registry}")));
+        }
+        Ok(registry_connection)
+    }
+
+    fn author(&self) -> Author {
+        let (username, via) = (self.username.clone(), self.via.audit_name());
+        Author { username, via, address: self.address.clone() }
+    }
+
+    /// Audits a change of the console itself.
+    pub(crate) fn audit(
+        &self,
+        app: &AppState,
+        action: &str,
+        target: &str,
+        request: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        self.audit_in(app, None, (action, target), request, result);
+    }
+
+    fn audit_in(
+        &self,
+        app: &AppState,
+        registry: Option<&str>,
+        (action, target): (&str, &str),
+        request: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let mut entry = Entry::new(self.author(), app.clock.now(), action);
+        entry.registry = registry.map(ToOwned::to_owned);
+        entry.target = Some(target.to_owned());
+        entry.request = request;
+        match result {
+            Ok(result) => entry.result = result,
+            Err(problem) => entry.problem = Some(problem.detail.clone()),
+        }
+        app.audit.add(entry);
+        self.request_audit.mark_written();
+    }
+}
+
+fn forbidden(role: Role, scope: &str) -> Problem {
+    let role_name = serde_json::to_value(role).unwrap_or_default();
+    let role_name = role_name.as_str().unwrap_or_default().to_owned();
+    Problem::new(
+        Code::Forbidden,
+        format!("this requires the role {role_name} in {scope}; hint: an admin can grant it"),
+    )
+}
+
+/// A role as a type, for [`Authorized`].
+pub(crate) trait RequiredRole: Send + Sync + 'static {
+    const ROLE: Role;
+}
+
+pub(crate) enum Viewer {}
+pub(crate) enum Operator {}
+pub(crate) enum Administrator {}
+
+impl RequiredRole for Viewer {
+    const ROLE: Role = Role::Viewer;
+}
+impl RequiredRole for Operator {
+    const ROLE: Role = Role::Operator;
+}
+impl RequiredRole for Administrator {
+    const ROLE: Role = Role::Admin;
+}
+
+/// The registry in the path, and a caller who has at least the role `R` there.
+pub(crate) struct Authorized<R> {
+    pub(crate) caller: Caller,
+    pub(crate) app: AppState,
+    pub(crate) registry: Arc<RegistryConnection>,
+    role: PhantomData<R>,
+}
+
+impl<R: RequiredRole> FromRequestParts<AppState> for Authorized<R> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let registry = path_param(parts, app, "registry").await?;
+        let registry_connection = caller.authorize(app, &registry, R::ROLE)?;
+        Ok(Self { caller, app: app.clone(), registry: registry_connection, role: PhantomData })
+    }
+}
+
+impl<R> Authorized<R> {
+    /// For a registry that is not named in the path. The caller of this function must have checked the role.
+    pub(crate) fn new(caller: Caller, app: AppState, registry: Arc<RegistryConnection>) -> Self {
+        Self { caller, app, registry, role: PhantomData }
+    }
+
+    /// The admin connection of the registry.
+    pub(crate) async fn admin(&self) -> Result<Admin, Problem> {
+        self.app.registries.admin(&self.registry).await
+    }
+
+    /// The history store of the registry.
+    pub(crate) async fn history(&self) -> Result<Store, Problem> {
+        self.app.histories.store(&self.registry.name).await
+    }
+
+    /// Audits an action on this registry.
+    pub(crate) fn audit(
+        &self,
+        action: &str,
+        target: &str,
+        request: Value,
+        result: Result<Value, &Problem>,
+    ) {
+        let registry = Some(self.registry.name.as_str());
+        self.caller.audit_in(&self.app, registry, (action, target), request, result);
+    }
+
+    /// Makes a change, audits it with its result, and refreshes the affected jobs in the mirror.
+    pub(crate) async fn change<T: Serialize>(
+        &self,
+        action: &str,
+        target: ChangeTarget<'_>,
+        request: Value,
+        work: impl AsyncFnOnce(&Admin) -> Result<T, AdminError>,
+    ) -> Result<T, Problem> {
+        let admin = self.admin().await;
+        let result = match &admin {
+            Ok(admin) => work(admin).await.map_err(Problem::from),
+            Err(problem) => Err(problem.clone()),
+        };
+        let outcome = result.as_ref().map(|done| serde_json::to_value(done).unwrap_or_default());
+        self.audit(action, &target.to_string(), request, outcome);
+        if let Ok(admin) = admin {
+            let mirror = &self.registry.mirror;
+            let refreshes = target.jobs(mirror).into_iter().map(|job| {
+                let admin = &admin;
+                // The mirror's watch would see the change anyway; this is only faster.
+                async move { drop(mirror.look(admin, &job).await) }
+            });
+            join_all(refreshes).await;
+        }
+        result
+    }
+}
+
+/// Limit of refreshed jobs after a change that affects many; the mirror's watch updates the others.
+const MAX_REFRESHED_JOBS: usize = 128;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ChangeTarget<'a> {
+    Job(&'a JobName),
+    Shard(&'a JobName, u32),
+    /// A server, in one job or in all.
+    Server(&'a str, Option<&'a JobName>),
+    /// An instance, in one job or in all.
+    Instance(&'a str, Option<&'a JobName>),
+}
+
+impl ChangeTarget<'_> {
+    /// The jobs that the change affects.
+    fn jobs(&self, mirror: &Mirror) -> Vec<String> {
+        let jobs_where = |is_there: &dyn Fn(&Outline) -> bool| {
+            mirror.seen(|seen| {
+                let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
+                jobs.map(|(job, _)| job.clone()).take(MAX_REFRESHED_JOBS).collect()
+            })
+        };
+        match self {
+            Self::Job(job)
+            | Self::Shard(job, _)
+            | Self::Server(_, Some(job))
+            | Self::Instance(_, Some(job)) => vec![job.to_string()],
+            Self::Server(address, None) => {
+                jobs_where(&|outline: &Outline| outline.servers.contains_key(*address))
+            }
+            Self::Instance(id, None) => {
+                jobs_where(&|outline: &Outline| outline.instances.contains(*id))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ChangeTarget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(f, "{job}"),
+            Self::Shard(job, item) => write!(f, "{job}#{item}"),
+            Self::Server(name, _) | Self::Instance(name, _) => f.write_str(name),
+        }
+    }
+}
