@@ -30,6 +30,7 @@ fn a_crash_at_any_step_loses_nothing_acknowledged() {
 fn after_a_crash_at_any_step_one_bad_snapshot_costs_nothing() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
+    let mut damaged = 0;
     for taken in 0..=run.steps.len() {
         for fate in fates(taken) {
             let mut disk = run.platter(taken).after(fate);
@@ -41,17 +42,20 @@ fn after_a_crash_at_any_step_one_bad_snapshot_costs_nothing() {
                 continue;
             };
             snapshot[40] ^= 0x41;
+            damaged += 1;
             let recovered = recover(&disk);
 
             run.check(&recovered, taken, fate, &format!("step {taken}, snapshot damaged"));
         }
     }
+    assert!(damaged > 0, "no step leaves a snapshot");
 }
 
 #[test]
 fn a_crash_during_recovery_loses_nothing_either() {
     let options = Options { fsync: true, preallocate: 200 };
     let run = Run::of(&SCENARIO, options, None);
+    let (mut repairs, mut kept) = (0, 0);
     for taken in 0..=run.steps.len() {
         for fate in [Fate::Kill, Fate::PowerCut, Fate::Anything(taken as u64)] {
             let first = run.platter(taken).after(fate);
@@ -64,15 +68,19 @@ fn a_crash_during_recovery_loses_nothing_either() {
 
                 run.check(&recovered, taken, fate, &format!("step {taken}, then {repaired}"));
                 assert!(repair.kept.iter().all(|bytes| recovered.kept.contains(bytes)));
+                repairs += 1;
+                kept += repair.kept.len();
             }
         }
     }
+    assert!(repairs > 0 && kept > 0, "{repairs} repairs cut short, {kept} torn ends");
 }
 
 #[test]
 fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
+    let mut batches = 0;
     for (taken, step) in run.steps.iter().enumerate() {
         let Step::Write { path, offset, bytes } = step else {
             continue;
@@ -80,6 +88,7 @@ fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
         if *offset == 0 || !name(path).starts_with("log.") {
             continue;
         }
+        batches += 1;
         let before = run.acknowledged(taken);
         for cut in 0..=bytes.len() {
             let mut platter = run.platter(taken);
@@ -103,6 +112,8 @@ fn a_batch_cut_at_any_byte_is_whole_or_absent_and_its_bytes_are_kept() {
             }
         }
     }
+    let commits = SCENARIO.iter().filter(|act| matches!(act, Act::Commit(_))).count();
+    assert_eq!(batches, commits);
 }
 
 #[test]
