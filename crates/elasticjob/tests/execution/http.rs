@@ -10,6 +10,7 @@ use elasticjob::{
 
 use crate::{
     fixture::{self, PATIENCE},
+    log::Log,
     web_server::{Answer, WebServer},
 };
 
@@ -86,8 +87,12 @@ async fn an_error_fails_the_shard_and_names_the_address_without_its_secrets() {
 async fn an_error_is_only_logged_if_the_job_says_so() {
     let server = WebServer::answering([Answer::Say("404 Not Found", String::new())]).await;
     let job = get(&server.url("/")).prop("elasticjob.http.log.only", "true").unwrap();
+    Log::listen();
 
     assert_eq!(fixture::run(&work(), &job, 0).await, Ok(()));
+
+    let log = Log::read();
+    assert!(log.contains("WARN") && log.contains("answered 404 Not Found"), "{log}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use elasticjob::{
 
 use crate::{
     fixture::{self, PATIENCE},
+    log::Log,
     mail_server::{MailServer, Said, Speaks},
 };
 
@@ -129,6 +130,11 @@ async fn a_server_the_job_trusts_unseen_gets_the_mail() {
 async fn an_address_that_is_none_is_logged_and_nothing_else() {
     let mut server = MailServer::start(Speaks::NoTls).await;
     let job = job(&server, "false").prop("email.to", "not an address").unwrap();
+    Log::listen();
 
-    assert_eq!(tell(&mut server, &job, Ways::default()).await, []);
+    let said = tell(&mut server, &job, Ways::default()).await;
+
+    assert_eq!(said, []);
+    let log = Log::read();
+    assert!(log.contains("job failed") && log.contains("alert could not be sent"), "{log}");
 }
