@@ -17,7 +17,10 @@ fn vectors(name: &str) -> Vec<Value> {
     let path = env::var(name.replace('-', "_").to_uppercase())
         .unwrap_or_else(|_| format!("{}/tests/vectors/{name}.jsonl", env!("CARGO_MANIFEST_DIR")));
     let text = fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let vectors: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!vectors.is_empty(), "{name}");
+    vectors
 }
 
 fn vectors_of_kind(kind: &str) -> Vec<Value> {

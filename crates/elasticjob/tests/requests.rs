@@ -150,6 +150,7 @@ async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, fail
         }
     }
     let fires: Vec<u64> = runs.values().map(|runs| runs.len() as u64).collect();
+    assert_eq!(fires.len(), usize::from(size), "every instance ran something: {runs:?}");
     assert!(fires.iter().all(|fires| *fires >= 50), "enough to count: {fires:?}");
     let each: Vec<u64> = after.sent.iter().zip(&before.sent).map(|(b, a)| b - a).collect();
     assert!(

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn fraction_is_at_least_zero_and_below_one() {
-        assert!(FixedBits(0).fraction() < f64::EPSILON);
+        assert!((0.0..f64::EPSILON).contains(&FixedBits(0).fraction()));
         assert!(FixedBits(u128::MAX).fraction() < 1.0);
     }
 }

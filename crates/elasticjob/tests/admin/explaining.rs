@@ -71,6 +71,7 @@ pub(crate) async fn an_explanation_names_what_stands_in_the_way(ground: &dyn Gro
         "{gone:?}"
     );
     let one = explain(Some(1)).await;
+    assert!(one.has(Topic::Running, Some(1)), "{}", said(&one));
     assert!(
         one.findings.iter().all(|finding| finding.shard.is_none_or(|shard| shard == 1)),
         "{}",

@@ -47,6 +47,7 @@ pub(crate) async fn a_job_that_is_made_anew_while_it_is_removed_is_whole_or_not_
     let (admin, tree, settle) = (site.admin(), site.tree("settle"), name("settle"));
     let line = site.line().await;
     let maker = Admin::on(Arc::clone(&line.registry));
+    let mut made_anew = 0;
     for round in 0..30 {
         let old = admin.plan(Edit::of(job(2))).await.unwrap();
         admin.apply(&old).await.unwrap();
@@ -68,10 +69,12 @@ pub(crate) async fn a_job_that_is_made_anew_while_it_is_removed_is_whole_or_not_
                 assert!(made.is_ok() && config.contains("shardingTotalCount: 5"), "{config}");
                 assert_eq!(site.read(&tree.shard(1, Part::Owner)).await, None, "nothing old");
                 admin.remove(&settle, false).await.unwrap();
+                made_anew += 1;
             }
             None => assert_eq!(site.read(tree.root()).await, None, "nothing of it"),
         }
     }
+    assert!(made_anew > 0, "it was never made anew");
 }
 
 pub(crate) async fn a_removed_job_that_is_too_large_for_one_transaction_is_gone_all_the_same(

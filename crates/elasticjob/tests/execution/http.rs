@@ -11,6 +11,7 @@ use elasticjob::{
 use crate::{
     fixture::{self, PATIENCE},
     http_server::{Answer, HttpServer},
+    log::Log,
 };
 
 fn ok() -> Answer {
@@ -86,8 +87,12 @@ async fn error_status_fails_shard_and_message_hides_secrets() {
 async fn error_status_is_only_logged_with_log_only() {
     let server = HttpServer::answering([Answer::Say("404 Not Found", String::new())]).await;
     let job = get(&server.url("/")).prop("elasticjob.http.log.only", "true").unwrap();
+    Log::listen();
 
     assert_eq!(fixture::run(&work(), &job, 0).await, Ok(()));
+
+    let log = Log::read();
+    assert!(log.contains("WARN") && log.contains("answered 404 Not Found"), "{log}");
 }
 
 #[tokio::test]

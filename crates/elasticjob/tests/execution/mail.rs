@@ -8,6 +8,7 @@ use elasticjob::{
 
 use crate::{
     fixture::{self, PATIENCE},
+    log::Log,
     mail_server::{ClientLine, MailServer, TlsMode},
 };
 
@@ -129,6 +130,11 @@ async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
 async fn invalid_address_sends_nothing() {
     let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false").prop("email.to", "not an address").unwrap();
+    Log::listen();
 
-    assert_eq!(send_alert(&mut server, &job, Transports::default()).await, []);
+    let sent = send_alert(&mut server, &job, Transports::default()).await;
+
+    assert_eq!(sent, []);
+    let log = Log::read();
+    assert!(log.contains("job failed") && log.contains("alert could not be sent"), "{log}");
 }

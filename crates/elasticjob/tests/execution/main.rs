@@ -16,7 +16,7 @@ mod http_server;
 mod mail;
 #[cfg(feature = "email")]
 mod mail_server;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "email"))]
 #[path = "../ground/log.rs"]
 mod log;
 #[cfg(feature = "http")]

@@ -32,6 +32,7 @@ fn crash_at_any_step_loses_no_acknowledged_record() {
 fn damaged_snapshot_after_a_crash_at_any_step_loses_nothing() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
+    let mut damaged = 0;
     for taken in 0..=run.steps.len() {
         for crash in crashes(taken) {
             let mut files = run.disk_after(taken).files_after(crash);
@@ -43,17 +44,20 @@ fn damaged_snapshot_after_a_crash_at_any_step_loses_nothing() {
                 continue;
             };
             snapshot[40] ^= 0x41;
+            damaged += 1;
             let recovered = recover(&files);
 
             run.check(&recovered, taken, crash, &format!("step {taken}, snapshot damaged"));
         }
     }
+    assert!(damaged > 0, "no step leaves a snapshot");
 }
 
 #[test]
 fn crash_during_recovery_loses_nothing() {
     let options = Options { fsync: true, preallocate: 200 };
     let run = Run::of(&SCENARIO, options, None);
+    let (mut repairs, mut saved) = (0, 0);
     for taken in 0..=run.steps.len() {
         for crash in [Crash::Kill, Crash::PowerLoss, Crash::Partial(taken as u64)] {
             let first = run.disk_after(taken).files_after(crash);
@@ -66,15 +70,19 @@ fn crash_during_recovery_loses_nothing() {
 
                 run.check(&recovered, taken, crash, &format!("step {taken}, then {repaired}"));
                 assert!(repair.saved.iter().all(|bytes| recovered.saved.contains(bytes)));
+                repairs += 1;
+                saved += repair.saved.len();
             }
         }
     }
+    assert!(repairs > 0 && saved > 0, "{repairs} repairs interrupted, {saved} torn tails");
 }
 
 #[test]
 fn batch_truncated_at_any_byte_is_absent_and_its_bytes_are_saved() {
     let options = Options { fsync: true, preallocate: 0 };
     let run = Run::of(&SCENARIO, options, None);
+    let mut batches = 0;
     for (taken, step) in run.steps.iter().enumerate() {
         let Step::Write { path, offset, bytes } = step else {
             continue;
@@ -82,6 +90,7 @@ fn batch_truncated_at_any_byte_is_absent_and_its_bytes_are_saved() {
         if *offset == 0 || !name(path).starts_with("log.") {
             continue;
         }
+        batches += 1;
         let before = run.acknowledged(taken);
         for cut in 0..=bytes.len() {
             let mut disk = run.disk_after(taken);
@@ -105,6 +114,8 @@ fn batch_truncated_at_any_byte_is_absent_and_its_bytes_are_saved() {
             }
         }
     }
+    let commits = SCENARIO.iter().filter(|act| matches!(act, Act::Commit(_))).count();
+    assert_eq!(batches, commits);
 }
 
 #[test]

@@ -67,6 +67,7 @@ async fn what_a_worker_ran_that_froze_for_longer_than_its_session_is_fenced() {
     let mut scene = Scene::new("frozen", SESSION, &[settle()], 2).await;
     let run = scene.under_way().await;
     let lost = of_worker(&run, 0);
+    assert_eq!(lost.len(), 2);
 
     scene.cluster.process(0).unwrap().freeze().unwrap();
     for lost in &lost {
@@ -81,6 +82,7 @@ async fn what_a_worker_ran_that_froze_for_longer_than_its_session_is_fenced() {
             of.iter().all(|execution| execution.outcome.is_some()).then_some(of)
         })
         .await;
+    assert_eq!((fenced.len(), before.len()), (2, 2));
     for (fenced, before) in fenced.iter().zip(&before) {
         assert_eq!(fenced.outcome.as_deref(), Some("fenced"));
         // One write may have been on its way.

@@ -161,7 +161,7 @@ pub(crate) async fn the_rust_console_manages_java_instances(ground: Ground) {
         shards.into_iter().map(|shard| shard.status).collect()
     };
     let mut java = scene.java("java").await;
-    let id = java.joins(&settle, LASTS).await;
+    let id = scene.java_leads(&mut java, &settle, LASTS).await;
     let (server, _) = id.split_once("@-@").unwrap();
     assert_eq!(status().await, JobStatus::ShardingFlag, "before any run");
 

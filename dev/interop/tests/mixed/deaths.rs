@@ -48,7 +48,7 @@ pub(crate) async fn what_a_killed_jvm_ran_is_completed_once_by_rust(ground: Grou
     let scene = Scene::new(&ground, "killed-jvm").await;
     let settle = taken_over(2);
     let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let java_id = java.joins(&settle, ms(LASTS)).await;
+    let java_id = scene.java_leads(&mut java, &settle, ms(LASTS)).await;
     let rust_id = rust.joins(&settle, ms(LASTS)).await;
     let runs = under_way(&scene, &settle).await;
     let lost = runs.iter().find(|run| run.instance == java_id).expect("Java has a shard").item;
@@ -85,7 +85,7 @@ pub(crate) async fn what_a_frozen_jvm_ran_is_taken_over_and_it_comes_back(ground
     let scene = Scene::new(&ground, "frozen-jvm").await;
     let settle = taken_over(2);
     let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
-    let java_id = java.joins(&settle, ms(LASTS)).await;
+    let java_id = scene.java_leads(&mut java, &settle, ms(LASTS)).await;
     let rust_id = rust.joins(&settle, ms(LASTS)).await;
     let runs = under_way(&scene, &settle).await;
     let lost = runs.iter().find(|run| run.instance == java_id).expect("Java has a shard").item;
@@ -138,9 +138,7 @@ pub(crate) async fn a_job_whose_whole_cluster_was_killed_goes_on_once_rust_joins
     let scene = Scene::new(&ground, "whole-cluster").await;
     let settle = job("settle", "0/5 * * * * ?", 2).if_node_dies(Failover::TakeOver);
     let (mut one, mut two) = join(scene.java("java-1"), scene.java("java-2")).await;
-    let (first, second) =
-        (one.joins(&settle, ms(3_000)).await, two.joins(&settle, ms(3_000)).await);
-    scene.dealt(&settle, &[&first, &second]).await;
+    scene.join_in_turn(&settle, [&mut one, &mut two], ms(3_000)).await;
     let look = |runs: &[Run]| {
         let open: Vec<&Run> = runs.iter().filter(|run| !run.is_over()).collect();
         (open.len() == 2).then_some(())
@@ -152,9 +150,16 @@ pub(crate) async fn a_job_whose_whole_cluster_was_killed_goes_on_once_rust_joins
     let (mut one, mut two) = join(scene.java("java-3"), scene.java("java-4")).await;
     let (first, second) = join(one.joins(&settle, ms(100)), two.joins(&settle, ms(100))).await;
     let mut rust = scene.rust(1).await;
+    let before = scene.record.runs("settle").len();
     let rust_id = rust.joins(&settle, ms(100)).await;
 
-    let owners = scene.dealt(&settle, &[&first, &second, &rust_id]).await;
+    let look = |runs: &[Run]| {
+        let is_run = |item| runs[before..].iter().any(|run| run.item == item && run.is_done());
+        (0..2).all(is_run).then_some(())
+    };
+    scene.record.until("every shard runs again", "settle", look).await;
+    // A Java instance leads, and the list it has assigned the shards by may be older than the last instance that joined.
+    let owners = scene.assigned(&settle, &[&first, &second, &rust_id]).await;
     scene.runs_as(&settle, &owners).await;
     scene.is_at_peace(&settle).await;
 }

@@ -62,9 +62,7 @@ pub(crate) async fn what_was_missed_is_made_up_for_by_either_side(ground: Ground
     let (mut java, mut rust) = (scene.java("java").await, scene.rust(1).await);
     let settle = job("settle", "0/4 * * * * ?", 2);
     // Longer than the interval.
-    let (java_id, rust_id) =
-        (java.joins(&settle, ms(4_500)).await, rust.joins(&settle, ms(4_500)).await);
-    scene.dealt(&settle, &[&java_id, &rust_id]).await;
+    let [java_id, rust_id] = scene.join_in_turn(&settle, [&mut java, &mut rust], ms(4_500)).await;
 
     // Right after the run that was in the way: sooner than any fire could explain.
     let follows = |runs: &[Run], instance: &str| {

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::{Path as Folder, PathBuf},
     sync::{Arc, LazyLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use elasticjob::{
@@ -15,7 +15,7 @@ use elasticjob::{
         tree::{JobTree, Part},
     },
     job::{Job, Spelling, Strategy},
-    registry::{Path, Registry, ZooKeeperSettings, zookeeper::ZooKeeper as Client},
+    registry::{Path, Registry, ZooKeeperSettings, plant, zookeeper::ZooKeeper as Client},
 };
 use testbed::{Proxy, ZooKeeper};
 use tinykeeper::server::{Config, Server};
@@ -27,6 +27,10 @@ use crate::{
 
 /// How long a session lasts, where a test does not need another.
 pub(crate) const SESSION: Duration = Duration::from_secs(6);
+
+/// How long a job may stay assigned to the wrong instances, with no resharding requested, before the request counts as lost. Java's
+/// listener sets a request within milliseconds.
+const LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// One for all tests; each has a namespace of its own.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
@@ -163,6 +167,67 @@ impl Scene {
         })
         .await;
         expected
+    }
+
+    /// Waits until the shards are assigned to exactly these instances, and repeats a resharding request that a Java leader lost.
+    ///
+    /// This is for the preparation of a test, where a Java instance joins under a Java leader. That leader reads the list of instances
+    /// before it looks at `necessary`, and deletes `necessary` once it has assigned the shards: an instance that joins in between is
+    /// left out for good. No Rust instance is there to notice, so the test does what an operator would. A test that checks how Rust
+    /// joins or leaves uses [`Scene::dealt`], which only waits.
+    pub(crate) async fn assigned(&self, job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
+        let expected = deal(job, ids);
+        let tree = self.tree(job);
+        let mut wrong_since = None;
+        self.until(&format!("{} is assigned as {expected:?}", job.name), async || {
+            let is_under_way =
+                self.is_there(&tree.necessary()).await || self.is_there(&tree.processing()).await;
+            let owners = self.owners(job).await;
+            if is_under_way {
+                wrong_since = None;
+                return false;
+            }
+            if owners == expected {
+                return true;
+            }
+            if wrong_since.get_or_insert_with(Instant::now).elapsed() > LOST_AFTER {
+                eprintln!("{}: Java lost a resharding request: repeated", job.name);
+                plant(&*self.registry, &tree.necessary()).await.unwrap();
+                wrong_since = None;
+            }
+            false
+        })
+        .await;
+        expected
+    }
+
+    /// Lets instances join a scheduled job one after the other: the next one joins once the shards are assigned to those before it, and
+    /// a fire has just begun. Java reshards at the beginning of a fire only, so nobody joins during a resharding. The ids, in order.
+    pub(crate) async fn join_in_turn<const N: usize>(
+        &self,
+        job: &Job,
+        peers: [&mut Peer; N],
+        lasts: Duration,
+    ) -> [String; N] {
+        let mut ids: Vec<String> = Vec::new();
+        for peer in peers {
+            ids.push(peer.joins(job, lasts).await);
+            let present: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let owners = self.assigned(job, &present).await;
+            self.runs_as(job, &owners).await;
+        }
+        ids.try_into().unwrap()
+    }
+
+    /// Lets a Java instance join an idle job as its leader, and waits until its listener has requested a resharding: from then on it
+    /// hears of other instances and of triggers in the order in which they come. Without this the trigger may come first. Java would
+    /// then request another resharding after the one that the trigger caused, and leave it undone until the next trigger. The id.
+    pub(crate) async fn java_leads(&self, java: &mut Peer, job: &Job, lasts: Duration) -> String {
+        let id = java.joins(job, lasts).await;
+        let necessary = self.tree(job).necessary();
+        self.until("Java requests a resharding", async || self.is_there(&necessary).await).await;
+        assert_eq!(self.leader(job).await.as_ref(), Some(&id));
+        id
     }
 
     /// Waits until every shard has begun anew, on its owner.
