@@ -18,6 +18,8 @@ mod duration;
 mod error;
 mod extra;
 mod fire;
+#[cfg(test)]
+mod golden;
 mod instance;
 #[expect(clippy::module_inception, reason = "the job is what this room is about")]
 mod job;
