@@ -10,6 +10,8 @@
 #[cfg(feature = "_history-store")]
 mod archive;
 mod event;
+#[cfg(test)]
+mod golden;
 mod jdbc;
 mod name;
 #[cfg(feature = "otel")]

@@ -23,6 +23,8 @@ mod error;
 mod executions;
 mod figures;
 mod glance;
+#[cfg(all(test, feature = "history"))]
+mod golden;
 mod keep;
 mod lost;
 mod output;
