@@ -28,6 +28,8 @@
 //! nearest name that is known; all mistakes are told at once. Roots of others (`server`, `spring`) are none of our business.
 
 mod error;
+#[cfg(all(test, feature = "toml", feature = "properties", feature = "xml", feature = "history"))]
+mod golden;
 mod history;
 mod keys;
 mod legacy;

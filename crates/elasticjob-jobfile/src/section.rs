@@ -14,12 +14,12 @@ use super::{
 use elasticjob::problem::Problem;
 
 const REG_CENTER: &str = "regCenter";
-const SECTION: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
-const TRACING: [&str; 4] = ["type", "dataSource", "includeJobNames", "excludeJobNames"];
-const DUMP: [&str; 2] = ["enabled", "port"];
+pub(super) const SECTION: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
+pub(super) const TRACING: [&str; 4] = ["type", "dataSource", "includeJobNames", "excludeJobNames"];
+pub(super) const DUMP: [&str; 2] = ["enabled", "port"];
 
 /// What a job's entry has besides the properties that are stored.
-const OF_ENTRY: [&str; 7] = [
+pub(super) const OF_ENTRY: [&str; 7] = [
     "elasticJobType",
     "elasticJobClass",
     "jobBootstrapBeanName",
@@ -30,7 +30,7 @@ const OF_ENTRY: [&str; 7] = [
 ];
 
 /// Ours among the free properties.
-const OURS: [&str; 14] = [
+pub(super) const OURS: [&str; 14] = [
     prop::TIMEOUT,
     prop::RETRY_MAX_ATTEMPTS,
     prop::RETRY_BACKOFF,

@@ -19,7 +19,7 @@ use super::{
 use elasticjob::problem::Problem;
 
 /// Attributes of a job, and the key 2.1.5 stores them under. None: it is for Spring alone.
-const ATTRIBUTES: [(&str, Option<&str>); 25] = [
+pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("id", Some("jobName")),
     ("class", Some("jobClass")),
     ("job-ref", Some("jobClass")),
