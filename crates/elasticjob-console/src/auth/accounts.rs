@@ -367,3 +367,61 @@ pub(crate) fn check_password(password: &str) -> Result<(), Problem> {
 fn no_account(name: &str) -> Problem {
     Problem::new(Code::NotFound, format!("there is no account {name}; hint: list them"))
 }
+
+/// The words of `accounts.json`, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use std::iter::successors;
+
+    use tempfile::TempDir;
+    use testbed::golden;
+
+    use super::*;
+
+    /// Of the password `correct horse`.
+    const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$SJDC2cLIKbKULWkv4kIUJQ$/FWIq5g7yKkagQoHd6yo1xbaIqdJoTomo9uk6rqgHxM";
+    const SECRET: &str = "ejt_golden";
+
+    fn filed() -> Filed {
+        let roles = successors(Some(Role::Viewer), |role| match role {
+            Role::Viewer => Some(Role::Operator),
+            Role::Operator => Some(Role::Admin),
+            Role::Admin => None,
+        });
+        let roles = ["test", "shop", EVERYWHERE].map(ToOwned::to_owned).into_iter().zip(roles);
+        let token = Token {
+            id: "golden".to_owned(),
+            name: "ci".to_owned(),
+            imprint: imprint(SECRET),
+            role: Role::Operator,
+            created_at: "2026-11-15T06:36:07Z".parse().unwrap(),
+            expires_at: Some("2036-11-15T06:36:07Z".parse().unwrap()),
+        };
+        let account =
+            Account { hash: HASH.to_owned(), roles: roles.collect(), tokens: vec![token] };
+        Filed { accounts: BTreeMap::from([("ann".to_owned(), account)]) }
+    }
+
+    #[tokio::test]
+    async fn accounts_are_stored_in_the_same_words() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("accounts.json");
+        files::replace(&path, &filed()).unwrap();
+
+        let stored = golden!("accounts.json", fs::read_to_string(&path).unwrap() + "\n");
+
+        fs::write(&path, &stored).unwrap();
+        let accounts = Accounts::open(Some(path.clone())).unwrap();
+        assert!(accounts.knows("ann", "correct horse").await.unwrap(), "the hash");
+        let roles = Roles::from([
+            (EVERYWHERE.to_owned(), Role::Operator),
+            ("shop".to_owned(), Role::Operator),
+            ("test".to_owned(), Role::Viewer),
+        ]);
+        let now = "2026-11-16T00:00:00Z".parse().unwrap();
+        let expected = Some(("ann".to_owned(), "ci".to_owned(), roles));
+        assert_eq!(accounts.token(SECRET, now), expected, "the token's imprint");
+        accounts.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap() + "\n", stored);
+    }
+}

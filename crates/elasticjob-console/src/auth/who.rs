@@ -422,3 +422,25 @@ impl fmt::Display for About<'_> {
         }
     }
 }
+
+/// How somebody came in, as the audit stores it, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use std::iter::successors;
+
+    use testbed::golden;
+
+    use super::*;
+
+    #[test]
+    fn ways_in_are_stored_in_the_same_words() {
+        let ways = successors(Some(Via::Session("secret".to_owned())), |via| match via {
+            Via::Session(_) => Some(Via::Token("ci".to_owned())),
+            Via::Token(_) => Some(Via::AccessToken("secret".to_owned())),
+            Via::AccessToken(_) => Some(Via::Basic),
+            Via::Basic => None,
+        });
+
+        golden!("audit-via.txt", ways.map(|via| via.word() + "\n").collect::<String>());
+    }
+}
