@@ -7,6 +7,7 @@ mod config;
 mod console;
 mod dropped;
 mod fuzz;
+mod golden;
 mod history;
 mod http;
 mod incidents;

@@ -8,6 +8,7 @@ mod dev;
 mod doctor;
 mod dump;
 mod files;
+mod golden;
 mod history;
 mod look;
 mod metrics;
