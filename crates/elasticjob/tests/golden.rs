@@ -266,7 +266,7 @@ fn yearly(name: &str) -> Job {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_to_a_registry_keeps_its_words() {
+async fn registry_writes_match_the_golden_file() {
     let mut stage = Stage::new().await;
     let (settle, meet): (JobName, JobName) = ("settle".parse().unwrap(), "meet".parse().unwrap());
     let first = stage.node(1).await;

@@ -51,21 +51,35 @@ pub fn read(root: &str, name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Lines that only one of the two has, in order; nothing if the texts are equal.
+/// Lines that only one of the two has, with their numbers in the golden file; nothing if the texts are equal.
 fn difference(golden: &str, actual: &str) -> Option<String> {
     if golden == actual {
         return None;
     }
-    let (old, new): (Vec<&str>, Vec<&str>) = (golden.lines().collect(), actual.lines().collect());
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (golden.split('\n').collect(), actual.split('\n').collect());
+    // How many lines the two have in common from these places on.
+    let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
+    for (i, line) in old.iter().enumerate().rev() {
+        for (j, other) in new.iter().enumerate().rev() {
+            common[i][j] = if line == other {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
     let mut told = String::new();
-    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let ends = |lines: &[&str]| lines.len() - same;
-    let rest = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    let rest = rest.min(ends(&old)).min(ends(&new));
-    let _ = writeln!(told, "from line {}:", same + 1);
-    for (mark, lines) in [('-', &old), ('+', &new)] {
-        for line in &lines[same..lines.len() - rest] {
-            let _ = writeln!(told, "{mark} {line}");
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
+            let _ = writeln!(told, "{:>5} - {}", i + 1, old[i]);
+            i += 1;
+        } else {
+            let _ = writeln!(told, "{:>5} + {}", i + 1, new[j]);
+            j += 1;
         }
     }
     Some(told)
@@ -76,13 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn difference_names_the_first_line_and_both_sides() {
+    fn difference_shows_the_lines_that_only_one_side_has() {
         assert_eq!(difference("a\nb\n", "a\nb\n"), None);
         assert_eq!(
-            difference("a\nb\nc\n", "a\nx\ny\nc\n").unwrap(),
-            "from line 2:\n- b\n+ x\n+ y\n"
+            difference("a\nb\nc\nd\n", "a\nx\nc\n").unwrap(),
+            "    2 - b\n    3 + x\n    4 - d\n"
         );
-        assert_eq!(difference("a\na\n", "a\n").unwrap(), "from line 2:\n- a\n");
-        assert_eq!(difference("a", "a\n").unwrap(), "from line 2:\n", "the line end alone");
+        assert_eq!(difference("a", "a\n").unwrap(), "    2 + \n", "the line end alone");
     }
 }
