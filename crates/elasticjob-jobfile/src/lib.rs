@@ -30,6 +30,8 @@
 //! name. All errors are reported at once. Other root sections (`server`, `spring`) are ignored.
 
 mod error;
+#[cfg(all(test, feature = "toml", feature = "properties", feature = "xml", feature = "history"))]
+mod golden;
 mod history;
 mod keys;
 mod legacy;

@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{keys::find_name, section::Reader, tree::Node};
 
-const KEYS: [&str; 8] = [
+pub(super) const KEYS: [&str; 8] = [
     "serverLists",
     "namespace",
     "digest",

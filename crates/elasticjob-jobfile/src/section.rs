@@ -14,12 +14,13 @@ use super::{
 use elasticjob::problem::Problem;
 
 const REG_CENTER: &str = "regCenter";
-const SECTION_KEYS: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
-const TRACING_KEYS: [&str; 4] = ["type", "dataSource", "includeJobNames", "excludeJobNames"];
-const DUMP_KEYS: [&str; 2] = ["enabled", "port"];
+pub(super) const SECTION_KEYS: [&str; 5] = [REG_CENTER, "jobs", "tracing", "dump", "enabled"];
+pub(super) const TRACING_KEYS: [&str; 4] =
+    ["type", "dataSource", "includeJobNames", "excludeJobNames"];
+pub(super) const DUMP_KEYS: [&str; 2] = ["enabled", "port"];
 
 /// Keys of a job's entry besides the stored properties ([`Job::PROPERTIES`]).
-const ENTRY_KEYS: [&str; 7] = [
+pub(super) const ENTRY_KEYS: [&str; 7] = [
     "elasticJobType",
     "elasticJobClass",
     "jobBootstrapBeanName",
@@ -30,7 +31,7 @@ const ENTRY_KEYS: [&str; 7] = [
 ];
 
 /// Every `elasticjob.*` key that `props` may contain.
-const ELASTICJOB_PROPS: [&str; 14] = [
+pub(super) const ELASTICJOB_PROPS: [&str; 14] = [
     prop::TIMEOUT,
     prop::RETRY_MAX_ATTEMPTS,
     prop::RETRY_BACKOFF,

@@ -19,7 +19,7 @@ use super::{
 use elasticjob::problem::Problem;
 
 /// Attributes of a job and the key under which 2.1.5 stores them; `None` if only Spring uses them.
-const ATTRIBUTES: [(&str, Option<&str>); 25] = [
+pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("id", Some("jobName")),
     ("class", Some("jobClass")),
     ("job-ref", Some("jobClass")),

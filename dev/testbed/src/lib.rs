@@ -9,6 +9,7 @@
 //! - [`Certificates`] are what a TLS test needs: an authority, a server and a client it vouches for.
 //! - [`zookeeper_shell`] is the Java client, typing.
 //! - [`free_port`] finds a port for a server that cannot find its own.
+//! - [`golden!`] compares a text with a file that is checked in, so that what is stored keeps its words.
 //!
 //! There is nothing shared here: a test file that wants one server for all its tests keeps it in a
 //! static of its own. A server in a static is never dropped, yet it does not outlive the process
@@ -21,6 +22,8 @@ mod certificates;
 mod child;
 mod ensemble;
 mod folder;
+#[doc(hidden)]
+pub mod golden;
 mod java;
 mod mariadb;
 mod poll;

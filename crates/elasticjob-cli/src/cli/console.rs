@@ -205,3 +205,51 @@ mod tests {
         assert_eq!(parse_named(url), ("default".to_owned(), url.to_owned()));
     }
 }
+
+/// The words of the configuration file, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use testbed::golden_input;
+
+    use super::*;
+
+    fn table(text: &str) -> toml::Table {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn configuration_file_is_read_by_the_same_words() {
+        let file: File = toml::from_str(&golden_input!("console.toml")).unwrap();
+
+        let File {
+            listen,
+            data,
+            hosts,
+            trusted_proxies,
+            behind_https,
+            tls,
+            session_idle_minutes,
+            registries,
+            add_registries,
+            histories,
+            add_histories,
+            oidc,
+        } = file;
+
+        assert_eq!(listen.as_deref(), Some("0.0.0.0:8899"));
+        assert_eq!(data, Some("/var/lib/elasticjob-console".into()));
+        assert_eq!(hosts, ["jobs.example.com"]);
+        assert_eq!(trusted_proxies, ["10.0.0.0/8"]);
+        assert!(behind_https && oidc.is_some());
+        let TlsFiles { cert, key } = tls.unwrap();
+        assert_eq!((cert, key), ("/tls/cert.pem".into(), "/tls/key.pem".into()));
+        assert_eq!(session_idle_minutes, Some(30));
+        assert_eq!(registries, table("shop = 'zookeeper://zk1:2181/shop'"));
+        assert_eq!(histories, table("shop = 'postgres://db1/jobs'"));
+        for (Additions { enabled, hosts }, host) in
+            [(add_registries, "zk2"), (add_histories, "db2")]
+        {
+            assert!(enabled && hosts == [host]);
+        }
+    }
+}

@@ -6,6 +6,8 @@ mod console;
 mod cron;
 mod dev;
 mod doctor;
+#[cfg(test)]
+mod golden;
 mod history;
 mod job;
 mod history_args;

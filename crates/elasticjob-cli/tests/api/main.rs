@@ -6,6 +6,7 @@ mod client_disconnect;
 mod config;
 mod console;
 mod fuzz;
+mod golden;
 mod history;
 mod http;
 mod incidents;

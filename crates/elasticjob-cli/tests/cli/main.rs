@@ -8,6 +8,7 @@ mod dev;
 mod doctor;
 mod dump;
 mod files;
+mod golden;
 mod history;
 mod show;
 mod metrics;

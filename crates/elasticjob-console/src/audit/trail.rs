@@ -368,3 +368,61 @@ mod tests {
         assert_eq!(audit.page(Order::Desc, 0, 1, |_| true).1[0].id, 41);
     }
 }
+
+/// The words of `audit.jsonl`, frozen: `tests/golden/README.md` says why. The names of actions are frozen where the console is asked for them.
+#[cfg(test)]
+mod golden {
+    use serde_json::json;
+    use tempfile::TempDir;
+    use testbed::golden;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        Entry {
+            id: 1,
+            at: "2026-11-15T06:36:07Z".parse().unwrap(),
+            username: "ann".to_owned(),
+            via: "session".to_owned(),
+            address: Some("10.0.0.7".to_owned()),
+            registry: Some("shop".to_owned()),
+            action: "job.disable".to_owned(),
+            target: Some("settle".to_owned()),
+            request: json!({ "what": "was sent" }),
+            result: json!({ "what": "became of it" }),
+            problem: Some("why not".to_owned()),
+        }
+    }
+
+    #[tokio::test]
+    async fn entries_keep_their_stored_words() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = AuditTrail::open(Some(path.clone())).unwrap();
+        audit.add(entry());
+        audit.flush().await;
+
+        let stored = golden!("audit.jsonl", fs::read_to_string(&path).unwrap());
+
+        fs::write(&path, stored).unwrap();
+        let read = AuditTrail::open(Some(path)).unwrap().page(Order::Asc, 0, 10, |_| true);
+        assert_eq!(read, (1, vec![entry()]));
+    }
+
+    #[test]
+    fn rotated_files_keep_their_names() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        for before in [0, 41] {
+            append(&path, b"{}\n", before, 1, entry().at).unwrap();
+        }
+
+        let files = fs::read_dir(folder.path()).unwrap();
+        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap() + "\n");
+        let mut files: Vec<String> = files.collect();
+        files.sort_unstable();
+        golden!("audit-files.txt", files.concat());
+
+        assert_eq!(old_files(&path).unwrap()[0].0, 41);
+    }
+}

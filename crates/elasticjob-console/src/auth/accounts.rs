@@ -378,3 +378,61 @@ pub(crate) fn check_password_length(password: &str) -> Result<(), Problem> {
 fn no_account(name: &str) -> Problem {
     Problem::new(Code::NotFound, format!("there is no account {name}; hint: list them"))
 }
+
+/// The words of `accounts.json`, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use std::iter::successors;
+
+    use tempfile::TempDir;
+    use testbed::golden;
+
+    use super::*;
+
+    /// Of the password `correct horse`.
+    const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$SJDC2cLIKbKULWkv4kIUJQ$/FWIq5g7yKkagQoHd6yo1xbaIqdJoTomo9uk6rqgHxM";
+    const SECRET: &str = "ejt_golden";
+
+    fn accounts_file() -> AccountsFile {
+        let roles = successors(Some(Role::Viewer), |role| match role {
+            Role::Viewer => Some(Role::Operator),
+            Role::Operator => Some(Role::Admin),
+            Role::Admin => None,
+        });
+        let roles = ["test", "shop", ALL_REGISTRIES].map(ToOwned::to_owned).into_iter().zip(roles);
+        let token = Token {
+            id: "golden".to_owned(),
+            name: "ci".to_owned(),
+            hash: hash_secret(SECRET),
+            role: Role::Operator,
+            created_at: "2026-11-15T06:36:07Z".parse().unwrap(),
+            expires_at: Some("2036-11-15T06:36:07Z".parse().unwrap()),
+        };
+        let account =
+            Account { password_hash: HASH.to_owned(), roles: roles.collect(), tokens: vec![token] };
+        AccountsFile { accounts: BTreeMap::from([("ann".to_owned(), account)]) }
+    }
+
+    #[tokio::test]
+    async fn accounts_keep_their_stored_words() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("accounts.json");
+        files::replace(&path, &accounts_file()).unwrap();
+
+        let stored = golden!("accounts.json", fs::read_to_string(&path).unwrap() + "\n");
+
+        fs::write(&path, &stored).unwrap();
+        let accounts = Accounts::open(Some(path.clone())).unwrap();
+        assert!(accounts.verify_password("ann", "correct horse").await.unwrap(), "the hash");
+        let roles = Roles::from([
+            (ALL_REGISTRIES.to_owned(), Role::Operator),
+            ("shop".to_owned(), Role::Operator),
+            ("test".to_owned(), Role::Viewer),
+        ]);
+        let now = "2026-11-16T00:00:00Z".parse().unwrap();
+        let expected = Some(("ann".to_owned(), "ci".to_owned(), roles));
+        assert_eq!(accounts.find_token(SECRET, now), expected, "the token's hash");
+        accounts.save().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap() + "\n", stored);
+    }
+}

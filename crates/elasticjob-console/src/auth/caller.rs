@@ -420,3 +420,29 @@ impl fmt::Display for ChangeTarget<'_> {
         }
     }
 }
+
+/// How a caller authenticated, as the audit trail stores it, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use std::iter::successors;
+
+    use testbed::golden;
+
+    use super::*;
+
+    #[test]
+    fn authentication_methods_keep_their_stored_words() {
+        let methods =
+            successors(Some(AuthMethod::Session("secret".to_owned())), |method| match method {
+                AuthMethod::Session(_) => Some(AuthMethod::Token("ci".to_owned())),
+                AuthMethod::Token(_) => Some(AuthMethod::AccessToken("secret".to_owned())),
+                AuthMethod::AccessToken(_) => Some(AuthMethod::Basic),
+                AuthMethod::Basic => None,
+            });
+
+        golden!(
+            "audit-via.txt",
+            methods.map(|method| method.audit_name() + "\n").collect::<String>()
+        );
+    }
+}

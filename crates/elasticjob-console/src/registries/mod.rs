@@ -7,6 +7,8 @@
 pub(crate) mod catalog;
 pub(crate) mod connections;
 pub(crate) mod doctor_routes;
+#[cfg(test)]
+mod golden;
 pub(crate) mod live;
 pub(crate) mod routes;
 

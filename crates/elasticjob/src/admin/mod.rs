@@ -20,6 +20,8 @@ mod door;
 mod dump;
 mod error;
 mod explain;
+#[cfg(test)]
+mod golden;
 mod jobs;
 mod ledger_changes;
 pub mod mirror;

@@ -7,6 +7,8 @@
 pub mod barrier;
 pub mod claim;
 pub mod flaw;
+#[cfg(test)]
+mod golden;
 pub mod latch;
 pub mod ledger;
 pub mod member;

@@ -181,3 +181,26 @@ impl Handler for HttpHandler {
         }
     }
 }
+
+/// The words that HTTP jobs are stored in, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use testbed::golden_input;
+
+    use super::*;
+
+    #[test]
+    fn request_is_read_from_javas_properties() {
+        let stored = golden_input!("job-http.yaml");
+        let job = Job::read(&"settle".parse().unwrap(), stored.as_bytes()).unwrap();
+
+        let Http { url, method, body, content_type, limits, log_only } = Http::of(&job).unwrap();
+
+        assert_eq!((url.as_str(), method), ("https://shop.example.com/settle", Method::POST));
+        assert_eq!(body.as_deref(), Some(r#"{"orders":"all"}"#));
+        assert_eq!(content_type.unwrap(), "application/json");
+        let Limits { connect, read } = limits;
+        assert_eq!((connect.as_millis(), read.as_millis()), (1500, 2500));
+        assert!(log_only);
+    }
+}

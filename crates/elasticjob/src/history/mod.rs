@@ -10,6 +10,8 @@
 #[cfg(feature = "_history-store")]
 mod database_sink;
 mod event;
+#[cfg(test)]
+mod golden;
 mod jdbc;
 mod stable_hash;
 #[cfg(feature = "otel")]

@@ -18,6 +18,8 @@ mod duration;
 mod error;
 mod extra;
 mod fire;
+#[cfg(test)]
+mod golden;
 mod instance;
 #[expect(clippy::module_inception, reason = "the module's central type")]
 mod job;

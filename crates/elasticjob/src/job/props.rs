@@ -46,7 +46,7 @@ pub mod keys {
     pub const WEBHOOK_READ_TIMEOUT: &str = "elasticjob.webhook.readTimeoutMilliseconds";
 
     pub(super) const PREFIX: &str = "elasticjob.";
-    pub(super) const ALL: [&str; 14] = [
+    pub(in crate::job) const ALL: [&str; 14] = [
         TIMEOUT,
         RETRY_MAX_ATTEMPTS,
         RETRY_BACKOFF,

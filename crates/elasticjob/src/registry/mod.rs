@@ -16,6 +16,8 @@
 
 mod connect;
 mod error;
+#[cfg(test)]
+mod golden;
 pub mod memory;
 mod operation;
 mod path;

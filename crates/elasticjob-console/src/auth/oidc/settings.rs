@@ -203,3 +203,69 @@ mod tests {
         assert!(read(&format!("issuer = 'http://127.0.0.1:9'\nclientId = 'c'\n{roles}")).is_ok());
     }
 }
+
+/// The words of `[oidc]` in the configuration file, frozen: `tests/golden/README.md` says why.
+#[cfg(test)]
+mod golden {
+    use std::process::Command;
+
+    use testbed::golden_input;
+
+    use super::*;
+    use crate::auth::accounts::Role;
+
+    /// Says to the process that it was started for [`client_secret_is_read_from_the_environment`].
+    const AGAIN: &str = "GOLDEN_AGAIN";
+
+    #[test]
+    fn provider_is_described_in_the_same_words() {
+        let file: OidcFile = toml::from_str(&golden_input!("oidc.toml")).unwrap();
+
+        let OidcFile {
+            issuer,
+            client_id,
+            client_secret,
+            client_secret_file,
+            redirect_base,
+            scopes,
+            username_claim,
+            roles_claim,
+            roles,
+            label,
+            ca,
+        } = file;
+
+        assert_eq!((&*issuer, &*client_id), ("https://login.example.com", "console"));
+        assert_eq!(client_secret.unwrap().0, "hunter2");
+        assert_eq!(client_secret_file, Some("/run/secrets/oidc".into()));
+        assert_eq!(redirect_base.as_deref(), Some("https://jobs.example.com"));
+        assert_eq!(scopes.unwrap(), ["openid", "groups"]);
+        assert_eq!(username_claim.as_deref(), Some("email"));
+        assert_eq!(roles_claim.as_deref(), Some("groups"));
+        let all = [("*", Role::Viewer), ("shop", Role::Operator), ("test", Role::Admin)];
+        let all: Roles = all.into_iter().map(|(name, role)| (name.to_owned(), role)).collect();
+        assert_eq!(roles, BTreeMap::from([("ops".to_owned(), all)]));
+        assert_eq!(label.as_deref(), Some("Acme"));
+        assert_eq!(ca, Some("/tls/ca.pem".into()));
+    }
+
+    /// A test cannot change the environment of its own process, so it starts itself again.
+    #[test]
+    fn client_secret_is_read_from_the_environment() {
+        let file = "issuer = 'https://l'\nclientId = 'c'\n[roles]\nops = { '*' = 'viewer' }";
+        if env::var_os(AGAIN).is_some() {
+            let file: OidcFile = toml::from_str(file).unwrap();
+            assert_eq!(Settings::try_from(file).unwrap().client_secret.unwrap().0, "hunter2");
+            return;
+        }
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let test = format!("{module}::client_secret_is_read_from_the_environment");
+        let mut again = Command::new(env::current_exe().unwrap());
+        again.args(["--exact", &test]).env(AGAIN, "1");
+        let variable = golden_input!("environment.txt");
+        let output = again.env(variable.trim(), "hunter2").output().unwrap();
+
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    }
+}

@@ -12,6 +12,8 @@
 
 mod command_line;
 mod environment;
+#[cfg(test)]
+mod golden;
 mod group;
 mod lines;
 mod process;

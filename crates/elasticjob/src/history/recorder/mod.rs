@@ -24,6 +24,8 @@
 mod counts;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod golden;
 mod spill_line;
 mod queue;
 mod recording;

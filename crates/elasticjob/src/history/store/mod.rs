@@ -22,6 +22,8 @@ mod dialect;
 mod error;
 mod executions;
 mod figures;
+#[cfg(all(test, feature = "history"))]
+mod golden;
 mod overview;
 mod sink;
 mod lost_attempts;

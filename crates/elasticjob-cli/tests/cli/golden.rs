@@ -1,0 +1,55 @@
+//! Environment variables that are not a flag's, frozen: `../golden/README.md` says why.
+
+use testbed::golden_input;
+
+use crate::{
+    process::binary,
+    scene::{Scene, settle},
+};
+
+/// The names in the golden file, in its order.
+fn names() -> [String; 4] {
+    let text = golden_input!("environment.txt");
+    let names: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+    names.try_into().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn address_of_a_worker_is_read_from_the_environment() {
+    let scene = Scene::with("    a: {props: {script.command.line: echo}}\n").await;
+    let [address, ..] = names();
+
+    let file = scene.file();
+    let run = ["run", "-f", &file, "--registry", &scene.url];
+    let ended = binary().args(run).env(address, "not an address").output().unwrap();
+
+    assert_eq!(ended.status.code(), Some(2));
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("not an address"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn user_who_triggers_is_read_from_the_environment() {
+    let scene = Scene::with("").await;
+    let _node = scene.node(settle()).await;
+    let [_, names @ ..] = names();
+    let registry = scene.line().await;
+    let page = "/shop~ledger/settle/0".parse().unwrap();
+
+    for (name, others) in [(0, 1..3), (1, 2..3), (2, 3..3)] {
+        let trigger = ["job", "trigger", "settle", "--wait", "--registry", &scene.url];
+        let mut command = binary();
+        command.args(trigger);
+        for known in &names {
+            command.env_remove(known);
+        }
+        command.envs(names[others].iter().map(|other| (other, "somebody else")));
+        let by = format!("ann-{name}");
+        let ended = command.env(&names[name], &by).output().unwrap();
+
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        let page = registry.get(&page).await.unwrap().unwrap();
+        let page = String::from_utf8(page.data.to_vec()).unwrap();
+        assert!(page.contains(&by), "{}: {page}", names[name]);
+    }
+}

@@ -1,0 +1,153 @@
+//! One event for every word that history stores. What becomes of them is frozen by [`recorder`](super::recorder) and `store`.
+//!
+//! Values are written out field by field and enums are walked variant by variant, so that an addition does not compile until it is frozen, too.
+
+use std::{iter::successors, num::NonZeroU32, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    AttemptId, Cut, Ended, Ending, Event, Line, Lost, Missed, Printed, Source, Started, Status,
+    StatusState, Why,
+};
+use crate::job::{Attempt, FencingToken, InstanceId, Reason, RunId, TaskId};
+
+/// What the tests say went wrong: sentences of the library's own may change.
+pub(super) const FAILED: &str = "order 4711 not found";
+pub(super) const TIMED_OUT: &str = "took longer than 5s";
+pub(super) const CANCELLED: &str = "cancelled by ann";
+pub(super) const STATUS: &str = "{0=no}";
+
+const STREAMS: [&str; 7] = ["stdout", "stderr", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
+
+fn instance() -> InstanceId {
+    InstanceId::new([10, 0, 0, 7].into(), 4711, 0x9f86_d081)
+}
+
+fn task() -> TaskId {
+    TaskId { job: "settle".parse().unwrap(), items: vec![0, 1], instance: instance() }
+}
+
+fn due(number: i64) -> Timestamp {
+    Timestamp::from_second(1_773_828_000 + number).unwrap()
+}
+
+fn later(number: i64, millis: i64) -> Timestamp {
+    due(number) + SignedDuration::from_millis(millis)
+}
+
+/// The beginning of a run, by its number.
+fn started(number: i64, reason: Reason, source: Source) -> Arc<Started> {
+    let run = match source {
+        Source::Schedule => RunId::scheduled("settle".parse().unwrap(), due(number)),
+        Source::Trigger { .. } => RunId::triggered(number.try_into().unwrap()),
+    };
+    let attempt = Attempt { number: NonZeroU32::new(2).unwrap(), reason };
+    let token = FencingToken::new(100 + number);
+    Arc::new(Started {
+        id: AttemptId::new(&run, 1, attempt, token),
+        job: "settle".parse().unwrap(),
+        run,
+        due_at: due(number),
+        source,
+        item: 1,
+        total: 2.try_into().unwrap(),
+        attempt,
+        token,
+        task: task(),
+        host: "host-7".into(),
+        at: later(number, 7),
+        trace: Some("0af7651916cd43dd8448eb211c80319c".to_owned()),
+    })
+}
+
+fn ended(started: Arc<Started>, number: i64, ending: Ending) -> Event {
+    Event::Ended(Ended { started, at: later(number, 57), ending })
+}
+
+/// A run for every reason, every source and every end, and one that goes on; what was lost, missed, printed and cut.
+pub(super) fn events() -> Vec<Event> {
+    let reasons = successors(Some(Reason::Due), |reason| match reason {
+        Reason::Due => Some(Reason::Misfire),
+        Reason::Misfire => Some(Reason::Failover),
+        Reason::Failover => Some(Reason::Retry),
+        Reason::Retry => Some(Reason::CatchUp),
+        Reason::CatchUp => None,
+    });
+    let endings = successors(Some(Ending::Done), |ending| match ending {
+        Ending::Done => Some(Ending::Failed(FAILED.to_owned())),
+        Ending::Failed(_) => Some(Ending::TimedOut(TIMED_OUT.to_owned())),
+        Ending::TimedOut(_) => Some(Ending::Cancelled(CANCELLED.to_owned())),
+        Ending::Cancelled(_) => Some(Ending::Fenced),
+        Ending::Fenced => None,
+    });
+    let sources = successors(Some(Source::Schedule), |source| match source {
+        Source::Schedule => Some(Source::Trigger { by: Some("ann".to_owned()) }),
+        Source::Trigger { by: Some(_) } => Some(Source::Trigger { by: None }),
+        Source::Trigger { by: None } => None,
+    });
+    let mut events = Vec::new();
+    for (number, reason) in (10..).zip(reasons) {
+        let started = started(number, reason, Source::Schedule);
+        events.push(Event::Started(Arc::clone(&started)));
+        events.push(ended(started, number, Ending::Done));
+    }
+    for (number, ending) in (20..).zip(endings) {
+        events.push(ended(started(number, Reason::Due, Source::Schedule), number, ending));
+    }
+    for (number, source) in (30..).zip(sources) {
+        events.push(Event::Started(started(number, Reason::Due, source)));
+    }
+    let gone = started(40, Reason::Due, Source::Schedule);
+    events.push(Event::Started(Arc::clone(&gone)));
+    events.push(Event::Lost(Lost {
+        run: gone.run.clone(),
+        item: gone.item,
+        instance: instance(),
+        token: FencingToken::new(gone.token.get() + 1),
+        at: later(40, 500),
+    }));
+    events.extend(statuses(&gone.run));
+    events.extend(missed());
+    events.extend(output(&gone));
+    events
+}
+
+fn statuses(run: &RunId) -> impl Iterator<Item = Event> {
+    let states = successors(Some(StatusState::Staging), |state| match state {
+        StatusState::Staging => Some(StatusState::Running),
+        StatusState::Running => Some(StatusState::Finished),
+        StatusState::Finished => Some(StatusState::Error),
+        StatusState::Error => Some(StatusState::Killed),
+        StatusState::Killed => Some(StatusState::Lost),
+        StatusState::Lost => None,
+    });
+    states.map(|state| {
+        let (run, message) = (run.clone(), STATUS.to_owned());
+        Event::Status(Status { run, task: task(), state, message, at: due(40) })
+    })
+}
+
+fn missed() -> impl Iterator<Item = Event> {
+    let reasons = successors(Some(Why::Skipped), |why| match why {
+        Why::Skipped => Some(Why::NobodyThere),
+        Why::NobodyThere => None,
+    });
+    reasons.map(|why| {
+        let job = "settle".parse().unwrap();
+        Event::Missed(Missed { job, first: due(50), last: due(55), count: 2, why, at: due(59) })
+    })
+}
+
+fn output(started: &Started) -> [Event; 2] {
+    let lines = STREAMS.into_iter().map(|stream| Line {
+        at: started.at,
+        stream,
+        text: "settling".to_owned(),
+    });
+    let (id, run, item) = (started.id, started.run.clone(), started.item);
+    [
+        Event::Printed(Printed { id, run: run.clone(), item, part: 0, lines: lines.collect() }),
+        Event::Cut(Cut { id, run, item, from: 1, to: 4, bytes: 99 }),
+    ]
+}

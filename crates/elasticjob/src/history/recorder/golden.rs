@@ -1,0 +1,51 @@
+//! The words of events that wait in files, frozen: `tests/golden/README.md` says why. A newer version reads what an older one left.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use testbed::golden;
+
+use super::{line, spill::Spill};
+use crate::history::{Ending, Event, golden::events};
+
+/// A sentence of the library's own may change.
+fn without_sentences(line: &str) -> String {
+    let own = Ending::Fenced.message().unwrap();
+    let (_, json) = line.split_once(' ').unwrap();
+    let json = json.trim_end().replace(own, "a sentence");
+    format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
+}
+
+#[test]
+fn events_wait_in_the_same_words() {
+    let events = events();
+
+    let written: String =
+        events.iter().map(|event| without_sentences(&line::write(event))).collect();
+    let stored = golden!("history-spill.txt", written);
+
+    let read: Vec<Option<Event>> = stored.lines().map(|line| line::read(line.as_bytes())).collect();
+    assert_eq!(read, events.into_iter().map(Some).collect::<Vec<_>>());
+}
+
+#[test]
+fn events_wait_under_the_same_file_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spill = Spill::open(folder.path(), 1024 * 1024).unwrap();
+    spill.append(&events()).unwrap();
+
+    let mut files = BTreeSet::new();
+    list(folder.path(), folder.path(), &mut files);
+
+    golden!("history-spill-files.txt", files.into_iter().collect::<String>());
+}
+
+fn list(root: &Path, folder: &Path, files: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            list(root, &entry.path(), files);
+        } else {
+            let path = entry.path();
+            files.insert(format!("{}\n", path.strip_prefix(root).unwrap().display()));
+        }
+    }
+}
