@@ -8,22 +8,22 @@ use testbed::{golden, golden_input};
 use super::{
     Jobs, parse,
     registry::KEYS,
-    section::{DUMP, OF_ENTRY, OURS, SECTION, TRACING},
+    section::{DUMP_KEYS, ELASTICJOB_PROPS, ENTRY_KEYS, SECTION_KEYS, TRACING_KEYS},
     xml::ATTRIBUTES,
 };
 
 fn jobs(file: &str) -> Jobs {
-    parse(&[(file.to_owned(), golden_input!(file))], &|_| None).unwrap()
+    parse(&vec![(file.to_owned(), golden_input!(file))], &|_| None).unwrap()
 }
 
 /// All that was read, but for the sentences about what was not.
 fn described(Jobs { registry, history, entries, notes }: &Jobs) -> String {
-    let url = |url: &Option<(super::Place, String)>| {
+    let url = |url: &Option<(super::Location, String)>| {
         url.as_ref().map_or_else(|| "none".to_owned(), |(_, url)| url.clone())
     };
     let mut text = format!("registry: {}\nhistory: {}\n", url(registry), url(history));
     let _ = writeln!(text, "notes: {}", notes.len());
-    for super::Entry { job, kind, place: _ } in entries {
+    for super::Entry { job, kind, location: _ } in entries {
         let _ = writeln!(text, "---\n# run by {kind}\n{}", job.to_yaml().trim_end());
     }
     text
@@ -43,10 +43,12 @@ fn every_key_of_a_job_file_is_frozen() {
     let yaml = golden_input!("jobs.yml");
     let written: Vec<&str> =
         yaml.lines().filter_map(|line| line.trim().split_once(':')).map(|(key, _)| key).collect();
-    let keys = [&SECTION[..], &TRACING, &DUMP, &KEYS, &OF_ENTRY, &Job::PROPERTIES].concat();
+    let keys = [&SECTION_KEYS[..], &TRACING_KEYS, &DUMP_KEYS, &KEYS, &ENTRY_KEYS, &Job::PROPERTIES]
+        .concat();
     let missing: Vec<&str> = keys.into_iter().filter(|key| !written.contains(key)).collect();
     assert!(missing.is_empty(), "add these to jobs.yml: {missing:?}");
-    let missing: Vec<&str> = OURS.into_iter().filter(|key| !yaml.contains(key)).collect();
+    let missing: Vec<&str> =
+        ELASTICJOB_PROPS.into_iter().filter(|key| !yaml.contains(key)).collect();
     assert!(missing.is_empty(), "add these to the props of jobs.yml: {missing:?}");
 
     let xml = golden_input!("jobs.xml");
@@ -62,7 +64,7 @@ fn springs_own_words_are_understood() {
     let active = |profile: &'static str| {
         let variable =
             move |name: &str| (name == "SPRING_PROFILES_ACTIVE").then(|| profile.to_owned());
-        parse(&files, &variable).unwrap()
+        parse(&files.to_vec(), &variable).unwrap()
     };
 
     for (profile, namespace) in [("", "shop"), ("production", "live"), ("test", "test")] {

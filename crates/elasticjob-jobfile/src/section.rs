@@ -163,7 +163,7 @@ impl Reader<'_> {
                 }
                 None if layout == Layout::JobPerGroup => ungrouped.insert(&[key], node.clone()),
                 None => {
-                    self.report_unknown(node.line, &format!("{section_name}."), key, &SECTION_KEYS)
+                    self.report_unknown(node.line, &format!("{section_name}."), key, &SECTION_KEYS);
                 }
             }
         }

@@ -75,7 +75,9 @@ impl Registry for Noting {
 
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let committed = self.registry.multi(ops.clone()).await?;
-        ops.iter().for_each(|op| self.note(op));
+        for op in &ops {
+            self.note(op);
+        }
         Ok(committed)
     }
 

@@ -148,9 +148,9 @@ async fn fires_due_while_no_instance_was_up_follow_the_catch_up_policy() {
 async fn lost_shard_is_taken_over_at_once_and_only_once() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let job = every("0 0 * * * ?").shards(2).if_node_dies(Failover::TakeOver);
-    let long = Duration::from_mins(10);
-    let _first = node(&mut cluster, job.clone(), &log, long).await;
-    let second = node(&mut cluster, job, &log, long).await;
+    let duration = Duration::from_mins(10);
+    let _first = node(&mut cluster, job.clone(), &log, duration).await;
+    let second = node(&mut cluster, job, &log, duration).await;
     cluster.advance_to("2026-11-15T13:00:01Z").await;
     let shards: BTreeMap<u32, String> =
         log.take().into_iter().map(|(_, server, item, _)| (item, server)).collect();

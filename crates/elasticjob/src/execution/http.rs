@@ -194,12 +194,12 @@ mod golden {
         let stored = golden_input!("job-http.yaml");
         let job = Job::read(&"settle".parse().unwrap(), stored.as_bytes()).unwrap();
 
-        let Http { url, method, body, content_type, limits, log_only } = Http::of(&job).unwrap();
+        let Http { url, method, body, content_type, timeouts, log_only } = Http::of(&job).unwrap();
 
         assert_eq!((url.as_str(), method), ("https://shop.example.com/settle", Method::POST));
         assert_eq!(body.as_deref(), Some(r#"{"orders":"all"}"#));
         assert_eq!(content_type.unwrap(), "application/json");
-        let Limits { connect, read } = limits;
+        let Timeouts { connect, read } = timeouts;
         assert_eq!((connect.as_millis(), read.as_millis()), (1500, 2500));
         assert!(log_only);
     }

@@ -10,7 +10,7 @@ use super::{
     Alert, Backoff, CatchUp, Context, Dingtalk, Email, Failover, Handler, Instance, InstanceId,
     Job, JobName, LeaseLoss, Legacy, LegacyKind, MaxTimeDiff, Misfire, Monitor, Overwrite,
     Policies, Props, Reconcile, Resharding, Retry, RunId, Spelling, Strategy, TaskId, ThreadPool,
-    Webhook, extra::Extra, job::Blank, props::keys, yaml::load,
+    Webhook, extra::Extra, job::EmptyValues, props::keys, yaml::load,
 };
 use crate::schedule::Dst;
 
@@ -84,7 +84,7 @@ fn full(spelling: Spelling) -> Job {
         label: Some("payments".to_owned()),
         resharding: Resharding::Static,
         spelling,
-        blank: Blank { cron: false, zone: false },
+        empty_values: EmptyValues { cron: false, zone: false },
     }
 }
 
@@ -104,8 +104,8 @@ fn job_is_stored_in_the_same_words() {
 
 #[test]
 fn job_with_empty_keys_is_stored_as_it_was_read() {
-    let blank = Blank { cron: true, zone: true };
-    let job = Job { blank, ..Job::new(name()) };
+    let empty_values = EmptyValues { cron: true, zone: true };
+    let job = Job { empty_values, ..Job::new(name()) };
 
     let stored = golden!("job-blank.yaml", job.to_yaml());
 

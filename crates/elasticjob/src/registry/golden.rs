@@ -33,8 +33,8 @@ fn registry_urls_keep_their_keys() {
     let secure = RegistryUrl::ZooKeeper(Box::new(settings));
     let urls = [plain, secure, RegistryUrl::Memory];
 
-    let shown: String = urls.iter().map(|url| format!("{url}\n")).collect();
-    let golden = golden!("registry-urls.txt", shown);
+    let shown: Vec<String> = urls.iter().map(|url| format!("{url}\n")).collect();
+    let golden = golden!("registry-urls.txt", shown.concat());
 
     #[cfg(feature = "tls")]
     {

@@ -114,7 +114,7 @@ fn batch_truncated_at_any_byte_is_absent_and_its_bytes_are_saved() {
             }
         }
     }
-    let commits = SCENARIO.iter().filter(|act| matches!(act, Act::Commit(_))).count();
+    let commits = SCENARIO.iter().filter(|action| matches!(action, Action::Commit(_))).count();
     assert_eq!(batches, commits);
 }
 

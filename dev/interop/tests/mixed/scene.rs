@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::{Path as Folder, PathBuf},
     sync::{Arc, LazyLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use elasticjob::{
@@ -16,6 +16,7 @@ use elasticjob::{
     },
     job::{Job, Spelling, Strategy},
     registry::{Path, Registry, ZooKeeperSettings, plant, zookeeper::ZooKeeper as Client},
+    runtime::{Clock, SystemClock},
 };
 use testbed::{Proxy, ZooKeeper};
 use tinykeeper::server::{Config, Server};
@@ -190,7 +191,8 @@ impl Scene {
             if owners == expected {
                 return true;
             }
-            if wrong_since.get_or_insert_with(Instant::now).elapsed() > LOST_AFTER {
+            let now = SystemClock.monotonic();
+            if now.saturating_since(*wrong_since.get_or_insert(now)) > LOST_AFTER {
                 eprintln!("{}: Java lost a resharding request: repeated", job.name);
                 plant(&*self.registry, &tree.necessary()).await.unwrap();
                 wrong_since = None;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use testbed::golden;
 
-use super::{line, spill::Spill};
+use super::{spill::Spill, spill_line};
 use crate::history::{Ending, Event, golden::events};
 
 /// A sentence of the library's own may change.
@@ -20,10 +20,11 @@ fn events_wait_in_the_same_words() {
     let events = events();
 
     let written: String =
-        events.iter().map(|event| without_sentences(&line::write(event))).collect();
+        events.iter().map(|event| without_sentences(&spill_line::encode(event))).collect();
     let stored = golden!("history-spill.txt", written);
 
-    let read: Vec<Option<Event>> = stored.lines().map(|line| line::read(line.as_bytes())).collect();
+    let read: Vec<Option<Event>> =
+        stored.lines().map(|line| spill_line::decode(line.as_bytes())).collect();
     assert_eq!(read, events.into_iter().map(Some).collect::<Vec<_>>());
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write};
 use serde_json::{Map, Value};
 use testbed::{MariaDb, Postgres, golden};
 
-use super::{HistoryUrl, Store, dialect::Dialect, select::Select};
+use super::{HistoryUrl, Store, dialect::Dialect, statement::Statement};
 use crate::history::{
     RunState, Sink,
     golden::{CANCELLED, FAILED, STATUS, TIMED_OUT, events},
@@ -43,17 +43,14 @@ fn history_urls_keep_their_schemes() {
         "mariadb://ann:x@db:3306/jobs",
     ];
 
-    let shown: String = urls
-        .iter()
-        .map(|text| format!("{text} -> {}\n", text.parse::<HistoryUrl>().unwrap()))
-        .collect();
-    golden!("history-urls.txt", shown);
+    let shown = urls.map(|text| format!("{text} -> {}\n", text.parse::<HistoryUrl>().unwrap()));
+    golden!("history-urls.txt", shown.concat());
 }
 
 /// A column of what a statement answers, as text.
 async fn column(store: &Store, sql: &str) -> Vec<String> {
-    let select = Select::new(store.dialect(), sql);
-    store.database.fetch(&select, |row| row.word(0)).await.unwrap()
+    let select = Statement::new(store.dialect(), sql);
+    store.database.fetch(&select, |row| row.text_or_empty(0)).await.unwrap()
 }
 
 /// `table.column`, and `table index`, as the database itself lists them.
@@ -91,8 +88,8 @@ async fn rows(store: &Store, columns: &BTreeSet<String>) -> BTreeSet<String> {
         let cast: Vec<String> =
             columns.iter().map(|column| format!("CAST({column} AS {text})")).collect();
         let select =
-            Select::new(store.dialect(), format!("SELECT {} FROM {table}", cast.join(", ")));
-        let read = |row: &dyn super::columns::Columns| {
+            Statement::new(store.dialect(), format!("SELECT {} FROM {table}", cast.join(", ")));
+        let read = |row: &dyn super::result_row::ResultRow| {
             let mut cells = Map::new();
             for (index, column) in columns.iter().enumerate() {
                 cells.insert((*column).to_owned(), cell(column, row.text(index)?));
@@ -113,7 +110,7 @@ fn cell(column: &str, text: Option<String>) -> Value {
         "is_success" => (text == "true" || text == "1").into(),
         // Sentences of the library's own may change.
         "failure_cause" | "failure_group" | "failure" => {
-            let group = super::rows::group;
+            let group = super::rows::failure_group;
             let ours = [FAILED, TIMED_OUT, CANCELLED, STATUS];
             let is_ours = ours.into_iter().any(|ours| text == ours || text == group(ours));
             if is_ours { text.into() } else { "a sentence".into() }
@@ -127,8 +124,8 @@ async fn store_keeps_its_words(url: &str, dialect: &str) {
     store.keep(&events()).await.unwrap();
 
     let names = names(&store).await;
-    let listed: String = names.iter().map(|name| format!("{name}\n")).collect();
-    golden!(&format!("history-tables.{dialect}.txt"), listed);
+    let listed: Vec<String> = names.iter().map(|name| format!("{name}\n")).collect();
+    golden!(&format!("history-tables.{dialect}.txt"), listed.concat());
     let rows = rows(&store, &names).await;
     golden!("history-rows.txt", rows.into_iter().collect::<String>());
     store.close().await;
@@ -143,8 +140,8 @@ fn run_states_keep_their_spelling() {
         RunState::Cancelled => None,
     });
 
-    let words: String = states.clone().map(|state| format!("{}\n", state.as_str())).collect();
-    let golden = golden!("history-run-states.txt", words);
+    let words: Vec<String> = states.clone().map(|state| format!("{}\n", state.as_str())).collect();
+    let golden = golden!("history-run-states.txt", words.concat());
 
     let read = golden.lines().map(|word| word.parse::<RunState>().unwrap());
     assert!(read.eq(states));
