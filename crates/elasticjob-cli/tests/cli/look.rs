@@ -74,6 +74,7 @@ async fn a_job_its_shards_and_its_server_are_shown_to_people_and_to_programs() {
         &["job", "explain", "settle"],
     ] {
         let table = scene.ask(arguments).stdout;
+        assert!(table.lines().count() > 1, "{arguments:?}: {table}");
         assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     }
 }

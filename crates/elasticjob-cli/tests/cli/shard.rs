@@ -8,6 +8,7 @@ use crate::process::elasticjob;
 fn shards_go_where_the_real_elasticjob_puts_them() {
     let lines = include_str!("../../../elasticjob/tests/vectors/sharding.jsonl").lines();
     // Every one of them is checked in the library; here it is about the way from the command line and back.
+    let mut checked = 0;
     for line in lines.step_by(9) {
         let case: Value = serde_json::from_str(line).unwrap();
         for strategy in ["AVG_ALLOCATION", "ODEVITY", "ROUND_ROBIN"] {
@@ -25,8 +26,10 @@ fn shards_go_where_the_real_elasticjob_puts_them() {
 
             let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
             assert_eq!(printed, case[strategy], "{strategy} {line}: {}", ended.stderr);
+            checked += 1;
         }
     }
+    assert!(checked > 100, "{checked}");
 }
 
 #[test]
