@@ -1,6 +1,6 @@
 //! The event stream of a registry.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 
 use elasticjob::{
     Job,
@@ -24,7 +24,13 @@ fn lines(
     path: &str,
 ) -> impl Iterator<Item = String> + use<> {
     let stream = request("GET", path).header("cookie", &session.cookie).open(&console.address);
-    BufReader::new(stream).lines().map_while(Result::ok)
+    BufReader::new(stream).lines().map_while(|line| match line {
+        // A stream that is silent has not ended.
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            panic!("nothing came for {PATIENCE:?}, and the stream is open")
+        }
+        line => line.ok(),
+    })
 }
 
 /// Events of a stream as they arrive.

@@ -9,7 +9,7 @@ use testbed::Postgres;
 use crate::{
     metrics::metrics,
     process::{Process, elasticjob},
-    scene::Scene,
+    scene::{Scene, settled},
 };
 
 const JOBS: &str = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'echo hello'}}\n";
@@ -27,12 +27,13 @@ async fn runs_of_a_worker_are_recorded_and_counted() {
     for _ in 0..3 {
         process.logged("shard ended");
     }
+    let recorded = r#"elasticjob_history_recorded_total{sink="history"}"#;
+    settled(|| metrics(&address)[recorded] >= 3.0);
     let counted = metrics(&address);
     process.terminate();
     assert!(process.ended().0.success());
 
     assert!(counted[r#"elasticjob_history_dropped_total{sink="history",worth="failure"}"#] < 1.0);
-    assert!(counted.contains_key(r#"elasticjob_history_recorded_total{sink="history"}"#));
     let store = Store::open(&url.parse::<HistoryUrl>().unwrap()).await.unwrap();
     let runs = store.runs(&RunFilter::default()).await.unwrap();
     assert!(runs.rows.len() >= 3, "{runs:?}");

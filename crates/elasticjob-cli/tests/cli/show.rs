@@ -74,6 +74,7 @@ async fn job_shards_and_servers_are_shown_as_table_json_and_yaml() {
         &["job", "explain", "settle"],
     ] {
         let table = scene.run(arguments).stdout;
+        assert!(table.lines().count() > 1, "{arguments:?}: {table}");
         assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use elasticjob::registry::Zxid;
 use serde_json::Value;
 
 use crate::{
@@ -17,10 +18,16 @@ fn job(name: &str) -> String {
     )
 }
 
-async fn instances(scene: &Scene, job: &str) -> usize {
+/// The instances of a job, each with when it entered: one that leaves and comes back has the same id.
+async fn instances(scene: &Scene, job: &str) -> Vec<(String, Zxid)> {
     let registry = scene.line().await;
     let path = registry.namespace().path().join(format!("{job}/instances")).unwrap();
-    registry.children(&path).await.unwrap().map_or(0, |children| children.len())
+    let mut found = Vec::new();
+    for id in registry.children(&path).await.unwrap().unwrap_or_default() {
+        let stat = registry.exists(&path.join(&id).unwrap()).await.unwrap();
+        found.extend(stat.map(|stat| (id, stat.created)));
+    }
+    found
 }
 
 /// Waits for the next log line of this job that contains `part`.
@@ -49,7 +56,8 @@ async fn worker_joins_new_file_jobs_and_leaves_removed_ones() {
 
     scene.write_jobs(&job("howdy"));
     logged_of_job(&mut process, "hello", "job left");
-    assert_eq!((instances(&scene, "hello").await, instances(&scene, "howdy").await), (0, 1));
+    let (left, there) = (instances(&scene, "hello").await, instances(&scene, "howdy").await);
+    assert_eq!((left.len(), there.len()), (0, 1));
     assert!(scene.get("hello/config").await.is_some(), "it stays for others");
     wait_until(|| !metrics(address).keys().any(|series| series.contains("\"hello\"")));
     process.terminate();
@@ -93,7 +101,8 @@ async fn changed_file_applies_only_with_overwrite() {
     let scene = Scene::with(quiet).await;
     let mut process = scene.start_worker(&[]);
     process.logged("node started");
-    let before = scene.get("hello/instances").await;
+    let before = instances(&scene, "hello").await;
+    assert_eq!(before.len(), 1, "{before:?}");
 
     scene.write_jobs(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
     let drift = process.logged("the stored configuration counts");
@@ -105,7 +114,7 @@ async fn changed_file_applies_only_with_overwrite() {
     scene.write_jobs(&loud.replace("{cron", "{overwrite: true, cron"));
     process.logged("second-said");
     assert!(scene.get("hello/config").await.unwrap().contains("second-said"));
-    assert_eq!(scene.get("hello/instances").await, before);
+    assert_eq!(instances(&scene, "hello").await, before);
     assert!(!process.log().contains("leaving job"), "it was never left");
 }
 
