@@ -9,7 +9,7 @@ use testbed::Postgres;
 use crate::{
     metrics::metrics,
     process::{Process, elasticjob},
-    scene::{Scene, settled},
+    scene::{Scene, wait_until},
 };
 
 const JOBS: &str = "    talk: {cron: '* * * * * ?', props: {script.command.line: 'echo hello'}}\n";
@@ -28,7 +28,7 @@ async fn runs_of_a_worker_are_recorded_and_counted() {
         process.logged("shard ended");
     }
     let recorded = r#"elasticjob_history_recorded_total{sink="history"}"#;
-    settled(|| metrics(&address)[recorded] >= 3.0);
+    wait_until(|| metrics(&address)[recorded] >= 3.0);
     let counted = metrics(&address);
     process.terminate();
     assert!(process.ended().0.success());
