@@ -199,9 +199,9 @@ async fn errors_of_history_have_a_hint() {
 
     for (arguments, code, part) in [
         (&["show", "settle/1", "--history", &*history.url][..], 5, "there is no run settle/1"),
-        (&["list", "--state", "odd", "--history", &history.url], 2, "no state of a run"),
+        (&["list", "--state", "odd", "--history", &history.url], 2, "is not a state of a run"),
         (&["list", "--since", "odd", "--history", &history.url], 2, "how long ago"),
-        (&["list", "--after", "odd", "--history", &history.url], 2, "no place in a list"),
+        (&["list", "--after", "odd", "--history", &history.url], 2, "is not a cursor"),
         (&["list", "--history", "redis://h/x"], 2, "known are sqlite, postgres and mysql"),
         (&["list", "--history", nothing], 5, "sqlite:/nowhere/history.db does not exist"),
         (&["list", "--history", &nobody], 3, "hint: is the server running"),
