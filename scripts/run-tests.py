@@ -20,7 +20,7 @@ import time
 ALONE = {"thousand_jobs", "failover", "requests", "history_million"}
 # How long a binary may take before it counts as stuck.
 LIMIT = 20 * 60
-SYSROOT = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True).stdout.strip()
+LIBRARIES = subprocess.run(["rustc", "--print", "target-libdir"], check=True, capture_output=True, text=True).stdout.strip()
 RESULT = re.compile(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored", re.M)
 
 
@@ -87,7 +87,7 @@ def has_alone(binary):
 
 def environment_of(binary):
     # Tests of a procedural macro are linked against the compiler's own libraries.
-    libraries = [os.path.join(SYSROOT, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+    libraries = [LIBRARIES, os.environ.get("LD_LIBRARY_PATH", "")]
     return dict(os.environ, CARGO_MANIFEST_DIR=binary["folder"], CARGO="cargo", LD_LIBRARY_PATH=":".join(filter(None, libraries)))
 
 

@@ -320,10 +320,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// The text without comments; what tests name does not count.
 fn code_of(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
-    if file.file_name().is_some_and(|name| name == "tests.rs") {
+    if file.file_name().is_some_and(|name| name == "tests.rs" || name == "golden.rs") {
         return String::new();
     }
-    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+    let tests = ["tests", "golden"].map(|module| format!("#[cfg(test)]\nmod {module} {{"));
+    let end = tests.iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
+    let text = &text[..end];
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 

@@ -136,5 +136,5 @@ async fn invalid_address_sends_nothing() {
 
     assert_eq!(sent, []);
     let log = Log::read();
-    assert!(log.contains("job failed") && log.contains("alert could not be sent"), "{log}");
+    assert!(log.contains("job failed") && log.contains("alert not sent"), "{log}");
 }
