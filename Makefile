@@ -57,7 +57,7 @@ test: ## every test of the Rust code; installs the servers they need (apt) or sa
 	@$(MAKE) --no-print-directory test-docs
 
 test-docs: ## the examples in the documentation
-	$(CARGO) test --workspace --all-features --doc
+	$(CARGO) test --workspace --all-features --no-fail-fast --doc
 
 # Options of schemathesis in ONLY: for example ONLY="--include-path /api/v1/cron/next".
 test-api: ## schemathesis tries everything the console's own description names, on `dev --demo`: two minutes; installs it (PyPI) or says what is missing

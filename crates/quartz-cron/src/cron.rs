@@ -20,12 +20,12 @@ use super::{
 /// texts are.
 ///
 /// ```
-/// use elasticjob::schedule::Cron;
+/// use quartz_cron::Cron;
 ///
 /// let cron: Cron = "0 15 10 ? * MON-FRI".parse()?;
 /// assert_eq!(cron.to_string(), "0 15 10 ? * MON-FRI");
 /// assert!(cron.warnings().is_empty());
-/// # Ok::<(), elasticjob::schedule::CronError>(())
+/// # Ok::<(), quartz_cron::CronError>(())
 /// ```
 #[derive(Clone)]
 pub struct Cron {
@@ -49,12 +49,12 @@ impl Cron {
     /// while the clocks change; a time of day occurs once a day. See [`Dst::Default`](super::Dst::Default).
     ///
     /// ```
-    /// use elasticjob::schedule::Cron;
+    /// use quartz_cron::Cron;
     ///
     /// assert!("0 0/20 * * * ?".parse::<Cron>()?.is_interval());
     /// assert!("0 0 0/6 * * ?".parse::<Cron>()?.is_interval());
     /// assert!(!"0 0/20 2 * * ?".parse::<Cron>()?.is_interval());
-    /// # Ok::<(), elasticjob::schedule::CronError>(())
+    /// # Ok::<(), quartz_cron::CronError>(())
     /// ```
     pub fn is_interval(&self) -> bool {
         self.fields.is_interval

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 /// What a schedule does when its local clock jumps forward or is turned back.
 ///
 /// ```
-/// use elasticjob::schedule::Dst;
+/// use quartz_cron::Dst;
 ///
 /// assert_eq!("quartz".parse(), Ok(Dst::Quartz));
 /// assert_eq!(Dst::default().to_string(), "default");

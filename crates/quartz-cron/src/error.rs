@@ -79,7 +79,7 @@ impl fmt::Display for Field {
 /// Text that is not a Quartz cron expression: which field, which part, and what would be right.
 ///
 /// ```
-/// use elasticjob::schedule::{Cron, Field};
+/// use quartz_cron::{Cron, Field};
 ///
 /// let error = "0 0 24 * * ?".parse::<Cron>().unwrap_err();
 ///
@@ -106,7 +106,7 @@ pub struct CronError {
 /// A part that Quartz accepts but reads differently from what it looks like. The schedule does what Quartz does.
 ///
 /// ```
-/// use elasticjob::schedule::Cron;
+/// use quartz_cron::Cron;
 ///
 /// let cron: Cron = "0 0 9 ? * MON-FRI/2".parse()?;
 ///
@@ -114,7 +114,7 @@ pub struct CronError {
 ///     cron.warnings()[0].to_string(),
 ///     r#"day of week "MON-FRI/2": "/2" is ignored; a step needs numbers, as in 2-6/2"#
 /// );
-/// # Ok::<(), elasticjob::schedule::CronError>(())
+/// # Ok::<(), quartz_cron::CronError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {

@@ -23,7 +23,7 @@ impl Schedule {
     /// `None` if there are none.
     ///
     /// ```
-    /// # use elasticjob::schedule::{Dst, Schedule, Zone};
+    /// # use quartz_cron::{Dst, Schedule, Zone};
     /// use jiff::SignedDuration;
     ///
     /// # let schedule = Schedule { cron: "0 0 * * * ?".parse()?, zone: Zone::utc(), dst: Dst::Default };

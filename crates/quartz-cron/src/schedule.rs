@@ -15,7 +15,7 @@ use super::{
 /// When a job is due: an expression, its time zone, and the daylight saving rule.
 ///
 /// ```
-/// use elasticjob::schedule::{Dst, Schedule};
+/// use quartz_cron::{Dst, Schedule};
 ///
 /// let schedule = Schedule {
 ///     cron: "0 30 2 * * ?".parse()?,
@@ -54,7 +54,7 @@ impl Schedule {
     /// The last fire before `before`; `None` if there is none since 1970.
     ///
     /// ```
-    /// # use elasticjob::schedule::{Dst, Schedule, Zone};
+    /// # use quartz_cron::{Dst, Schedule, Zone};
     /// # let schedule = Schedule { cron: "0 0 0 29 2 ?".parse()?, zone: Zone::utc(), dst: Dst::Default };
     /// let before = schedule.prev_before("2026-11-15T06:36:07Z".parse()?);
     /// assert_eq!(before, Some("2024-02-29T00:00:00Z".parse()?));

@@ -21,7 +21,7 @@ use super::{civil::LocalTime, nearest::nearest};
 /// `GMT+0800` and `GMT+8` are fixed offsets, as in Java. Two zones are equal if their texts are.
 ///
 /// ```
-/// use elasticjob::schedule::Zone;
+/// use quartz_cron::Zone;
 ///
 /// let zone: Zone = "GMT+8:00".parse()?;
 /// assert_eq!(zone.to_string(), "GMT+8:00");
@@ -31,7 +31,7 @@ use super::{civil::LocalTime, nearest::nearest};
 ///     error.to_string(),
 ///     r#"time zone "Asia/Shangai" is unknown; hint: did you mean "Asia/Shanghai"?"#
 /// );
-/// # Ok::<(), elasticjob::schedule::ZoneError>(())
+/// # Ok::<(), quartz_cron::ZoneError>(())
 /// ```
 #[derive(Clone)]
 pub struct Zone {
