@@ -121,7 +121,10 @@ def run(binary, test):
         )
         output, is_ok = done.stdout, done.returncode == 0
     except subprocess.TimeoutExpired as stuck:
-        output = (stuck.stdout or b"").decode(errors="replace") + f"\nit was ended after {LIMIT} s"
+        # Python hands out bytes here, also in text mode.
+        printed = stuck.stdout or b""
+        output = printed if isinstance(printed, str) else printed.decode(errors="replace")
+        output += f"\nit was ended after {LIMIT} s"
         is_ok = False
     counts = [sum(int(group) for group in column) for column in zip(*RESULT.findall(output))] or [0, 0, 0]
     if not is_ok and not counts[1]:
