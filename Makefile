@@ -52,7 +52,7 @@ test-web: web ## a real browser on `dev --demo`; installs chromium (apt) or says
 
 test: ## every test of the Rust code; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh
-	scripts/run-tests.py --workspace --exclude interop --all-features --lib --bins --tests --examples -- --include-ignored --skip simulated::
+	scripts/run-tests.py --workspace --exclude interop --all-features -- --include-ignored --skip simulated::
 	SEEDS=$(SEEDS) $(SIMULATE)
 	@$(MAKE) --no-print-directory test-docs
 

@@ -17,10 +17,26 @@ test("a search finds by words and by key, and says what it does not know", async
 
   await search.fill("colour:red");
   await expect(root.getByText(/is not a search key/)).toBeVisible();
+  await expect(root.getByText("No job fits")).toHaveCount(0);
 
   await search.fill("no such job anywhere");
   await expect(root.getByText("No job fits")).toBeVisible();
   await root.getByRole("button", { name: "Show all" }).click();
+  await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
+});
+
+test("a search typed just before Show all does not come back", async ({ root }) => {
+  const search = root.getByRole("searchbox", { name: "Search jobs" });
+  await search.fill("no such job anywhere");
+  await expect(root.getByText("No job fits")).toBeVisible();
+
+  // The clock stands still, so what was typed is not applied before the click.
+  await root.clock.install();
+  await root.clock.pauseAt(Date.now() + 1000);
+  await search.fill("no such job nowhere");
+  await root.getByRole("button", { name: "Show all" }).click();
+  await root.clock.runFor(1000);
+  await expect(search).toHaveValue("");
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 

@@ -1,8 +1,7 @@
 import { TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useEffect, useState } from "react";
 
 import { Icon } from "./Icon";
+import { useSearchText } from "./searchText";
 
 /** A search that answers while one types; `/` leads here. */
 export function SearchField({
@@ -14,9 +13,7 @@ export function SearchField({
   value: string;
   onChange: (text: string) => void;
 }) {
-  const [text, setText] = useState(value);
-  const later = useDebouncedCallback(onChange, 200);
-  useEffect(() => setText(value), [value]);
+  const [text, type] = useSearchText(value, onChange);
   return (
     <TextInput
       data-search
@@ -26,10 +23,7 @@ export function SearchField({
       placeholder={label}
       leftSection={<Icon name="search" />}
       value={text}
-      onChange={(event) => {
-        setText(event.currentTarget.value);
-        later(event.currentTarget.value.trim());
-      }}
+      onChange={(event) => type(event.currentTarget.value)}
     />
   );
 }

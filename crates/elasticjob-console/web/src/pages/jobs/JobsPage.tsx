@@ -90,7 +90,7 @@ export function JobsPage() {
               onPage={(number) => change({ page: number })}
             />
           </>
-        ) : asked.search || asked.status ? (
+        ) : wrongSearch ? null : asked.search || asked.status ? (
           <Empty icon="search" title={t.jobs.noneFound}>
             <Button
               variant="default"

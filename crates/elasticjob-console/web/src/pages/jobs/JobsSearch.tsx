@@ -1,10 +1,9 @@
 import { ActionIcon, Code, Popover, Stack, Table, Text, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useEffect, useState } from "react";
 
 import type { Problem } from "../../api/problem";
 import { useText } from "../../i18n";
 import { Icon } from "../../parts/Icon";
+import { useSearchText } from "../../parts/searchText";
 
 /** The search, and what can be said in it. */
 export function JobsSearch({
@@ -17,9 +16,7 @@ export function JobsSearch({
   onChange: (search: string) => void;
 }) {
   const t = useText();
-  const [text, setText] = useState(value);
-  const later = useDebouncedCallback(onChange, 200);
-  useEffect(() => setText(value), [value]);
+  const [text, type] = useSearchText(value, onChange);
   return (
     <TextInput
       data-search
@@ -29,10 +26,7 @@ export function JobsSearch({
       aria-label={t.jobs.search}
       placeholder={t.jobs.searchPlaceholder}
       value={text}
-      onChange={(event) => {
-        setText(event.currentTarget.value);
-        later(event.currentTarget.value.trim());
-      }}
+      onChange={(event) => type(event.currentTarget.value)}
       error={problem && `${problem.detail}${problem.hint ? ` – ${problem.hint}` : ""}`}
       leftSection={<Icon name="search" />}
       rightSection={<SearchHelp />}
