@@ -105,7 +105,7 @@ async fn changed_file_applies_only_with_overwrite() {
     assert_eq!(before.len(), 1, "{before:?}");
 
     scene.write_jobs(&quiet.replace("0 0 2 1 1 ?", "0 0 3 1 1 ?"));
-    let drift = process.logged("the stored configuration counts");
+    let drift = process.logged("stored configuration overrides the local one");
     assert!(drift.contains("cron"), "{drift}");
     process.logged("job updated");
     assert!(scene.get("hello/config").await.unwrap().contains("cron: 0 0 2 1 1 ?"));

@@ -1,12 +1,11 @@
-//! Listeners that are called once for every fire: this instance's part in it.
+//! This instance's part in listeners that are called once per fire.
 //!
-//! Meeting the others is [`barrier`](crate::coordination::barrier)'s affair, calling the listener is
-//! [`execution`](crate::execution)'s; here the one is put around the other. What makes up for something — a missed fire, a dead instance — meets nobody:
-//! the others are at their own runs, and would never come.
+//! [`barrier`](crate::coordination::barrier) lets the instances of a job meet, [`execution`](crate::execution) calls the listener; this module
+//! combines the two. Misfire, catch-up and failover runs do not meet: the other instances are busy with their own runs and would never register.
 
 use std::sync::Arc;
 
-use super::run::Run;
+use super::run::RunContext;
 use crate::{
     coordination::{
         barrier::{Arrival, Barrier, BarrierError, Gate},
@@ -17,14 +16,14 @@ use crate::{
     runtime::{Cancel, CancelReason, Randomness},
 };
 
-/// A job's once-listeners, and what meeting takes.
+/// A job's once-listeners, called at the gates where its instances meet.
 #[derive(Clone)]
-pub(super) struct Once {
+pub(super) struct OnceBarrier {
     listeners: Arc<OnceListeners>,
     randomness: Arc<dyn Randomness>,
 }
 
-impl Once {
+impl OnceBarrier {
     pub(super) fn new(
         listeners: Vec<Arc<dyn OnceListener>>,
         randomness: &Arc<dyn Randomness>,
@@ -35,36 +34,36 @@ impl Once {
         }
     }
 
-    /// For a run that is not of the whole job: it meets nobody.
-    pub(super) fn nobody(&self) -> Self {
+    /// The same without listeners, for a run of only some shards: it does not meet other instances.
+    pub(super) fn without_listeners(&self) -> Self {
         Self { listeners: Arc::default(), randomness: Arc::clone(&self.randomness) }
     }
 
-    /// Returns when every shard of this fire is about to run and the listeners have been called, here or elsewhere. Waiting takes time:
-    /// the lease has to be kept meanwhile.
+    /// Returns when every shard of this fire is about to run and the listeners were called, on this instance or another one. The caller has to keep
+    /// the lease meanwhile.
     pub(super) async fn before(
         &self,
-        run: &Run,
+        run: &RunContext,
         execution: &Execution,
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        // Boxed: it is large and rare, and every run would carry the room for it.
-        Box::pin(self.meet(run, execution, cancel, Gate::Started)).await
+        // Boxed: the future is large and rarely needed, and would enlarge every run.
+        Box::pin(self.pass_gate(run, execution, cancel, Gate::Started)).await
     }
 
-    /// The same when every shard has ended.
+    /// Returns when every shard of this fire has ended and the listeners were called, on this instance or another one.
     pub(super) async fn after(
         &self,
-        run: &Run,
+        run: &RunContext,
         execution: &Execution,
         cancel: &Cancel,
     ) -> Result<(), Failure> {
-        Box::pin(self.meet(run, execution, cancel, Gate::Completed)).await
+        Box::pin(self.pass_gate(run, execution, cancel, Gate::Completed)).await
     }
 
-    async fn meet(
+    async fn pass_gate(
         &self,
-        run: &Run,
+        run: &RunContext,
         execution: &Execution,
         cancel: &Cancel,
         gate: Gate,
@@ -72,8 +71,8 @@ impl Once {
         if self.listeners.is_empty() || !takes_part(execution) {
             return Ok(());
         }
-        let (Some(shard), false) = (execution.shards.first(), is_lost(cancel)) else {
-            // What ran without a lease is not ours to report.
+        let (Some(shard), false) = (execution.shards.first(), is_lease_lost(cancel)) else {
+            // An instance without a lease must not report its shards.
             return Ok(());
         };
         let arrival = Arrival {
@@ -87,13 +86,13 @@ impl Once {
             registry: Arc::clone(&run.registry),
             clock: Arc::clone(&run.clock),
         };
-        let patience = match gate {
+        let timeout = match gate {
             Gate::Started => self.listeners.started_timeout(),
             Gate::Completed => self.listeners.completed_timeout(),
         };
         let ticket = self.randomness.bits();
-        let mut round = barrier.register(gate, arrival, ticket, patience).await?;
-        match round.all(cancel).await {
+        let mut registration = barrier.register(gate, arrival, ticket, timeout).await?;
+        match registration.all(cancel).await {
             Ok(None) => Ok(()),
             Ok(Some(last)) => {
                 let called = tokio::select! {
@@ -103,21 +102,26 @@ impl Once {
                 let finished = last.finish().await;
                 called.and(finished.map_err(Failure::from))
             }
-            // That somebody cancelled it is nothing to tell. What has ended has ended: the others may know it.
+            // A cancellation is no failure. Shards that have ended stay registered, so that the other instances can complete.
             Err(BarrierError::Cancelled(_)) => {
-                if gate == Gate::Started || is_lost(cancel) {
-                    round.withdraw().await;
+                if gate == Gate::Started || is_lease_lost(cancel) {
+                    registration.withdraw().await;
                 }
                 Ok(())
             }
             Err(error) => {
-                round.withdraw().await;
+                registration.withdraw().await;
                 Err(error.into())
             }
         }
     }
 
-    async fn call(&self, run: &Run, execution: &Execution, gate: Gate) -> Result<(), Failure> {
+    async fn call(
+        &self,
+        run: &RunContext,
+        execution: &Execution,
+        gate: Gate,
+    ) -> Result<(), Failure> {
         match gate {
             Gate::Started => self.listeners.before(execution, &*run.clock).await,
             Gate::Completed => self.listeners.after(execution, &*run.clock).await,
@@ -125,12 +129,12 @@ impl Once {
     }
 }
 
-/// Whether the other shards of the fire will be there, too: not when this makes up for what was missed, or for an instance that died.
+/// Whether the other shards of the fire take part, too. They do not in a misfire, catch-up or failover run.
 fn takes_part(execution: &Execution) -> bool {
     execution.shards.iter().all(|shard| shard.attempt.reason == Reason::Due)
 }
 
-fn is_lost(cancel: &Cancel) -> bool {
+fn is_lease_lost(cancel: &Cancel) -> bool {
     cancel.reason() == Some(CancelReason::LeaseLost)
 }
 
@@ -140,7 +144,7 @@ mod tests {
     use crate::job::{Attempt, FencingToken, Fire, Job, Shard, TaskId};
 
     #[test]
-    fn what_makes_up_for_something_meets_nobody() {
+    fn misfire_failover_and_catch_up_runs_do_not_meet() {
         let job = Job::named("settle").unwrap().shards(2);
         let fire = Fire::scheduled(job.name.clone(), jiff::Timestamp::UNIX_EPOCH);
         let task: TaskId = "settle@-@1@-@READY@-@1.2.3.4@-@5".parse().unwrap();

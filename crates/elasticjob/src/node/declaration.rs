@@ -1,19 +1,18 @@
-//! Jobs that are declared at their functions, with `#[elasticjob::job(...)]`.
+//! Jobs that are declared at their functions with `#[elasticjob::job(...)]`.
 //!
-//! The attribute leaves a [`Declared`] beside each function; the linker gathers them (crate `inventory`), and
-//! [`Node::discover`](super::Node::discover) asks for them. What is gathered never changes while the program runs, and each node makes its
-//! own jobs of it, so that several nodes can live in one program.
+//! The attribute places a [`Declared`] next to each function; the linker collects them (crate `inventory`), and
+//! [`Node::discover`](super::Node::discover) reads them. The collection never changes while the program runs, and each node builds its own jobs
+//! from it, so several nodes can exist in one program.
 
 use std::fmt;
 
 /// Where in the program a job is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file, as the compiler was given it.
+    /// Path as passed to the compiler.
     pub file: &'static str,
-    /// The line of the attribute.
+    /// Line of the attribute.
     pub line: u32,
-    /// The function.
     pub function: &'static str,
 }
 
@@ -24,32 +23,31 @@ impl fmt::Display for Place {
 }
 
 #[cfg(feature = "macros")]
-pub use self::gathered::Declared;
+pub use self::collected::Declared;
 #[cfg(feature = "macros")]
-pub(super) use self::gathered::all;
+pub(super) use self::collected::all_jobs;
 
 #[cfg(feature = "macros")]
-mod gathered {
+mod collected {
     use super::Place;
     use crate::{
         job::Invalid,
         node::{NodeError, NodeJob},
     };
 
-    /// A function with the attribute. Written by the attribute, and by nobody else.
+    /// A function with the attribute. Only code that the attribute generates creates it.
     pub struct Declared {
         place: Place,
-        // What the attribute says is read when somebody asks, because it can be wrong.
+        // Evaluated when a node starts, because the values in the attribute can be invalid.
         job: fn() -> Result<NodeJob, Invalid>,
     }
 
     impl Declared {
-        /// A function at this place.
         pub const fn new(place: Place, job: fn() -> Result<NodeJob, Invalid>) -> Self {
             Self { place, job }
         }
 
-        fn read(&self) -> Result<NodeJob, NodeError> {
+        fn build(&self) -> Result<NodeJob, NodeError> {
             match (self.job)() {
                 Ok(job) => Ok(job.declared_at(self.place)),
                 Err(invalid) => Err(NodeError::Declaration { place: self.place, invalid }),
@@ -59,11 +57,11 @@ mod gathered {
 
     inventory::collect!(Declared);
 
-    /// Every job that is declared in the program, in the order of files and lines: the linker has none.
-    pub(crate) fn all() -> Result<Vec<NodeJob>, NodeError> {
-        let mut declared: Vec<&Declared> = inventory::iter::<Declared>.into_iter().collect();
-        declared.sort_by_key(|declared| declared.place);
-        declared.into_iter().map(Declared::read).collect()
+    /// Every job that is declared in the program, sorted by file and line, because the linker guarantees no order.
+    pub(crate) fn all_jobs() -> Result<Vec<NodeJob>, NodeError> {
+        let mut declarations: Vec<&Declared> = inventory::iter::<Declared>.into_iter().collect();
+        declarations.sort_by_key(|declaration| declaration.place);
+        declarations.into_iter().map(Declared::build).collect()
     }
 
     #[cfg(test)]
@@ -72,20 +70,20 @@ mod gathered {
         use crate::job::{Job, Shard};
 
         #[test]
-        fn a_declaration_that_is_wrong_is_told_with_file_line_and_function() {
+        fn invalid_declaration_is_reported_with_file_line_and_function() {
             let place = Place { file: "src/orders.rs", line: 12, function: "settle" };
-            let declared = Declared::new(place, || {
+            let declaration = Declared::new(place, || {
                 let job = Job::named("settle")?.cron("0 0 24 * * ?")?;
                 Ok(NodeJob::code(job, |_: Shard| async { Ok::<(), String>(()) }))
             });
 
-            let error = declared.read().unwrap_err();
+            let error = declaration.build().unwrap_err();
 
             assert_eq!(
                 error.to_string(),
                 r#"src/orders.rs:12, fn settle: cron "0 0 24 * * ?": hours "24" is out of range; hint: hours are 0 to 23"#
             );
-            assert_eq!(format!("{error:?}"), error.to_string(), "that is what main prints");
+            assert_eq!(format!("{error:?}"), error.to_string(), "main prints the debug form");
         }
     }
 }

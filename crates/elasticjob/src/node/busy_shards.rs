@@ -1,41 +1,43 @@
-//! Which shards of a job tasks of this process still run.
+//! Shards of a job that tasks of this process still run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Which shards of a job tasks of this process still run, in this life or an earlier one: none of them is started a second time.
+/// Shards of a job that tasks of this process still run, whatever session the task started in. None of them is started a second time.
+///
+/// The value counts the tasks that run the shard.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Busy(Arc<Mutex<BTreeMap<u32, usize>>>);
+pub(super) struct BusyShards(Arc<Mutex<BTreeMap<u32, usize>>>);
 
-/// As long as it lives its shards are busy.
-pub(super) struct Occupied {
-    busy: Busy,
+/// Keeps its shards busy until it is dropped.
+pub(super) struct BusyGuard {
+    busy: BusyShards,
     shards: Vec<u32>,
 }
 
-impl Busy {
+impl BusyShards {
     pub(super) fn shards(&self) -> BTreeSet<u32> {
         self.lock().keys().copied().collect()
     }
 
-    pub(super) fn occupy(&self, shards: Vec<u32>) -> Occupied {
+    pub(super) fn mark(&self, shards: Vec<u32>) -> BusyGuard {
         let mut counts = self.lock();
         for shard in &shards {
             *counts.entry(*shard).or_default() += 1;
         }
         drop(counts);
-        Occupied { busy: self.clone(), shards }
+        BusyGuard { busy: self.clone(), shards }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
-        // Nothing under this lock panics half way.
+        // No code panics while it holds this lock, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Occupied {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         let mut counts = self.busy.lock();
         for shard in &self.shards {
