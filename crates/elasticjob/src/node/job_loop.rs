@@ -174,14 +174,14 @@ impl JobLoop {
             author: self.local.author,
             instance,
         };
-        let ground = Ground {
+        let environment = Ground {
             registry: Arc::clone(&node.registry),
             clock: Arc::clone(&node.clock),
             randomness: Arc::clone(&node.randomness),
             dealers: node.strategies.clone(),
             flaws: node.flaws,
         };
-        let member = Member::join(ground, joining).await?;
+        let member = Member::join(environment, joining).await?;
         self.local.log_drift(member.drift());
         Ok(member)
     }

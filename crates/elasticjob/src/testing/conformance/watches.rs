@@ -1,4 +1,4 @@
-//! Promises about watches.
+//! Guarantees about watches.
 
 use std::{
     collections::BTreeSet,
@@ -9,38 +9,38 @@ use std::{
 };
 
 use super::{
-    ground::{Ground, Member},
-    place,
+    create_path,
     sessions::expire,
-    soon,
+    test_server::{Ground, Member},
+    within_timeout,
 };
 use crate::registry::{Create, Event, Expected, Op, Path, Watch, Zxid};
 
-/// A snapshot as a set of paths.
+/// Reads a snapshot as a set of paths.
 async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     loop {
-        match soon("a snapshot", watch.next()).await.expect("open") {
+        match within_timeout("a snapshot", watch.next()).await.expect("open") {
             Event::Init => found.clear(),
             Event::InitApply { path, .. } => {
                 found.insert(path);
             }
             Event::InitDone => return found,
-            // Left over from before the gap.
+            // A change from before the gap.
             Event::Apply { .. } | Event::Delete { .. } => {}
         }
     }
 }
 
-/// What is there after a gap: the snapshot, and what the member's server had not heard yet when it was walked.
-async fn picture(member: &Member, watch: &mut Watch) -> BTreeSet<Path> {
+/// The paths after a gap: the snapshot, and changes that the client's server did not know yet when the snapshot was read.
+async fn paths_after_gap(client: &Member, watch: &mut Watch) -> BTreeSet<Path> {
     let mut found = snapshot(watch).await;
-    member.registry.sync().await.unwrap();
+    client.registry.sync().await.unwrap();
     while let Some(event) = watch.try_next() {
         match event {
             Event::Apply { path } => found.insert(path),
             Event::Delete { path } => found.remove(&path),
-            other => panic!("a second snapshot: {other:?}"),
+            other => panic!("unexpected second snapshot: {other:?}"),
         };
     }
     found
@@ -49,25 +49,23 @@ async fn picture(member: &Member, watch: &mut Watch) -> BTreeSet<Path> {
 async fn next_changes(watch: &mut Watch, count: usize) -> Vec<Event> {
     let mut changes = Vec::new();
     while changes.len() < count {
-        changes.push(soon("a change", watch.next()).await.expect("open"));
+        changes.push(within_timeout("a change", watch.next()).await.expect("open"));
     }
     changes
 }
 
-/// First everything that is there, then everything that changes, once each and in order.
-pub async fn a_watch_is_a_snapshot_and_then_every_change_in_order_exactly_once(
-    ground: &dyn Ground,
-) {
-    let (member, other) = (ground.join("watch", None).await, ground.join("watch", None).await);
-    let base = place(&member, "watched").await;
+/// A watch reports every existing node, then every change, once each and in order.
+pub async fn watch_gives_a_snapshot_then_each_change_once_in_order(server: &dyn Ground) {
+    let (client, other) = (server.join("watch", None).await, server.join("watch", None).await);
+    let base = create_path(&client, "watched").await;
     let [a, b, c] = ["a", "a/b", "c"].map(|name| base.join(name).unwrap());
     for path in [&a, &b] {
         other.registry.create(Create::persistent(path, "")).await.unwrap();
     }
-    // A server that hears of them only after the watch is set tells them once more.
-    member.registry.sync().await.unwrap();
+    // A server that learns of these nodes only after the watch is set would report them again.
+    client.registry.sync().await.unwrap();
 
-    let mut watch = member.registry.watch(&base).await.unwrap();
+    let mut watch = client.registry.watch(&base).await.unwrap();
     assert!(!watch.is_current());
     assert_eq!(snapshot(&mut watch).await, BTreeSet::from([base.clone(), a.clone(), b.clone()]));
     assert!(watch.is_current());
@@ -85,73 +83,73 @@ pub async fn a_watch_is_a_snapshot_and_then_every_change_in_order_exactly_once(
         ])
         .await
         .unwrap();
-    member.registry.delete(&a, Expected::Any).await.unwrap();
+    client.registry.delete(&a, Expected::Any).await.unwrap();
     other.registry.close().await;
 
     let changes = next_changes(&mut watch, 6).await;
     assert_eq!(changes, [apply(&b), apply(&c), delete(&b), apply(&a), delete(&a), delete(&c)]);
-    member.registry.sync().await.unwrap();
+    client.registry.sync().await.unwrap();
     assert_eq!(watch.try_next(), None, "exactly once");
 }
 
-/// What changed while the line was cut is in the snapshot that follows.
-pub async fn a_watch_starts_over_after_a_cut(ground: &dyn Ground) {
-    let (member, other) = (ground.join("rewatch", None).await, ground.join("rewatch", None).await);
-    let base = place(&member, "rewatched").await;
+/// Changes during a connection loss are in the snapshot that follows.
+pub async fn watch_restarts_after_a_connection_loss(server: &dyn Ground) {
+    let (client, other) = (server.join("rewatch", None).await, server.join("rewatch", None).await);
+    let base = create_path(&client, "rewatched").await;
     let [before, during, after] =
         ["before", "during", "after"].map(|name| base.join(name).unwrap());
-    member.registry.create(Create::persistent(&before, "")).await.unwrap();
-    let mut watch = member.registry.watch(&base).await.unwrap();
+    client.registry.create(Create::persistent(&before, "")).await.unwrap();
+    let mut watch = client.registry.watch(&base).await.unwrap();
     snapshot(&mut watch).await;
 
-    member.line.cut().await;
+    client.line.cut().await;
     other.registry.create(Create::persistent(&during, "")).await.unwrap();
     other.registry.delete(&before, Expected::Any).await.unwrap();
-    member.line.heal().await;
+    client.line.heal().await;
 
-    let found = picture(&member, &mut watch).await;
+    let found = paths_after_gap(&client, &mut watch).await;
     assert_eq!(found, BTreeSet::from([base.clone(), during]));
     assert!(watch.is_current());
     other.registry.create(Create::persistent(&after, "")).await.unwrap();
     assert_eq!(next_changes(&mut watch, 1).await, [Event::Apply { path: after }]);
 }
 
-/// A watch outlives its session: the new one begins with a snapshot.
-pub async fn a_watch_starts_over_after_an_expiry(ground: &dyn Ground) {
-    let (member, other) = (ground.join("relife", None).await, ground.join("relife", None).await);
-    let base = place(&other, "relife").await;
+/// A watch outlives its session: in the new session it begins with a snapshot.
+pub async fn watch_restarts_after_session_expiry(server: &dyn Ground) {
+    let (client, other) = (server.join("relife", None).await, server.join("relife", None).await);
+    let base = create_path(&other, "relife").await;
     let mine = base.join("mine").unwrap();
-    let session = member.registry.session().id();
-    member.registry.create(Create::ephemeral(&mine, "", session)).await.unwrap();
-    let mut watch = member.registry.watch(&base).await.unwrap();
+    let session = client.registry.session().id();
+    client.registry.create(Create::ephemeral(&mine, "", session)).await.unwrap();
+    let mut watch = client.registry.watch(&base).await.unwrap();
     assert_eq!(snapshot(&mut watch).await, BTreeSet::from([base.clone(), mine]));
 
-    expire(&member, &other).await;
+    expire(&client, &other).await;
 
-    assert_eq!(picture(&member, &mut watch).await, BTreeSet::from([base.clone()]));
+    assert_eq!(paths_after_gap(&client, &mut watch).await, BTreeSet::from([base.clone()]));
     let after = base.join("after").unwrap();
     other.registry.create(Create::persistent(&after, "")).await.unwrap();
     assert_eq!(next_changes(&mut watch, 1).await, [Event::Apply { path: after }]);
 }
 
-/// When my write is answered, every change committed before it is in my watch already.
-pub async fn a_write_is_also_a_sync_under_concurrent_writers(ground: &dyn Ground) {
+/// When a client's write is answered, its watch already has every change that was committed before it.
+pub async fn write_is_also_a_sync_under_concurrent_writers(server: &dyn Ground) {
     const WRITERS: usize = 3;
     const OWN_WRITES: usize = 150;
-    let member = ground.join("write-is-sync", None).await;
-    let base = place(&member, "write-is-sync").await;
+    let client = server.join("write-is-sync", None).await;
+    let base = create_path(&client, "write-is-sync").await;
     let mine = base.join("mine").unwrap();
-    member.registry.create(Create::persistent(&mine, "")).await.unwrap();
-    let mut watch = member.registry.watch(&base).await.unwrap();
+    client.registry.create(Create::persistent(&mine, "")).await.unwrap();
+    let mut watch = client.registry.watch(&base).await.unwrap();
     snapshot(&mut watch).await;
     let stop = Arc::new(AtomicBool::new(false));
     let written: Arc<Mutex<Vec<(Zxid, Path)>>> = Arc::default();
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
-        let other = ground.join("write-is-sync", None).await;
+        let other = server.join("write-is-sync", None).await;
         let (stop, written, base) = (Arc::clone(&stop), Arc::clone(&written), base.clone());
         writers.spawn(async move {
-            // The whole member: its line must live as long as it writes.
+            // Moves the whole client, because its connection must live as long as it writes.
             let other = other;
             let mut turn = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -164,17 +162,17 @@ pub async fn a_write_is_also_a_sync_under_concurrent_writers(ground: &dyn Ground
     }
 
     let mut seen = BTreeSet::new();
-    let mut pictures = Vec::new();
+    let mut observed = Vec::new();
     for turn in 0..OWN_WRITES {
         let committed =
-            member.registry.set(&mine, format!("{turn}").into(), Expected::Any).await.unwrap();
-        // Without awaiting anything in between: what is not here now came too late.
+            client.registry.set(&mine, format!("{turn}").into(), Expected::Any).await.unwrap();
+        // No await in between: a change that is not here now came too late.
         while let Some(event) = watch.try_next() {
             if let Event::Apply { path } = event {
                 seen.insert(path);
             }
         }
-        pictures.push((committed.zxid, seen.len(), seen.clone()));
+        observed.push((committed.zxid, seen.len(), seen.clone()));
     }
     stop.store(true, Ordering::Relaxed);
     while let Some(ended) = writers.join_next().await {
@@ -182,12 +180,15 @@ pub async fn a_write_is_also_a_sync_under_concurrent_writers(ground: &dyn Ground
     }
 
     let written = written.lock().unwrap();
-    assert!(written.len() > WRITERS, "nobody wrote: nothing was shown");
-    for (zxid, _, seen) in &pictures {
+    assert!(written.len() > WRITERS, "the writers wrote nothing, so nothing was tested");
+    for (zxid, _, seen) in &observed {
         for (_, path) in written.iter().filter(|(earlier, _)| earlier < zxid) {
-            assert!(seen.contains(path), "{path} was committed before {zxid} and not seen by then");
+            assert!(
+                seen.contains(path),
+                "{path} was committed before {zxid} and is not in the watch"
+            );
         }
     }
-    let (first, last) = (pictures.first().unwrap().1, pictures.last().unwrap().1);
+    let (first, last) = (observed.first().unwrap().1, observed.last().unwrap().1);
     assert!(last > first, "the writers wrote before or after, not during");
 }

@@ -1,4 +1,4 @@
-//! Time that passes when told to.
+//! A clock that tests advance by hand.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::runtime::{Clock, Monotonic};
 
-/// A clock that a test turns by hand. Clones are the same clock.
+/// A clock that a test advances by hand. Clones are the same clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,42 +24,42 @@ use crate::runtime::{Clock, Monotonic};
 /// ```
 #[derive(Debug, Clone)]
 pub struct ManualClock {
-    hands: Arc<Mutex<Hands>>,
-    moved: watch::Sender<Monotonic>,
+    readings: Arc<Mutex<Readings>>,
+    advanced: watch::Sender<Monotonic>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Hands {
+struct Readings {
     now: Timestamp,
     monotonic: Monotonic,
 }
 
 impl ManualClock {
-    /// A clock that shows `now` until it is moved.
+    /// Creates a clock that shows `now` until it is advanced.
     pub fn at(now: Timestamp) -> Self {
-        // Not at zero, so that "long ago" can be told from "never".
+        // Does not start at zero, so that a reading long ago differs from one that stands for "never".
         let monotonic = Monotonic::from_start(Duration::from_hours(1));
         Self {
-            hands: Arc::new(Mutex::new(Hands { now, monotonic })),
-            moved: watch::Sender::new(monotonic),
+            readings: Arc::new(Mutex::new(Readings { now, monotonic })),
+            advanced: watch::Sender::new(monotonic),
         }
     }
 
-    /// Lets this much time pass.
+    /// Advances wall-clock and monotonic time.
     pub fn advance(&self, span: Duration) {
-        let mut hands = self.lock();
-        hands.now = hands.now.saturating_add(span).unwrap_or(Timestamp::MAX);
-        hands.monotonic = hands.monotonic + span;
-        self.moved.send_replace(hands.monotonic);
+        let mut readings = self.lock();
+        readings.now = readings.now.saturating_add(span).unwrap_or(Timestamp::MAX);
+        readings.monotonic = readings.monotonic + span;
+        self.advanced.send_replace(readings.monotonic);
     }
 
-    /// Sets the wall clock, as an operator or NTP might; no time passes.
+    /// Sets the wall clock, as an operator or NTP might; monotonic time does not advance.
     pub fn set_wall(&self, now: Timestamp) {
         self.lock().now = now;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hands> {
-        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Readings> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,9 +74,9 @@ impl Clock for ManualClock {
     }
 
     async fn sleep_until(&self, deadline: Monotonic) {
-        let mut moved = self.moved.subscribe();
+        let mut advanced = self.advanced.subscribe();
         // The sender lives in `self`, so the channel cannot be closed here.
-        let _ = moved.wait_for(|now| *now >= deadline).await;
+        let _ = advanced.wait_for(|now| *now >= deadline).await;
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_wakes_when_its_time_is_turned_to_and_not_before() {
+    fn sleeper_wakes_at_its_deadline_and_not_before() {
         let clock = ManualClock::at(Timestamp::UNIX_EPOCH);
         let deadline = clock.monotonic() + Duration::from_secs(10);
         let mut sleeper = std::pin::pin!(clock.sleep_until(deadline));
