@@ -1,8 +1,8 @@
 //! Takes part in one job for as long as the node runs, over any number of registry sessions.
 //!
-//! In each session the loop is a [`Member`] of the job. It reacts to fires of the [`Timer`], to [`News`] of the member and to runs that end, and starts
-//! the next item of its pending work. When the session is lost it joins again; runs of the lost session are cancelled or finish, as the job's
-//! policy says, and its pending work stays.
+//! In each session the loop is a [`Member`] of the job. It reacts to fires of the [`Timer`], to [`News`] of the member and to runs that end, and
+//! starts the next item of its pending work. When the session is lost, the loop joins again; runs of the lost session are cancelled or finish, as the
+//! job's policy says, and pending work stays.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -101,7 +101,10 @@ impl LocalJob {
     /// Logs where the stored configuration differs from the definition and takes precedence.
     fn log_drift(&self, drift: &[Difference]) {
         for difference in drift {
-            tracing::warn!(job = %self.name, %difference, "stored configuration overrides the local one; hint: `overwrite: true`, or `elasticjob job apply -f FILE`");
+            tracing::warn!(
+                job = %self.name, %difference,
+                "stored configuration overrides the local one; hint: `overwrite: true`, or `elasticjob job apply -f FILE`"
+            );
         }
     }
 

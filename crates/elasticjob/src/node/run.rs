@@ -160,7 +160,10 @@ impl RunContext {
             let Missed { first, last, count } = missed;
             self.listeners.missed(&self.job.name, count);
             self.history.record_missed_while_down(&self.job.name, (first, last, count as u64));
-            tracing::warn!(job = %self.job.name, count, %first, %last, "fires missed while no instance was up; hint: elasticjob.catch.up sets which of them run");
+            tracing::warn!(
+                job = %self.job.name, count, %first, %last,
+                "fires missed while no instance was up; hint: elasticjob.catch.up sets which of them run"
+            );
         }
         let mut result = RunResult::NothingToRun;
         for due_at in catch_up {

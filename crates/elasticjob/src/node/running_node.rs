@@ -117,8 +117,8 @@ impl Running {
         Ok(())
     }
 
-    /// Leaves a job: starts no more runs of it, lets running shards finish, and removes the instance from it. Returns `false` if the node does not run
-    /// the job. The job itself stays in the registry, for other nodes and for a later [`Running::add`].
+    /// Leaves a job: starts no more runs of it, lets running shards finish, and removes the instance from it. Returns `false` if the node does not
+    /// run the job. The job itself stays in the registry, for other nodes and for a later [`Running::add`].
     pub async fn remove(&self, job: &JobName) -> bool {
         let slot = {
             let mut slots = self.lock();
@@ -174,8 +174,8 @@ impl Running {
         active.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was ended from
-    /// outside](Running::has_ended) does not count.
+    /// Whether every job of this node can run a fire now: the registry answers, and the owner of each shard is known. A job whose part [was
+    /// ended from outside](Running::has_ended) does not count.
     pub fn is_ready(&self) -> bool {
         self.lock().values().all(|slot| match slot {
             JobSlot::Active { ready, .. } => *ready.borrow() || ready.has_changed().is_err(),
@@ -193,8 +193,8 @@ impl Running {
         &self.node.registry
     }
 
-    /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`Running::stop`] waits for that. For programs
-    /// that have something else to finish meanwhile.
+    /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`Running::stop`] waits for that. For
+    /// programs that have something else to finish meanwhile.
     pub fn wind_down(&self) {
         self.node.stop.cancel(CancelReason::ShuttingDown);
     }

@@ -63,8 +63,8 @@ const NAMESPACE: &str = "test";
 /// # Limits
 ///
 /// Time advances when every task of the runtime waits: for the clock, for `tokio::time`, for a channel or lock, for
-/// [`blocking`](crate::execution::blocking) code. The runtime does not see what happens outside it: while a handler waits for a socket, a child process
-/// or its own thread, the runtime looks idle and time advances. Test script and HTTP jobs with a real clock.
+/// [`blocking`](crate::execution::blocking) code. The runtime does not see what happens outside it: while a handler waits for a socket, a child
+/// process or its own thread, the runtime looks idle and time advances. Test script and HTTP jobs with a real clock.
 ///
 /// The nodes' addresses determine which shard runs where, so the assignment is the same in every test run. The order in which shards run at one
 /// instant is not guaranteed.
@@ -109,8 +109,8 @@ impl Cluster {
         Ok(running)
     }
 
-    /// Lets time pass. Everything that is due meanwhile happens, each at its own instant; on return, every task is idle. A handler that sleeps for longer
-    /// than that finishes when more time passes.
+    /// Lets time pass. Everything that is due meanwhile happens, each at its own instant; on return, every task is idle. A handler that sleeps for
+    /// longer than that finishes when more time passes.
     pub async fn advance(&mut self, span: Duration) {
         self.clock.advance(span).await;
     }

@@ -1,8 +1,8 @@
 //! A clock on tokio's paused time that stands still unless a test advances it.
 //!
 //! A runtime with paused time advances it only when every task waits, and then to the next instant that a task waits for. So a task that sleeps knows
-//! on waking that everything before that instant has happened, and a test need not guess how long that takes. The schedule, sessions, timeouts and the
-//! sleeps of a handler all use the same time.
+//! on waking that everything before that instant has happened, and a test need not guess how long that takes. The schedule, sessions, timeouts and
+//! the sleeps of a handler all use the same time.
 //!
 //! This clock adds two things. Time passes only as far as the test allowed ([`Progress::limit`]), not whenever the test happens to wait for
 //! something. And when the limit is reached, all tasks that are due at that instant have to finish their work first: the clock sleeps one more tick

@@ -20,7 +20,7 @@ use crate::registry::{Create, Event, Expected, Op, Path, Watch, Zxid};
 async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     loop {
-        match within_timeout("a snapshot", watch.next()).await.expect("open") {
+        match within_timeout("a snapshot", watch.next()).await.expect("the watch is open") {
             Event::Init => found.clear(),
             Event::InitApply { path, .. } => {
                 found.insert(path);
@@ -49,7 +49,7 @@ async fn paths_after_gap(client: &Member, watch: &mut Watch) -> BTreeSet<Path> {
 async fn next_changes(watch: &mut Watch, count: usize) -> Vec<Event> {
     let mut changes = Vec::new();
     while changes.len() < count {
-        changes.push(within_timeout("a change", watch.next()).await.expect("open"));
+        changes.push(within_timeout("a change", watch.next()).await.expect("the watch is open"));
     }
     changes
 }
