@@ -90,7 +90,7 @@ impl Timer {
             let next = self.shared.lock().order.first().map(|(due_at, _)| *due_at);
             let due = async {
                 match next {
-                    Some(due_at) => self.clock.sleep_until_shown(due_at).await,
+                    Some(due_at) => self.clock.sleep_until_wall_time(due_at).await,
                     None => std::future::pending().await,
                 }
             };

@@ -91,7 +91,7 @@ impl Clock for PausedClock {
         }
     }
 
-    async fn sleep_until_shown(&self, then: Timestamp) {
+    async fn sleep_until_wall_time(&self, then: Timestamp) {
         // This clock cannot be set, so one sleep is enough; checking every second would make a night thirty thousand checks.
         let left = Duration::try_from(then.duration_since(self.now())).unwrap_or_default();
         self.sleep_until(self.monotonic() + left).await;
