@@ -105,7 +105,7 @@ async fn trigger_with_an_idempotency_key_is_executed_once() {
     assert_eq!(triggers["total"], 2, "{triggers:#}");
     assert_eq!(admin.send(request("POST", &path).json(&json!({ "shards": [7] }))).problem().0, 422);
     assert_eq!(
-        admin.post(&format!("{R}/jobs/nobody/trigger")).problem(),
+        admin.post(&format!("{R}/jobs/missing/trigger")).problem(),
         (404, "notFound".to_owned())
     );
 }

@@ -295,7 +295,7 @@ async fn token_for_another_login_is_rejected() {
             }),
         ),
         (
-            "somebody else's key under the same name",
+            "another key under the same name",
             Box::new(|provider_state: &ProviderState, claims: Value| {
                 sign(&key(), &provider_state.header(), &claims)
             }),

@@ -303,14 +303,10 @@ fn throttling_counts_clients_behind_a_proxy_separately() {
     for _ in 0..5 {
         assert_eq!(login("admin", "wrong", "1.1.1.1, 203.0.113.9"), 401);
     }
-    assert_eq!(login("admin", "wrong", "2.2.2.2, 203.0.113.9"), 429, "it is the same client");
+    assert_eq!(login("admin", "wrong", "2.2.2.2, 203.0.113.9"), 429, "same client");
 
-    assert_eq!(login("nobody", "wrong", "203.0.113.9"), 401, "another name from the same address");
-    assert_eq!(
-        login("admin", &console.password, "198.51.100.7"),
-        200,
-        "the name from another address"
-    );
+    assert_eq!(login("unknown", "wrong", "203.0.113.9"), 401, "other name, same address");
+    assert_eq!(login("admin", &console.password, "198.51.100.7"), 200, "same name, other address");
 
     let logins = console.admin().data("/api/v1/audit?action=login");
     let addresses: Vec<_> =

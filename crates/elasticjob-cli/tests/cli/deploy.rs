@@ -42,7 +42,7 @@ async fn metrics_in_deploy_are_exported_and_exported_ones_documented() {
             let names = metric_names(&fs::read_to_string(&file).unwrap());
             assert!(names.len() >= 5, "{}: {names:?}", file.display());
             for name in &names {
-                assert!(exported.contains(&**name), "{}: nobody exports {name}", file.display());
+                assert!(exported.contains(&**name), "{}: no worker exports {name}", file.display());
             }
         }
     }

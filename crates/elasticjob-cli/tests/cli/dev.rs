@@ -71,7 +71,7 @@ fn demo_workers_end_when_dev_is_killed() {
         dev.logged(" joined");
     }
 
-    assert!(dev.kill_and_wait_for_silence(), "somebody lives on: {}", dev.log());
+    assert!(dev.kill_and_wait_for_silence(), "a demo worker survived: {}", dev.log());
 }
 
 #[test]

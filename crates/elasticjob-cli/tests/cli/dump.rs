@@ -54,7 +54,7 @@ async fn invalid_commands_get_one_error_line() {
     let address = listening(&mut process);
 
     for (command, expected) in [
-        (&b"dump@nobody\n"[..], "error: there is no job nobody in "),
+        (&b"dump@missing\n"[..], "error: there is no job missing in "),
         (b"dump\n", "error: 2 jobs run here, and the command names none; hint: dump@JOB"),
         (b"ruok\n", "error: \"ruok\" is not a command; hint: dump@JOB"),
         (b"dump@a/b\n", "error: "),

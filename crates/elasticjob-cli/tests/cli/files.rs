@@ -65,8 +65,8 @@ fn problems_are_reported_with_file_and_line() {
         ),
         (
             "echo hello",
-            "${NOBODY_SAYS}",
-            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${NOBODY_SAYS} has no value",
+            "${UNDEFINED}",
+            "error: jobs.yml:7: job hello: props.script.command.line: placeholder ${UNDEFINED} has no value",
         ),
     ] {
         let ended = check(&SCRIPT.replacen(from, to, 1));
@@ -118,7 +118,7 @@ fn missing_file_and_unknown_format_are_bad_input() {
 #[test]
 fn placeholders_are_resolved_from_the_environment() {
     let folder = TempDir::new().unwrap();
-    let text = SCRIPT.replace("echo hello", "echo ${GREETING:nobody}");
+    let text = SCRIPT.replace("echo hello", "echo ${GREETING:world}");
     let file = write(&folder, "jobs.yml", &text.replace("0/5 * * * * ?", "${WHEN}"));
 
     let output =

@@ -41,8 +41,8 @@ async fn observer_logs_assignment_and_runs_and_writes_nothing() {
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);
-    let dealt = process.logged("shards assigned");
-    assert!(dealt.contains("0=10.0.0.7@-@") && dealt.contains("\"settle\""), "{dealt}");
+    let assigned = process.logged("shards assigned");
+    assert!(assigned.contains("0=10.0.0.7@-@") && assigned.contains("\"settle\""), "{assigned}");
     let log = process.log();
     assert!(log.contains("job found") && log.contains("leader elected"), "{log}");
     assert!(log.contains("instance joined") && log.contains("\"Rust\""), "{log}");

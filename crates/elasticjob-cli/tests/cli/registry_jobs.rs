@@ -76,7 +76,7 @@ async fn worker_joins_applied_jobs_and_leaves_removed_ones() {
     let removed = scene.run(&["job", "remove", "hello", "--force"]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
     process.logged("job left");
-    assert_eq!(scene.get("hello").await, None, "nobody brought it back");
+    assert_eq!(scene.get("hello").await, None, "no worker brought it back");
     apply(&scene, &[("hello", command(&path))]);
     process.logged("hello-said");
 }
@@ -185,5 +185,5 @@ async fn applied_job_runs_and_is_observed_on_real_zookeeper() {
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
     process.logged("job left");
     observer.logged("job removed");
-    assert_eq!(scene.get("hello").await, None, "nobody brought it back");
+    assert_eq!(scene.get("hello").await, None, "no worker brought it back");
 }
