@@ -345,12 +345,12 @@ fn perform_audited_actions(test: &TestConsole, admin: &BrowserSession<'_>) {
     let send = |method: &str, path: &str, body: Value| {
         admin.send(request(method, &format!("/api/v1{path}")).json(&body))
     };
-    let here = "/r/shop";
+    let registry_path = "/r/shop";
     for path in ["shards/1/disable", "shards/1/enable", "trigger", "cancel", "disable", "enable"] {
-        send("POST", &format!("{here}/jobs/settle/{path}"), json!({}));
+        send("POST", &format!("{registry_path}/jobs/settle/{path}"), json!({}));
     }
     for action in ["disable", "enable"] {
-        send("POST", &format!("{here}/servers/{ADDRESS}/{action}"), json!({}));
+        send("POST", &format!("{registry_path}/servers/{ADDRESS}/{action}"), json!({}));
     }
     admin.get(&format!("{R}/doctor"));
     let config = request("PATCH", &format!("{R}/jobs/settle/config"));
@@ -379,11 +379,11 @@ fn perform_audited_actions(test: &TestConsole, admin: &BrowserSession<'_>) {
     send("DELETE", "/accounts/vera", json!({}));
     let instance = admin.data(&format!("{R}/jobs/settle/shards"))[0]["instanceId"].clone();
     let instance = instance.as_str().unwrap();
-    send("POST", &format!("{here}/instances/{instance}/shutdown"), json!({}));
-    send("POST", &format!("{here}/servers/{ADDRESS}/shutdown"), json!({}));
-    send("POST", &format!("{here}/jobs/settle/shutdown"), json!({}));
-    send("DELETE", &format!("{here}/servers/{ADDRESS}"), json!({}));
-    send("DELETE", &format!("{here}/jobs/settle"), json!({}));
+    send("POST", &format!("{registry_path}/instances/{instance}/shutdown"), json!({}));
+    send("POST", &format!("{registry_path}/servers/{ADDRESS}/shutdown"), json!({}));
+    send("POST", &format!("{registry_path}/jobs/settle/shutdown"), json!({}));
+    send("DELETE", &format!("{registry_path}/servers/{ADDRESS}"), json!({}));
+    send("DELETE", &format!("{registry_path}/jobs/settle"), json!({}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

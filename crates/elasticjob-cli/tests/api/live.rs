@@ -85,7 +85,7 @@ async fn event_stream_requires_a_role() {
 async fn change_constantly(scene: &Scene) -> JoinSet<()> {
     let busy = |text: String| Job::named("busy").unwrap().description(text).to_yaml();
     scene.put("busy/config", &busy(String::new())).await;
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let path = registry.namespace().path().join("busy/config").unwrap();
     let mut writers = JoinSet::new();
     writers.spawn(async move {

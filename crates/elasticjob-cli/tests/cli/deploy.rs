@@ -76,10 +76,10 @@ fn yaml_and_json_files_are_valid() {
 fn jobs_of_the_kubernetes_manifests_are_valid() {
     let file = deploy().join("kubernetes/jobs.yml");
 
-    let ended = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
+    let output = elasticjob(&["run", "--check", "-f", file.to_str().unwrap()]);
 
-    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
-    assert!(ended.stdout.contains("hello"), "{}", ended.stdout);
+    assert_eq!((output.code, &*output.stderr), (Some(0), ""));
+    assert!(output.stdout.contains("hello"), "{}", output.stdout);
 }
 
 #[test]

@@ -42,7 +42,7 @@ async fn triggering_user_is_read_from_environment() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
     let [_, names @ ..] = names();
-    let registry = scene.line().await;
+    let registry = scene.connect().await;
     let page = "/shop~ledger/settle/0".parse().unwrap();
 
     for (name, others) in [(0, 1..3), (1, 2..3), (2, 3..3)] {
@@ -54,9 +54,9 @@ async fn triggering_user_is_read_from_environment() {
         }
         command.envs(names[others].iter().map(|other| (other, "another user")));
         let by = format!("ann-{name}");
-        let ended = command.env(&names[name], &by).output().unwrap();
+        let output = command.env(&names[name], &by).output().unwrap();
 
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let page = registry.get(&page).await.unwrap().unwrap();
         let page = String::from_utf8(page.data.to_vec()).unwrap();
         assert!(page.contains(&by), "{}: {page}", names[name]);

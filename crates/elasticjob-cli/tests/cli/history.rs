@@ -206,14 +206,14 @@ async fn errors_of_history_have_a_hint() {
         (&["list", "--history", nothing], 5, "sqlite:/nowhere/history.db does not exist"),
         (&["list", "--history", &unreachable], 3, "hint: is the server running"),
     ] {
-        let ended = elasticjob(&[&["history"], arguments].concat());
+        let output = elasticjob(&[&["history"], arguments].concat());
 
-        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains(part), "{}", output.stderr);
         assert!(
-            ended.stderr.contains("hint: ") && !ended.stderr.contains("hunter2"),
+            output.stderr.contains("hint: ") && !output.stderr.contains("hunter2"),
             "{}",
-            ended.stderr
+            output.stderr
         );
     }
 }

@@ -32,16 +32,16 @@ async fn failed_shard_has_its_own_exit_code() {
     let scene = Scene::with("").await;
     let _node = scene.node(settle()).await;
 
-    let ended = scene.run(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
+    let output = scene.run(&["job", "trigger", "settle", "--wait", "--param", "fail=1"]);
 
-    assert_eq!(ended.code, Some(20), "{}", ended.stderr);
-    assert!(ended.stdout.contains("\n0      DONE ") && ended.stdout.contains("\n1      FAILED "));
+    assert_eq!(output.code, Some(20), "{}", output.stderr);
+    assert!(output.stdout.contains("\n0      DONE ") && output.stdout.contains("\n1      FAILED "));
     assert!(
-        ended.stderr.ends_with(
+        output.stderr.ends_with(
             "\nerror: shard 1 of job settle failed\nhint: see the logs of its handler\n"
         ),
         "{}",
-        ended.stderr
+        output.stderr
     );
     let shards = scene.data(&["shard", "list", "settle"]);
     assert_eq!(shards[1]["lastRun"]["state"], "FAILED");
