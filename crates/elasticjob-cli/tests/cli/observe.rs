@@ -29,8 +29,8 @@ fn owners(tree: &BTreeMap<Path, Stat>) -> BTreeSet<SessionId> {
 }
 
 fn observe(scene: &Scene, more: &[&str]) -> Process {
-    let what = ["run", "--observe", "--registry", &scene.url, "--log-format", "json"];
-    Process::start(&[&what[..], more].concat())
+    let arguments = ["run", "--observe", "--registry", &scene.url, "--log-format", "json"];
+    Process::start(&[&arguments[..], more].concat())
 }
 
 #[tokio::test(flavor = "multi_thread")]

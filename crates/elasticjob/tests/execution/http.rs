@@ -173,7 +173,7 @@ async fn cancelled_request_is_dropped() {
 
 #[test]
 fn invalid_properties_are_named() {
-    for (props, why) in [
+    for (props, reason) in [
         (&[][..], "http.uri is missing"),
         (&[("http.uri", "http://x")], "http.method is missing"),
         (&[("http.uri", "no address"), ("http.method", "GET")], "http.uri: relative URL"),
@@ -191,7 +191,7 @@ fn invalid_properties_are_named() {
         let job = fixture::job(props);
         let failure = work().prepare(&Setting::of(&job)).err().unwrap();
 
-        assert!(failure.to_string().contains(why), "{failure}");
+        assert!(failure.to_string().contains(reason), "{failure}");
         assert!(failure.is_lasting());
     }
 }
