@@ -168,7 +168,7 @@ impl World {
             for (number, (from, phase)) in plan.phases.iter().enumerate() {
                 let until = plan.phases.get(number + 1).map_or(end, |(until, _)| *until);
                 // A misfire of a job that fires more often than that may be answered by the next fire.
-                if !phase.is_on
+                if !phase.is_enabled
                     || phase.misfire == Misfire::Skip
                     || phase.every < 30
                     || plan.has_java

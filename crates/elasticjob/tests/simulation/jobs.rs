@@ -37,7 +37,7 @@ pub(super) struct JobPlan {
 /// The configuration of a job during one period.
 #[derive(Debug, Clone)]
 pub(super) struct Phase {
-    pub(super) is_on: bool,
+    pub(super) is_enabled: bool,
     pub(super) every: u64,
     pub(super) total: u32,
     pub(super) misfire: Misfire,
@@ -105,7 +105,7 @@ impl JobPlan {
     /// Starts a new phase with the present configuration.
     pub(super) fn begin_phase(&mut self, now: Duration) {
         let phase = Phase {
-            is_on: !self.job.disabled,
+            is_enabled: !self.job.disabled,
             every: self.every,
             total: self.job.shards.get(),
             misfire: self.job.misfire,
@@ -153,6 +153,7 @@ pub(super) struct HandlerContext {
 struct EndGuard {
     oracle: Arc<Oracle>,
     number: usize,
+    /// A verb for the timeline: `finishes`, `fails`, `cancels`, `drops`.
     how: &'static str,
 }
 

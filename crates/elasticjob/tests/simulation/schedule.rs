@@ -1,4 +1,4 @@
-//! The events that are going to happen to the simulated cluster, ordered by time.
+//! The schedule of a simulation: actions on the cluster, ordered by time.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use elasticjob::{registry::SessionId, runtime::Monotonic};
 
-/// An event that happens to the cluster.
+/// An action on the simulated cluster.
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     /// The server ends a session, unless it has heard from the process since the silence with this number began.
@@ -24,7 +24,7 @@ pub(super) enum Action {
     Recover { node: usize },
     /// A process starts at the address of this slot.
     Start { slot: usize },
-    /// A process is shut down in order.
+    /// A process is shut down gracefully.
     Stop { node: usize },
     /// A random fault, or a change by an operator.
     InjectFault,
@@ -38,7 +38,7 @@ pub(super) enum Action {
     End,
 }
 
-/// The events still to come. Clones share the same queue.
+/// The actions still to come. Clones share the same queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Schedule(Arc<Inner>);
 
@@ -68,7 +68,8 @@ impl Schedule {
         self.lock().by_time.keys().next().map(|(then, _)| *then)
     }
 
-    pub(super) fn take(&self, now: Monotonic) -> Option<Action> {
+    /// Removes and returns the next action if it is due.
+    pub(super) fn take_due(&self, now: Monotonic) -> Option<Action> {
         let mut queue = self.lock();
         let entry = queue.by_time.first_entry()?;
         (entry.key().0 <= now).then(|| entry.remove())

@@ -167,7 +167,7 @@ impl World {
         self.schedule_start();
         loop {
             let now = self.time.monotonic();
-            if let Some(action) = self.schedule.take(now) {
+            if let Some(action) = self.schedule.take_due(now) {
                 if matches!(action, Action::End) {
                     return;
                 }
