@@ -1,19 +1,19 @@
-//! Chance that can be had again.
+//! The seeded random number generator of the simulation.
 
 use std::sync::{Mutex, PoisonError};
 
 use elasticjob::runtime::Randomness;
 
-/// Dice that fall the same way for the same seed (`SplitMix64`).
+/// `SplitMix64`: the same seed gives the same numbers.
 #[derive(Debug)]
-pub(super) struct Dice(Mutex<u64>);
+pub(super) struct Rng(Mutex<u64>);
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(Mutex::new(seed))
     }
 
-    /// Other dice, that do not depend on how often these are thrown from now on.
+    /// A new generator whose numbers do not depend on how often this one is used from now on.
     pub(super) fn fork(&self) -> Self {
         Self::new(self.next())
     }
@@ -27,28 +27,27 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// From `low` up to and including `high`.
+    /// A number from `low` up to and including `high`.
     pub(super) fn between(&self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// Once in `n`; never for zero.
-    pub(super) fn once_in(&self, n: u64) -> bool {
+    /// True once in `n` calls on average; never if `n` is zero.
+    pub(super) fn one_in(&self, n: u64) -> bool {
         n != 0 && self.next().is_multiple_of(n)
     }
 
-    /// True in so many of a hundred cases.
+    /// True with a probability of `share` percent.
     pub(super) fn percent(&self, share: u64) -> bool {
         self.next() % 100 < share
     }
 
-    /// One of these.
     pub(super) fn pick<T: Clone>(&self, from: &[T]) -> T {
         from[self.between(0, from.len() as u64 - 1) as usize].clone()
     }
 }
 
-impl Randomness for Dice {
+impl Randomness for Rng {
     fn bits(&self) -> u128 {
         (u128::from(self.next()) << 64) | u128::from(self.next())
     }
