@@ -55,12 +55,12 @@ pub struct Cancelled {
 impl Admin {
     /// Triggers a run of a job now. Refused if the job has no instance, and if a Java instance would have to run with shards, a time or a parameter,
     /// which only Rust instances understand.
-    pub async fn trigger(&self, job: &JobName, ask: Ask) -> Result<Asked, AdminError> {
+    pub async fn trigger(&self, job: &JobName, request: Ask) -> Result<Asked, AdminError> {
         let snapshot = self.existing_job(job).await?;
-        check_shards(&snapshot, &ask.shards)?;
-        let targets = target_instances(&snapshot, &ask)?;
-        let run = ask.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
-        let trigger = Trigger::Run(Ask { run: Some(run.clone()), ..ask });
+        check_shards(&snapshot, &request.shards)?;
+        let targets = target_instances(&snapshot, &request)?;
+        let run = request.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
+        let trigger = Trigger::Run(Ask { run: Some(run.clone()), ..request });
         self.ensure_trigger_parent(&snapshot).await?;
         let (mut instances, mut waiting) = (Vec::new(), Vec::new());
         for id in targets {
@@ -194,14 +194,14 @@ fn check_shards(snapshot: &JobSnapshot, shards: &BTreeSet<u32>) -> Result<(), Ad
 }
 
 /// Ids of the instances to trigger.
-fn target_instances(snapshot: &JobSnapshot, ask: &Ask) -> Result<BTreeSet<String>, AdminError> {
+fn target_instances(snapshot: &JobSnapshot, request: &Ask) -> Result<BTreeSet<String>, AdminError> {
     let (job, ids) = (&snapshot.job, snapshot.ids());
     if ids.is_empty() {
         return Err(no_instance(job));
     }
     let (java, rust): (BTreeSet<String>, BTreeSet<String>) =
         ids.iter().cloned().partition(|id| Language::of(id) == Language::Java);
-    let owners: BTreeMap<u32, Option<String>> = ask
+    let owners: BTreeMap<u32, Option<String>> = request
         .shards
         .iter()
         .map(|shard| (*shard, snapshot.owner(*shard).filter(|owner| ids.contains(owner))))
@@ -216,8 +216,9 @@ fn target_instances(snapshot: &JobSnapshot, ask: &Ask) -> Result<BTreeSet<String
             ));
         }
     }
-    if ask.shards.is_empty() {
-        let options = [("a time", ask.at.is_some()), ("a parameter", ask.parameter.is_some())];
+    if request.shards.is_empty() {
+        let options =
+            [("a time", request.at.is_some()), ("a parameter", request.parameter.is_some())];
         let given = options.iter().find(|(_, is_given)| *is_given);
         if let (Some((option, _)), Some(id)) = (given, java.first()) {
             return Err(AdminError::refused(
