@@ -80,7 +80,7 @@ pub enum Change {
     Same,
 }
 
-/// Result of [`Admin::apply`].
+/// Result of applying a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,7 +1,7 @@
 //! A local copy of all jobs of a registry, kept up to date by a watch, so that a list costs no request, however many jobs there are.
 //!
-//! The watch reports the paths that change. If the path affects the outline of a job, the job is read again (a handful of requests). If it is a
-//! short-lived mark of a shard (running, awaiting failover, …), the path alone is enough. Changes are collected for a moment, so that a busy job is read
+//! The watch reports the paths that change. If a path affects the outline of a job, the job is read again (a handful of requests). If it is only a mark
+//! of a shard (running, disabled, misfire, awaiting failover), the path alone is enough. Changes are collected for a moment, so that a busy job is read
 //! once and published once.
 //!
 //! While the registry cannot be reached, the mirror keeps its last state and is marked as not current. A caller that changes a job through the same
@@ -60,7 +60,7 @@ pub struct Mirror {
 pub struct Seen {
     /// Outlines by job name.
     pub jobs: BTreeMap<String, Arc<Outline>>,
-    /// Short-lived marks of shards, by job name.
+    /// Marks of shards, by job name.
     pub bustle: BTreeMap<String, Bustle>,
     /// Instances by id; an instance describes itself the same way in all its jobs. Some may be gone already.
     pub instances: BTreeMap<String, Instance>,
@@ -70,7 +70,7 @@ pub struct Seen {
     pub is_current: bool,
 }
 
-/// Short-lived marks of a job's shards, by shard number.
+/// Marks of a job's shards, by shard number, kept up to date from the paths that the watch reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bustle {
     /// Running shards with their start: the registry's time if the mark existed at the first read, else when the watch reported it.
@@ -347,7 +347,7 @@ struct PendingChanges {
     new_instances: BTreeMap<String, JobName>,
     /// Names reported so far by the watch's initial walk, while it lasts.
     initial_names: Option<BTreeSet<String>>,
-    /// The watch has started anew, so everything is read again.
+    /// The watch has restarted, so everything is read again.
     all_changed: bool,
 }
 

@@ -5,7 +5,7 @@
 //!   [`dump`](Admin::dump). Statuses are those of Java ElasticJob. An entry that cannot be read is listed with the reason and never hides the other
 //!   entries. A query syncs first and then reads node by node, so its result is not one atomic snapshot.
 //! * **Changes**: [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger) and [`cancel`](Admin::cancel) runs;
-//!   enable, disable and shut down jobs, servers and shards; [`remove`](Admin::remove) jobs. Every write checks the state it was decided from and is
+//!   enable and disable jobs, servers and shards; shut down instances; [`remove`](Admin::remove) jobs. Every write checks the state it was decided from and is
 //!   refused if that state has changed. Every write to a job also checks that its configuration exists, so that a removed job is not re-created in
 //!   part. Writes cause the same registry events as those of Java ElasticJob, because Java instances react to them.
 //! * **Diagnosis**: [`explain`](Admin::explain) tells why a shard ran, or did not run, at a given time; [`doctor`] checks a whole registry.
@@ -18,22 +18,22 @@
 mod apply;
 mod assignment;
 pub mod doctor;
-mod handle;
 mod dump;
 mod error;
 mod explain;
 #[cfg(test)]
 mod golden;
+mod handle;
 mod jobs;
 mod ledger_changes;
 pub mod mirror;
 mod model;
-mod snapshot;
 mod remove;
 mod servers;
+mod snapshot;
+mod subtree;
 mod switch;
 mod trigger;
-mod subtree;
 
 pub use self::{
     apply::{Applied, Change, Edit, Plan},

@@ -261,6 +261,7 @@ pub struct Shard {
     #[serde(rename = "failoverInstanceId")]
     pub taken_over_by: Option<String>,
     /// Whether the shard awaits failover.
+    #[serde(rename = "waitsForFailover")]
     pub waits_for_failover: bool,
     /// Whether the shard has a misfire mark: it came due while it was running, and runs once more to compensate.
     #[serde(rename = "misfire")]

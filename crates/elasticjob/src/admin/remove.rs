@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: usize = 16;
 /// Maximum number of nodes deleted in one transaction: a registry accepts about a megabyte, and a path may be long.
 const MAX_BATCH: usize = 2_000;
 
-/// Result of [`Admin::remove`].
+/// Result of removing a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -16,7 +16,7 @@ use crate::{
 /// Maximum number of attempts if the job changes meanwhile.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Result of [`Admin::enable`] and [`Admin::disable`].
+/// Result of enabling or disabling a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

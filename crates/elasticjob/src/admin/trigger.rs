@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: usize = 20;
 /// Time between two attempts, for the instance to take its pending trigger.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Result of [`Admin::trigger`].
+/// Result of triggering a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +38,7 @@ pub struct Asked {
     pub waiting: Vec<String>,
 }
 
-/// Result of [`Admin::cancel`].
+/// Result of cancelling shards of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

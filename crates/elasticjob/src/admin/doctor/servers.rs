@@ -61,7 +61,7 @@ fn evaluate(server: &str, status: Option<&str>) -> Finding {
     let version = version.split([',', ' ']).next().unwrap_or_default();
     let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        let message = "version unknown: 4lw.commands.whitelist=srvr is not set";
+        let message = "version unknown; set 4lw.commands.whitelist=srvr to allow the query";
         return Finding::fact(Check::Server, about, message);
     };
     let mode = field("Mode:").unwrap_or("mode unknown");
@@ -86,9 +86,17 @@ mod tests {
         for (status, is_problem, message) in [
             (Some(new), false, "ZooKeeper 3.8.4-9316c2a, follower"),
             (Some(old), true, "ZooKeeper 3.4.14-4c25d48, standalone"),
-            (Some(not_allowed), false, "version unknown: 4lw.commands.whitelist=srvr is not set"),
+            (
+                Some(not_allowed),
+                false,
+                "version unknown; set 4lw.commands.whitelist=srvr to allow the query",
+            ),
             (Some(no_quorum), true, "it is up but does not serve requests: it has no quorum"),
-            (Some(""), false, "version unknown: 4lw.commands.whitelist=srvr is not set"),
+            (
+                Some(""),
+                false,
+                "version unknown; set 4lw.commands.whitelist=srvr to allow the query",
+            ),
             (None, true, "it does not answer"),
         ] {
             let finding = evaluate("zk:2181", status);

@@ -84,6 +84,7 @@ pub enum Topic {
     /// The explained fire was not started.
     Missed,
     /// What history knows of the explained fire.
+    #[serde(rename = "remembered")]
     Remembered,
     /// Something that cannot be known.
     Limits,

@@ -51,10 +51,16 @@ impl Explanation {
     #[must_use]
     pub fn without_history(self, error: impl Display) -> Self {
         let says = format!("history cannot be queried: {error}");
-        self.add(None, Topic::Limits, Severity::Warning, says)
+        self.with_finding(None, Topic::Limits, Severity::Warning, says)
     }
 
-    fn add(mut self, shard: Option<u32>, topic: Topic, weight: Severity, says: String) -> Self {
+    fn with_finding(
+        mut self,
+        shard: Option<u32>,
+        topic: Topic,
+        weight: Severity,
+        says: String,
+    ) -> Self {
         self.findings.push(Finding { topic, weight, shard, says, hint: None });
         self
     }
@@ -80,7 +86,7 @@ impl Explanation {
                 Some(_) => Severity::Warning,
             };
             let says = describe_attempt(due_at, execution);
-            self = self.add(Some(*item), Topic::Remembered, weight, says);
+            self = self.with_finding(Some(*item), Topic::Remembered, weight, says);
         }
         for fires in missed {
             let says = format!(
@@ -92,11 +98,11 @@ impl Explanation {
                 },
                 fires.why.replace('_', " ")
             );
-            self = self.add(None, Topic::Remembered, Severity::Warning, says);
+            self = self.with_finding(None, Topic::Remembered, Severity::Warning, says);
         }
         if executions.is_empty() && missed.is_empty() {
             let says = format!("history has nothing of the fire of {due_at}");
-            self = self.add(None, Topic::Remembered, Severity::Info, says);
+            self = self.with_finding(None, Topic::Remembered, Severity::Info, says);
         }
         self
     }

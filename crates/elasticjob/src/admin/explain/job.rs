@@ -7,7 +7,7 @@ use crate::admin::model::{Language, ServerStatus};
 
 impl JobContext<'_> {
     pub(super) fn explain_job(&self, report: &mut Report) {
-        self.explain_members(report);
+        self.explain_instances(report);
         self.explain_leader(report);
         self.explain_schedule(report);
         if let Some(java) =
@@ -20,7 +20,7 @@ impl JobContext<'_> {
         }
     }
 
-    fn explain_members(&self, report: &mut Report) {
+    fn explain_instances(&self, report: &mut Report) {
         if let Some(job) = self.job.filter(|job| job.disabled) {
             let says = format!(
                 "job {} is disabled in its configuration: Rust instances run nothing, Java instances start disabled",
@@ -108,7 +108,7 @@ impl JobContext<'_> {
         if let Some(since) = snapshot.written_at(&snapshot.tree.processing()) {
             report.warning(
                 Topic::Resharding,
-                format!("shards are being assigned since {since}"),
+                format!("assignment of shards has been in progress since {since}"),
                 "check again in a moment",
             );
         }

@@ -8,8 +8,8 @@ mod finding;
 mod fire;
 #[cfg(feature = "_history-store")]
 mod history;
-mod shard;
 mod job;
+mod shard;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -100,7 +100,7 @@ fn explain(
 /// Collects findings.
 struct Report {
     findings: Vec<Finding>,
-    /// The shard that added findings refer to; none for the job.
+    /// The shard that new findings are about; none for the job.
     shard: Option<u32>,
 }
 
@@ -124,11 +124,11 @@ impl Report {
 }
 
 /// Everything the findings about a job and its shards are derived from.
-struct JobContext<'p> {
-    snapshot: &'p JobSnapshot,
+struct JobContext<'a> {
+    snapshot: &'a JobSnapshot,
     instances: Vec<Instance>,
     servers: Vec<Server>,
-    job: Option<&'p Job>,
+    job: Option<&'a Job>,
     at: Timestamp,
     now: Timestamp,
     due_at: Option<Timestamp>,

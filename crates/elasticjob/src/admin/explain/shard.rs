@@ -66,7 +66,7 @@ impl JobContext<'_> {
             let is_alive = self.snapshot.processes.contains(holder)
                 || self.instances.iter().any(|instance| instance.id == *holder);
             if is_alive {
-                report.info(Topic::Running, format!("{holder} runs it{since}"));
+                report.info(Topic::Running, format!("it is running on {holder}{since}"));
             } else {
                 let says = format!("{holder} was running it{since} and is gone");
                 report.warning(
@@ -93,7 +93,7 @@ impl JobContext<'_> {
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
             report.warning(
                 Topic::Failover,
-                format!("it awaits failover{since}: the instance that ran it is gone"),
+                format!("it has been awaiting failover{since}: the instance that ran it is gone"),
                 "an idle instance takes it over within a moment",
             );
         }
