@@ -89,9 +89,9 @@ impl Default for Mirror {
 }
 
 impl Mirror {
-    /// Calls `look` with the current state; updates wait until it returns.
-    pub fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
-        look(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    /// Calls `query` with the current state; updates wait until it returns.
+    pub fn seen<T>(&self, query: impl FnOnce(&Seen) -> T) -> T {
+        query(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Subscribes to changes from now on.
