@@ -30,13 +30,13 @@ use crate::{
 pub struct Edit {
     job: Job,
     handler: Option<Handler>,
-    seen: Option<Version>,
+    expected_version: Option<Version>,
 }
 
 impl Edit {
     /// Stores this configuration. The handler of an existing job stays as it is; a new job is run by a Rust program.
     pub fn of(job: Job) -> Self {
-        Self { job, handler: None, seen: None }
+        Self { job, handler: None, expected_version: None }
     }
 
     /// Sets what runs the job: a conflict if the job already belongs to another handler.
@@ -49,7 +49,7 @@ impl Edit {
     /// The stored version this edit is based on: a conflict if the configuration has another version by now.
     #[must_use]
     pub fn seen(mut self, version: Version) -> Self {
-        self.seen = Some(version);
+        self.expected_version = Some(version);
         self
     }
 }
@@ -97,13 +97,13 @@ pub struct Applied {
 impl Admin {
     /// Computes what storing this configuration would change. Writes nothing.
     pub async fn plan(&self, edit: Edit) -> Result<Plan, AdminError> {
-        let Edit { job, handler, seen } = edit;
+        let Edit { job, handler, expected_version } = edit;
         let snapshot = self.snapshot(&job.name).await?;
         let stored =
             snapshot.config().transpose().map_err(|error| AdminError::unreadable(&error))?;
         let version = snapshot.config_node().map(|node| node.stat.version);
-        if let Some(seen) = seen
-            && version != Some(seen)
+        if let Some(expected) = expected_version
+            && version != Some(expected)
         {
             return Err(changed_meanwhile(&job.name, None, &snapshot));
         }
@@ -193,8 +193,11 @@ fn refuse_zone(job: &Job, stored: Option<&Job>, snapshot: &JobSnapshot) -> Resul
     if stored.is_some_and(|stored| stored.zone.as_ref() == Some(zone)) {
         return Ok(());
     }
-    let java: Vec<String> =
-        snapshot.ids().into_iter().filter(|id| Language::of(id) == Language::Java).collect();
+    let java: Vec<String> = snapshot
+        .instance_ids()
+        .into_iter()
+        .filter(|id| Language::of(id) == Language::Java)
+        .collect();
     if java.is_empty() {
         return Ok(());
     }

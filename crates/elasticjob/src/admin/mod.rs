@@ -5,9 +5,9 @@
 //!   [`dump`](Admin::dump). Statuses are those of Java ElasticJob. An entry that cannot be read is listed with the reason and never hides the other
 //!   entries. A query syncs first and then reads node by node, so its result is not one atomic snapshot.
 //! * **Changes**: [`plan`](Admin::plan) and [`apply`](Admin::apply) a configuration; [`trigger`](Admin::trigger) and [`cancel`](Admin::cancel) runs;
-//!   enable and disable jobs, servers and shards; shut down instances; [`remove`](Admin::remove) jobs. Every write checks the state it was decided from and is
-//!   refused if that state has changed. Every write to a job also checks that its configuration exists, so that a removed job is not re-created in
-//!   part. Writes cause the same registry events as those of Java ElasticJob, because Java instances react to them.
+//!   enable and disable jobs, servers and shards; shut down instances; [`remove`](Admin::remove) jobs. Every write checks the state it was decided
+//!   from and is refused if that state has changed. Every write to a job also checks that its configuration exists, so that a removed job is not
+//!   re-created in part. Writes cause the same registry events as those of Java ElasticJob, because Java instances react to them.
 //! * **Diagnosis**: [`explain`](Admin::explain) tells why a shard ran, or did not run, at a given time; [`doctor`] checks a whole registry.
 //! * **Lists that stay current**: [`mirror`] follows a registry, so that a list costs no request.
 //!

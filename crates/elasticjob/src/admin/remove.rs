@@ -43,7 +43,7 @@ impl Admin {
         }
         let mut removed = Removed { nodes: 0, instances: Vec::new() };
         for _ in 0..MAX_ATTEMPTS {
-            let instances: Vec<String> = snapshot.ids().into_iter().collect();
+            let instances: Vec<String> = snapshot.instance_ids().into_iter().collect();
             if !instances.is_empty() && !force {
                 return Err(AdminError::refused(
                     format!("job {job} has instances: {}", instances.join(", ")),

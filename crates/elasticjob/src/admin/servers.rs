@@ -44,7 +44,7 @@ impl Admin {
     /// Shuts down every instance of a job, as Java ElasticJob does: deletes its node, upon which it leaves. A Rust instance finishes what it is
     /// running first. Returns the ids of the instances.
     pub async fn shutdown(&self, job: &JobName) -> Result<Vec<String>, AdminError> {
-        let ids = self.existing_job(job).await?.ids();
+        let ids = self.existing_job(job).await?.instance_ids();
         self.delete_instances(job, ids.into_iter().collect()).await
     }
 

@@ -104,7 +104,7 @@ impl JobSnapshot {
     }
 
     /// Ids of the job's instances.
-    pub(super) fn ids(&self) -> BTreeSet<String> {
+    pub(super) fn instance_ids(&self) -> BTreeSet<String> {
         self.children(self.tree.instances()).map(|(id, _)| id.to_owned()).collect()
     }
 
@@ -115,7 +115,7 @@ impl JobSnapshot {
     }
 
     pub(super) fn servers(&self) -> Vec<Server> {
-        let ids = self.ids();
+        let ids = self.instance_ids();
         let servers = self.children(self.tree.servers()).map(|(address, node)| Server {
             address: address.to_owned(),
             status: ServerStatus::read(&node.data),
@@ -166,7 +166,7 @@ impl JobSnapshot {
             self.children(self.tree.servers()).map(|(_, node)| ServerStatus::read(&node.data));
         let shards = self.children(self.tree.sharding()).filter_map(|(name, _)| name.parse().ok());
         let owners: Vec<String> = shards.filter_map(|shard| self.owner(shard)).collect();
-        status(&self.ids(), servers, &owners, job)
+        status(&self.instance_ids(), servers, &owners, job)
     }
 
     pub(super) fn summary(&self, now: Timestamp, zone: &Zone) -> JobSummary {
@@ -179,7 +179,8 @@ impl JobSnapshot {
             Some(Ok(_)) => None,
         };
         let mut summary = summary(&self.job, job, self.root_data(), now, zone);
-        (summary.status, summary.instances, summary.problem) = (status, self.ids().len(), problem);
+        (summary.status, summary.instances, summary.problem) =
+            (status, self.instance_ids().len(), problem);
         summary
     }
 
@@ -214,7 +215,7 @@ impl JobSnapshot {
     }
 
     pub(super) fn shards(&self) -> Vec<Shard> {
-        let (ids, job) = (self.ids(), self.config().and_then(Result::ok));
+        let (ids, job) = (self.instance_ids(), self.config().and_then(Result::ok));
         self.items().into_iter().map(|item| self.shard(item, &ids, job.as_ref())).collect()
     }
 

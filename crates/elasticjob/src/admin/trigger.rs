@@ -195,7 +195,7 @@ fn check_shards(snapshot: &JobSnapshot, shards: &BTreeSet<u32>) -> Result<(), Ad
 
 /// Ids of the instances to trigger.
 fn target_instances(snapshot: &JobSnapshot, request: &Ask) -> Result<BTreeSet<String>, AdminError> {
-    let (job, ids) = (&snapshot.job, snapshot.ids());
+    let (job, ids) = (&snapshot.job, snapshot.instance_ids());
     if ids.is_empty() {
         return Err(no_instance(job));
     }
