@@ -64,11 +64,11 @@ async fn broken_jobs_and_stale_nodes_are_found() {
         });
         assert!(is_found, "{check} {about} {message}: {findings:#}");
     };
-    has_problem("job", json!("settle"), "nobody is a member");
+    has_problem("job", json!("settle"), "the job has no instance");
     has_problem("job", json!("settle"), "its schedule is over");
     has_problem("job", json!("broken"), "cannot be read");
     has_problem("stale", Value::Null, "servers without an instance: 10.0.0.9");
-    has_problem("stale", json!("settle"), "asked to run, and gone: 10.0.0.9@-@4711");
+    has_problem("stale", json!("settle"), "triggers of instances that are gone: 10.0.0.9@-@4711");
     has_problem("stale", Value::Null, "pages of jobs that are gone: gone");
     let table = scene.run(&["doctor"]);
     assert_eq!((table.code, &*table.stderr), (Some(10), "6 problems found\n"), "{}", table.stdout);

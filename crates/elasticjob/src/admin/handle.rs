@@ -1,10 +1,10 @@
-//! The door: what an administrator works with.
+//! [`Admin`], the handle through which all queries and changes are made.
 
 use std::sync::Arc;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{error::AdminError, picture::Picture};
+use super::{error::AdminError, snapshot::JobSnapshot};
 use crate::{
     coordination::tree::JobTree,
     job::JobName,
@@ -13,7 +13,7 @@ use crate::{
     schedule::Zone,
 };
 
-/// Asks and does what console and command line offer, in one namespace of one registry. Cheap to clone.
+/// Queries and changes the jobs of one namespace of one registry. Cheap to clone.
 ///
 /// ```
 /// use elasticjob::{Job, admin::{Admin, Change, Edit}, registry};
@@ -29,8 +29,8 @@ use crate::{
 /// let jobs = admin.jobs().await?;
 /// assert_eq!((jobs[0].name.as_str(), jobs[0].shards), ("settle", Some(3)));
 ///
-/// let nobody = admin.trigger(&"settle".parse()?, Default::default()).await.unwrap_err();
-/// assert_eq!(nobody.exit_code(), 7);
+/// let no_instance = admin.trigger(&"settle".parse()?, Default::default()).await.unwrap_err();
+/// assert_eq!(no_instance.exit_code(), 7);
 /// # Ok(())
 /// # }
 /// ```
@@ -43,7 +43,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// An administrator of this registry's namespace.
+    /// Works on the namespace of this registry.
     pub fn on(registry: Arc<dyn Registry>) -> Self {
         Self {
             registry,
@@ -53,65 +53,64 @@ impl Admin {
         }
     }
 
-    /// An administrator of the namespace that a URL names, on a connection of its own. [`close`](Self::close) ends it.
+    /// Opens a connection to the registry and namespace of the URL. [`close`](Self::close) ends the connection.
     pub async fn connect(url: &RegistryUrl) -> Result<Self, AdminError> {
         Ok(Self::on(registry::visit(url).await?))
     }
 
-    /// Closes the connection to the registry, for everybody who shares it.
+    /// Closes the connection to the registry, also for clones and other users of the same connection.
     pub async fn close(&self) {
         self.registry.close().await;
     }
 
-    /// With another clock than the machine's.
+    /// Uses this clock instead of the system clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// With other dice than the machine's.
+    /// Uses this source of randomness instead of the system's.
     #[must_use]
     pub fn randomness(mut self, randomness: Arc<dyn Randomness>) -> Self {
         self.randomness = randomness;
         self
     }
 
-    /// Where the clock hangs for jobs that name no zone; without, where the machine's does. The instances may have another.
+    /// Default time zone for jobs that set none; the system zone if unset. The instances may use another one.
     #[must_use]
     pub fn zone(mut self, zone: Zone) -> Self {
         self.zone = zone;
         self
     }
 
-    /// Where a job's nodes are.
     pub(super) fn tree(&self, job: &JobName) -> Result<JobTree, AdminError> {
         JobTree::new(self.registry.namespace(), job)
             .map_err(|error| AdminError::invalid(error.to_string(), "choose another name"))
     }
 
-    /// Everything there is about a job now.
-    pub(super) async fn picture(&self, job: &JobName) -> Result<Picture, AdminError> {
-        Ok(Picture::read(&*self.registry, job, self.tree(job)?).await?)
+    /// Reads everything the registry holds about a job.
+    pub(super) async fn snapshot(&self, job: &JobName) -> Result<JobSnapshot, AdminError> {
+        Ok(JobSnapshot::read(&*self.registry, job, self.tree(job)?).await?)
     }
 
-    /// The same, of a job that has a configuration.
-    pub(super) async fn existing(&self, job: &JobName) -> Result<Picture, AdminError> {
-        let picture = self.picture(job).await?;
-        if picture.config_node().is_none() {
-            return Err(self.no_such_job(job, picture.is_there()));
+    /// Like [`snapshot`](Self::snapshot), but an error if the job has no configuration.
+    pub(super) async fn existing_job(&self, job: &JobName) -> Result<JobSnapshot, AdminError> {
+        let snapshot = self.snapshot(job).await?;
+        if snapshot.config_node().is_none() {
+            return Err(self.no_such_job(job, snapshot.exists()));
         }
-        Ok(picture)
+        Ok(snapshot)
     }
 
-    pub(super) fn no_such_job(&self, job: &JobName, leftovers: bool) -> AdminError {
+    pub(super) fn no_such_job(&self, job: &JobName, has_leftovers: bool) -> AdminError {
         let namespace = self.registry.namespace();
-        if leftovers {
+        if has_leftovers {
             return AdminError::NotFound {
                 what: format!(
-                    "job {job} has no configuration in {namespace}, only what is left of a removed one"
+                    "job {job} has no configuration in {namespace}, only nodes left over from a removed job"
                 ),
-                hint: format!("remove {job} to clear it away"),
+                hint: format!("remove {job} to delete them"),
             };
         }
         AdminError::NotFound {
@@ -120,8 +119,8 @@ impl Admin {
         }
     }
 
-    /// The names of what stands in the namespace, in order.
-    pub(super) async fn names(&self) -> Result<Vec<String>, Error> {
+    /// Names of all nodes directly below the namespace, sorted.
+    pub(super) async fn child_names(&self) -> Result<Vec<String>, Error> {
         self.registry.sync().await?;
         let mut names =
             self.registry.children(self.registry.namespace().path()).await?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A namespace to administrate: Rust members, Java-like ones by raw writes, and an administrator with a clock turned by hand.
+//! A namespace for tests of `Admin`: Rust instances, Java instances imitated by raw writes, and an `Admin` with a manual clock.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -6,7 +6,9 @@ use elasticjob::{
     admin::{Admin, JobStatus, ShardStatus},
     coordination::{
         flaw::Flaws,
-        member::{Author, Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why},
+        member::{
+            Author, Claimed, Ended, Ground as MemberGround, Joining, Member, News, Request, Why,
+        },
         process,
         sharding::Dealers,
         tree::{JobTree, Part},
@@ -22,28 +24,28 @@ use elasticjob::{
 };
 use jiff::Timestamp;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(crate) struct Site<'g> {
+pub(crate) struct Fixture<'g> {
     ground: &'g dyn Ground,
     namespace: &'static str,
     observer: conformance::Member,
 }
 
-/// A Rust instance, and what keeps it connected.
+/// A Rust instance and its connection.
 pub(crate) struct Node {
     pub(crate) member: Member,
-    pub(crate) line: conformance::Member,
+    pub(crate) connection: conformance::Member,
 }
 
-/// A Java instance, by what it writes.
+/// A Java instance, imitated by its writes.
 pub(crate) struct Java {
     pub(crate) id: String,
-    pub(crate) line: conformance::Member,
+    pub(crate) connection: conformance::Member,
 }
 
-impl<'g> Site<'g> {
-    /// Each scenario has a namespace of its own, so that many can share one server.
+impl<'g> Fixture<'g> {
+    /// Each scenario uses its own namespace, so that many can share one server.
     pub(crate) async fn new(ground: &'g dyn Ground, namespace: &'static str) -> Self {
         Self { ground, namespace, observer: ground.join(namespace, None).await }
     }
@@ -60,8 +62,8 @@ impl<'g> Site<'g> {
         self.admin().clock(Arc::new(ManualClock::at(at(now))))
     }
 
-    /// Another line to the same namespace.
-    pub(crate) async fn line(&self) -> conformance::Member {
+    /// Opens another connection to the same namespace.
+    pub(crate) async fn connect(&self) -> conformance::Member {
         self.ground.join(self.namespace, None).await
     }
 
@@ -83,9 +85,9 @@ impl<'g> Site<'g> {
         Some(String::from_utf8(node.data.to_vec()).unwrap())
     }
 
-    /// A Rust instance at 10.0.0.`host`.
+    /// Lets a Rust instance at 10.0.0.`host` join a job.
     pub(crate) async fn rust(&self, host: u8, job: Job) -> Node {
-        let line = self.line().await;
+        let connection = self.connect().await;
         let id = InstanceId::new([10, 0, 0, host].into(), 100 + u32::from(host), 7);
         let joining = Joining {
             local: job,
@@ -93,23 +95,23 @@ impl<'g> Site<'g> {
             author: Author::Program,
             instance: Instance::new(id).labels("zone=a"),
         };
-        let session = line.registry.session().id();
-        process::announce(&*line.registry, &joining.instance.id, session).await.unwrap();
-        let soil = Soil {
-            registry: Arc::clone(&line.registry),
+        let session = connection.registry.session().id();
+        process::announce(&*connection.registry, &joining.instance.id, session).await.unwrap();
+        let member_ground = MemberGround {
+            registry: Arc::clone(&connection.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
             flaws: Flaws::default(),
         };
-        Node { member: Member::join(soil, joining).await.unwrap(), line }
+        Node { member: Member::join(member_ground, joining).await.unwrap(), connection }
     }
 
-    /// A Java instance at 10.0.0.`host` enters a job, as Java writes it; the first one leads.
+    /// Lets a Java instance at 10.0.0.`host` join a job, with the writes Java makes; the first one becomes the leader.
     pub(crate) async fn java(&self, host: u8, job: &Job) -> Java {
-        let line = self.line().await;
+        let connection = self.connect().await;
         let (tree, id) = (self.tree(job.name.as_str()), format!("10.0.0.{host}@-@4711"));
-        let registry = &*line.registry;
+        let registry = &*connection.registry;
         if registry.exists(&tree.config()).await.unwrap().is_none() {
             self.write(&tree.config(), &job.to_yaml()).await;
             self.write(tree.root(), "com.acme.Settle").await;
@@ -126,11 +128,11 @@ impl<'g> Site<'g> {
         self.write(&tree.server(format!("10.0.0.{host}")), "ENABLED").await;
         let document = format!("jobInstanceId: {id}\nserverIp: 10.0.0.{host}\n");
         registry.create(Create::ephemeral(&tree.instance(&id), document, session)).await.unwrap();
-        Java { id, line }
+        Java { id, connection }
     }
 
-    /// A Java leader deals: all of these shards to one instance.
-    pub(crate) async fn deal(&self, job: &str, shards: &[u32], owner: &str) {
+    /// Assigns these shards to one instance, as a Java leader does.
+    pub(crate) async fn assign(&self, job: &str, shards: &[u32], owner: &str) {
         let tree = self.tree(job);
         for shard in shards {
             self.write(&tree.shard(*shard, Part::Owner), owner).await;
@@ -140,10 +142,10 @@ impl<'g> Site<'g> {
         }
     }
 
-    /// Waits until the shards of a job are dealt to members.
-    pub(crate) async fn dealt(&self, job: &str) {
+    /// Waits until all shards of a job are assigned to registered instances.
+    pub(crate) async fn wait_assigned(&self, job: &str) {
         let admin = self.admin();
-        eventually("the shards are dealt", async || {
+        eventually("the shards are assigned", async || {
             let shards = admin.shards(&name(job)).await.unwrap();
             !shards.is_empty() && shards.iter().all(|shard| shard.is_owner_online)
         })
@@ -160,7 +162,7 @@ impl Node {
         let request = Request {
             fire: fire.clone(),
             why: Why::Due,
-            patience: PATIENCE,
+            patience: TIMEOUT,
             cancel: Cancel::new(),
             busy: BTreeSet::new(),
         };
@@ -172,24 +174,24 @@ impl Node {
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 
-    /// Waits for news of this kind.
-    pub(crate) async fn until(&mut self, is_it: impl Fn(&News) -> bool) -> News {
-        let waited = tokio::time::timeout(PATIENCE, async {
+    /// Waits for news that match.
+    pub(crate) async fn wait_for_news(&mut self, matches: impl Fn(&News) -> bool) -> News {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
                 match self.member.news().await {
-                    Some(news) if is_it(&news) => return news,
+                    Some(news) if matches(&news) => return news,
                     Some(_) => {}
                     None => panic!("the member has ended"),
                 }
             }
         });
-        waited.await.expect("it is told")
+        waited.await.expect("matching news")
     }
 }
 
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let waited = tokio::time::timeout(PATIENCE, async {
-        while !is_so().await {
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(TIMEOUT, async {
+        while !condition().await {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     });
@@ -204,20 +206,20 @@ pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A job that is due far in the future only, so that nothing happens by itself.
+/// A job that is due only in the far future, so that it never runs by itself.
 pub(crate) fn job(shards: u32) -> Job {
     Job::named("settle").unwrap().cron("0 0 2 1 1 ? 2150").unwrap().shards(shards)
 }
 
-pub(crate) async fn status(site: &Site<'_>, job: &str) -> JobStatus {
-    let listed = site.admin().jobs().await.unwrap();
+pub(crate) async fn status(fixture: &Fixture<'_>, job: &str) -> JobStatus {
+    let listed = fixture.admin().jobs().await.unwrap();
     let listed = listed.into_iter().find(|summary| summary.name == job).unwrap();
-    let details = site.admin().job(&name(job)).await.unwrap();
-    assert_eq!(listed.status, details.summary.status, "the list and the page agree");
+    let details = fixture.admin().job(&name(job)).await.unwrap();
+    assert_eq!(listed.status, details.summary.status, "list and details agree");
     listed.status
 }
 
-pub(crate) async fn statuses(site: &Site<'_>, job: &str) -> Vec<ShardStatus> {
-    let shards = site.admin().shards(&name(job)).await.unwrap();
+pub(crate) async fn statuses(fixture: &Fixture<'_>, job: &str) -> Vec<ShardStatus> {
+    let shards = fixture.admin().shards(&name(job)).await.unwrap();
     shards.into_iter().map(|shard| shard.status).collect()
 }

@@ -1,7 +1,7 @@
-//! Everything there is about one job, as it was read: its tree, its pages of the ledger, and whose processes live.
+//! Everything the registry holds about one job: its tree, its ledger pages, and which processes are alive.
 //!
-//! Unlike a member's [`View`](crate::coordination::view::View) this is no mirror: it is read once, with all data and the times of all nodes, for a
-//! person who asks.
+//! Unlike a member's [`View`](crate::coordination::view::View) it is not kept up to date: it is read once per query, with the data and the times of all
+//! nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::{
         Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Running,
         RunsWith, Server, ServerStatus, Shard, ShardStatus,
     },
-    walk::walk,
+    subtree::read_subtree,
 };
 use crate::{
     coordination::{
@@ -25,19 +25,19 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct JobSnapshot {
     pub(super) job: JobName,
     pub(super) tree: JobTree,
-    /// The job's root and everything below it.
+    /// The root node of the job and everything below it.
     pub(super) nodes: BTreeMap<Path, Node>,
-    /// The ledger's node of the job and everything below it.
+    /// The ledger node of the job and everything below it.
     pub(super) ledger: BTreeMap<Path, Node>,
-    /// Rust processes that live, by id.
+    /// Instance ids of Rust processes that are alive.
     pub(super) processes: BTreeSet<String>,
 }
 
-impl Picture {
-    /// Reads it, not older than now.
+impl JobSnapshot {
+    /// Syncs, then reads.
     pub(super) async fn read(
         registry: &dyn Registry,
         job: &JobName,
@@ -50,14 +50,17 @@ impl Picture {
                 Err(_) => Ok(None),
             }
         };
-        let (nodes, ledger, alive) =
-            tokio::try_join!(walk(registry, tree.root()), walk(registry, tree.ledger()), alive)?;
+        let (nodes, ledger, alive) = tokio::try_join!(
+            read_subtree(registry, tree.root()),
+            read_subtree(registry, tree.ledger()),
+            alive
+        )?;
         let processes = alive.unwrap_or_default().into_iter().collect();
         Ok(Self { job: job.clone(), tree, nodes, ledger, processes })
     }
 
-    /// Whether there is anything of it.
-    pub(super) fn is_there(&self) -> bool {
+    /// Whether the job has any node, in its tree or in the ledger.
+    pub(super) fn exists(&self) -> bool {
         !self.nodes.is_empty() || !self.ledger.is_empty()
     }
 
@@ -69,7 +72,7 @@ impl Picture {
         self.nodes.contains_key(path)
     }
 
-    /// A node's data as text; nothing if it is blank.
+    /// The trimmed data of a node as text; none if it is blank.
     pub(super) fn text(&self, path: &Path) -> Option<String> {
         let text = String::from_utf8_lossy(&self.node(path)?.data).trim().to_owned();
         Some(text).filter(|text| !text.is_empty())
@@ -79,7 +82,7 @@ impl Picture {
         self.node(path).and_then(written_at)
     }
 
-    /// The children of a node, by name, in order.
+    /// Names and nodes of the children of `parent`, sorted by name.
     pub(super) fn children(&self, parent: Path) -> impl Iterator<Item = (&str, &Node)> {
         self.nodes.iter().filter_map(move |(path, node)| {
             let name = path.below(&parent).filter(|name| !name.contains('/'))?;
@@ -91,18 +94,17 @@ impl Picture {
         self.node(&self.tree.config())
     }
 
-    /// The configuration, if there is one.
+    /// The parsed configuration; none if the job has no configuration node.
     pub(super) fn config(&self) -> Option<Result<Job, Unreadable>> {
         self.config_node().map(|node| Job::read(&self.job, &node.data))
     }
 
-    /// What stands in the job's root.
     pub(super) fn root_data(&self) -> &[u8] {
         self.node(self.tree.root()).map(|node| &node.data[..]).unwrap_or_default()
     }
 
-    /// The members, by id.
-    pub(super) fn ids(&self) -> BTreeSet<String> {
+    /// Ids of the job's instances.
+    pub(super) fn instance_ids(&self) -> BTreeSet<String> {
         self.children(self.tree.instances()).map(|(id, _)| id.to_owned()).collect()
     }
 
@@ -113,7 +115,7 @@ impl Picture {
     }
 
     pub(super) fn servers(&self) -> Vec<Server> {
-        let ids = self.ids();
+        let ids = self.instance_ids();
         let servers = self.children(self.tree.servers()).map(|(address, node)| Server {
             address: address.to_owned(),
             status: ServerStatus::read(&node.data),
@@ -122,25 +124,26 @@ impl Picture {
         servers.collect()
     }
 
-    /// Whose a shard is, by id.
+    /// Instance id of a shard's owner.
     pub(super) fn owner(&self, shard: u32) -> Option<String> {
         self.text(&self.tree.shard(shard, Part::Owner))
     }
 
-    /// The shards: those the configuration speaks of, and those that are there.
+    /// Numbers of the shards that the configuration defines, and of those that have nodes.
     pub(super) fn items(&self) -> BTreeSet<u32> {
         let total = self.config().and_then(Result::ok).map_or(0, |job| job.shards.get());
-        let there = self.children(self.tree.sharding()).filter_map(|(name, _)| name.parse().ok());
-        (0..total).chain(there).collect()
+        let existing =
+            self.children(self.tree.sharding()).filter_map(|(name, _)| name.parse().ok());
+        (0..total).chain(existing).collect()
     }
 
-    /// A shard's page of the ledger, and when it was written.
+    /// The ledger page of a shard, and when it was written.
     pub(super) fn page(&self, shard: u32) -> Option<(Result<Page, Illegible>, Option<Timestamp>)> {
         let node = self.ledger.get(&self.tree.page(shard))?;
         Some((Page::read(&node.data), written_at(node)))
     }
 
-    /// Who has a shard in hand, and since when. Without monitoring only the ledger knows.
+    /// The instance that holds a shard, and since when. Without monitoring there is no `running` node, and only the ledger knows.
     pub(super) fn holder(&self, shard: u32) -> Option<Running> {
         let running = self.tree.shard(shard, Part::Running);
         if self.has(&running) {
@@ -153,8 +156,9 @@ impl Picture {
         let page =
             page.ok().filter(|page| page.state == crate::coordination::ledger::State::Running)?;
         let instance = page.owner.map(|owner| owner.to_string())?;
-        let lives = self.processes.contains(&instance) || self.has(&self.tree.instance(&instance));
-        lives.then_some(Running { instance, since })
+        let is_alive =
+            self.processes.contains(&instance) || self.has(&self.tree.instance(&instance));
+        is_alive.then_some(Running { instance, since })
     }
 
     pub(super) fn status(&self, job: Option<&Job>) -> JobStatus {
@@ -162,7 +166,7 @@ impl Picture {
             self.children(self.tree.servers()).map(|(_, node)| ServerStatus::read(&node.data));
         let shards = self.children(self.tree.sharding()).filter_map(|(name, _)| name.parse().ok());
         let owners: Vec<String> = shards.filter_map(|shard| self.owner(shard)).collect();
-        status(&self.ids(), servers, &owners, job)
+        status(&self.instance_ids(), servers, &owners, job)
     }
 
     pub(super) fn summary(&self, now: Timestamp, zone: &Zone) -> JobSummary {
@@ -175,7 +179,8 @@ impl Picture {
             Some(Ok(_)) => None,
         };
         let mut summary = summary(&self.job, job, self.root_data(), now, zone);
-        (summary.status, summary.instances, summary.problem) = (status, self.ids().len(), problem);
+        (summary.status, summary.instances, summary.problem) =
+            (status, self.instance_ids().len(), problem);
         summary
     }
 
@@ -210,16 +215,16 @@ impl Picture {
     }
 
     pub(super) fn shards(&self) -> Vec<Shard> {
-        let (ids, job) = (self.ids(), self.config().and_then(Result::ok));
+        let (ids, job) = (self.instance_ids(), self.config().and_then(Result::ok));
         self.items().into_iter().map(|item| self.shard(item, &ids, job.as_ref())).collect()
     }
 
     fn shard(&self, item: u32, ids: &BTreeSet<String>, job: Option<&Job>) -> Shard {
-        let at = |part| self.tree.shard(item, part);
+        let path = |part| self.tree.shard(item, part);
         let owner = self.owner(item);
         let is_owner_online = owner.as_ref().is_some_and(|owner| ids.contains(owner));
-        let running = self.has(&at(Part::Running));
-        let is_disabled = self.has(&at(Part::Disabled));
+        let is_running = self.has(&path(Part::Running));
+        let is_disabled = self.has(&path(Part::Disabled));
         let (last_run, problem) = match self.page(item) {
             None => (None, None),
             Some((Ok(page), since)) => (Some(last_run(page, since)), None),
@@ -229,7 +234,7 @@ impl Picture {
             item,
             status: match () {
                 () if is_disabled => ShardStatus::Disabled,
-                () if running => ShardStatus::Running,
+                () if is_running => ShardStatus::Running,
                 () if !is_owner_online => ShardStatus::ShardingFlag,
                 () => ShardStatus::Pending,
             },
@@ -239,10 +244,10 @@ impl Picture {
             is_owner_online,
             parameter: job.and_then(|job| job.items.get(item)).map(ToOwned::to_owned),
             running: self.holder(item),
-            is_taken_over: self.has(&at(Part::Failover)),
-            taken_over_by: self.text(&at(Part::Failover)),
+            is_taken_over: self.has(&path(Part::Failover)),
+            taken_over_by: self.text(&path(Part::Failover)),
             waits_for_failover: self.has(&self.tree.failover_item(item)),
-            is_misfired: self.has(&at(Part::Misfire)),
+            is_misfired: self.has(&path(Part::Misfire)),
             is_disabled,
             last_run,
             problem,
@@ -250,8 +255,9 @@ impl Picture {
     }
 }
 
-/// What a list says of a job's root without a configuration: what instances wrote after somebody removed it.
-pub(super) const NO_CONFIGURATION: &str = "it has no configuration: somebody removed it while instances were running; hint: remove it again";
+/// Problem of a job that has nodes but no configuration: instances wrote them after the job was removed.
+pub(super) const NO_CONFIGURATION: &str =
+    "it has no configuration: it was removed while instances were running; hint: remove it again";
 
 fn last_run(page: Page, since: Option<Timestamp>) -> LastRun {
     LastRun {
@@ -264,7 +270,7 @@ fn last_run(page: Page, since: Option<Timestamp>) -> LastRun {
     }
 }
 
-/// A member, from its node.
+/// Parses the node of an instance.
 pub(super) fn instance(job: &JobName, id: &str, node: &Node) -> Instance {
     let document = id.parse().map_err(|error: job::Invalid| error.to_string()).and_then(|id| {
         job::Instance::read(job, &id, &node.data).map_err(|error| error.to_string())
@@ -287,7 +293,7 @@ pub(super) fn instance(job: &JobName, id: &str, node: &Node) -> Instance {
     }
 }
 
-/// What a list says of a job, but for what the tree below it says.
+/// The part of a summary that follows from the configuration and the root node; the caller fills in status, instances and problem.
 pub(super) fn summary(
     name: &JobName,
     job: Option<&Job>,
@@ -310,21 +316,21 @@ pub(super) fn summary(
     }
 }
 
-/// How a job stands, from who is there, whether its servers take part, and whose its shards are.
+/// The status of a job, from its instances, the status of its servers, and the owners of its shards.
 ///
-/// The ancestor's rule, and one word more: Rust instances obey `disabled` in the configuration while they live. Java does so
-/// only when it starts.
+/// The rule is that of Java ElasticJob with one addition: Rust instances obey `disabled` in the configuration while running. Java reads it only when
+/// it starts.
 pub(super) fn status(
     ids: &BTreeSet<String>,
     mut servers: impl Iterator<Item = ServerStatus>,
     owners: &[String],
     job: Option<&Job>,
 ) -> JobStatus {
-    let obeyed = || ids.iter().all(|id| Language::of(id) == Language::Rust);
+    let all_rust = || ids.iter().all(|id| Language::of(id) == Language::Rust);
     if ids.is_empty() {
         JobStatus::Crashed
     } else if servers.all(|status| status == ServerStatus::Disabled)
-        || job.is_some_and(|job| job.disabled) && obeyed()
+        || job.is_some_and(|job| job.disabled) && all_rust()
     {
         JobStatus::Disabled
     } else if owners.is_empty() || owners.iter().any(|owner| !ids.contains(owner)) {
@@ -343,25 +349,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_the_first_that_holds() {
+    fn job_status_is_the_first_that_applies() {
         let id = "10.0.0.1@-@1-a".to_owned();
-        let (nobody, somebody) = (BTreeSet::new(), BTreeSet::from([id.clone()]));
+        let (none, one) = (BTreeSet::new(), BTreeSet::from([id.clone()]));
         let (on, off) = (ServerStatus::Enabled, ServerStatus::Disabled);
         let job = Job::named("j").unwrap();
         let disabled = job.clone().disabled();
-        let of = |ids: &BTreeSet<String>, servers: &[ServerStatus], owners: &[&str], job: &Job| {
-            let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
-            status(ids, servers.iter().copied(), &owners, Some(job))
-        };
+        let status_of =
+            |ids: &BTreeSet<String>, servers: &[ServerStatus], owners: &[&str], job: &Job| {
+                let owners: Vec<String> = owners.iter().map(ToString::to_string).collect();
+                status(ids, servers.iter().copied(), &owners, Some(job))
+            };
 
-        assert_eq!(of(&nobody, &[off], &[], &job), JobStatus::Crashed);
-        assert_eq!(of(&somebody, &[off, off], &[&id], &job), JobStatus::Disabled);
-        assert_eq!(of(&somebody, &[], &[&id], &job), JobStatus::Disabled);
-        assert_eq!(of(&somebody, &[off, on], &[], &job), JobStatus::ShardingFlag);
-        assert_eq!(of(&somebody, &[on], &[&id, "10.0.0.2@-@2"], &job), JobStatus::ShardingFlag);
-        assert_eq!(of(&somebody, &[on], &[&id], &job), JobStatus::Ok);
-        assert_eq!(of(&somebody, &[on], &[&id], &disabled), JobStatus::Disabled, "Rust obeys");
+        assert_eq!(status_of(&none, &[off], &[], &job), JobStatus::Crashed);
+        assert_eq!(status_of(&one, &[off, off], &[&id], &job), JobStatus::Disabled);
+        assert_eq!(status_of(&one, &[], &[&id], &job), JobStatus::Disabled);
+        assert_eq!(status_of(&one, &[off, on], &[], &job), JobStatus::ShardingFlag);
+        assert_eq!(status_of(&one, &[on], &[&id, "10.0.0.2@-@2"], &job), JobStatus::ShardingFlag);
+        assert_eq!(status_of(&one, &[on], &[&id], &job), JobStatus::Ok);
+        assert_eq!(status_of(&one, &[on], &[&id], &disabled), JobStatus::Disabled, "Rust stops");
         let java = BTreeSet::from(["10.0.0.1@-@1".to_owned()]);
-        assert_eq!(of(&java, &[on], &["10.0.0.1@-@1"], &disabled), JobStatus::Ok, "Java goes on");
+        let status = status_of(&java, &[on], &["10.0.0.1@-@1"], &disabled);
+        assert_eq!(status, JobStatus::Ok, "Java continues");
     }
 }

@@ -1,4 +1,4 @@
-//! Configurations are planned, changed, and not lost.
+//! Configurations: plan, apply, conflicts.
 
 use elasticjob::{
     admin::{Change, Edit},
@@ -6,19 +6,19 @@ use elasticjob::{
     testing::conformance::Ground,
 };
 
-use crate::site::{Site, job, name};
+use crate::fixture::{Fixture, job, name};
 
-pub(crate) async fn a_plan_says_what_would_change_and_an_edit_that_lost_the_race_is_a_conflict_that_names_what_changed(
+pub(crate) async fn plan_shows_changes_and_lost_race_is_a_conflict_with_details(
     ground: &dyn Ground,
 ) {
-    let site = Site::new(ground, "a-plan-says-what").await;
-    let admin = site.admin();
+    let fixture = Fixture::new(ground, "plan-and-conflict").await;
+    let admin = fixture.admin();
 
     let plan = admin.plan(Edit::of(job(2)).handler(Handler::Script)).await.unwrap();
     assert_eq!(plan.change, Change::New);
-    assert_eq!(site.read(&site.tree("settle").config()).await, None, "a plan writes nothing");
+    assert_eq!(fixture.read(&fixture.tree("settle").config()).await, None, "a plan writes nothing");
     assert!(admin.apply(&plan).await.unwrap().is_changed);
-    assert_eq!(site.read(site.tree("settle").root()).await.as_deref(), Some("SCRIPT"));
+    assert_eq!(fixture.read(fixture.tree("settle").root()).await.as_deref(), Some("SCRIPT"));
     let same = admin.plan(Edit::of(job(2)).handler(Handler::Script)).await.unwrap();
     assert_eq!(same.change, Change::Same);
     let applied = admin.apply(&same).await.unwrap();
@@ -31,36 +31,36 @@ pub(crate) async fn a_plan_says_what_would_change_and_an_edit_that_lost_the_race
     let Change::Changed(differences) = &mine.change else { panic!("{mine:?}") };
     assert_eq!(differences[0].to_string(), r#"shardingTotalCount: here "3", stored "2""#);
     admin.apply(&theirs).await.unwrap();
-    let lost = admin.apply(&mine).await.unwrap_err();
+    let conflict = admin.apply(&mine).await.unwrap_err();
 
-    assert_eq!(lost.exit_code(), 6);
-    assert!(lost.to_string().contains(r#"jobParameter from nothing to "all""#), "{lost}");
-    let late = admin.plan(Edit::of(job(3)).seen(seen)).await.unwrap_err();
-    assert_eq!(late.exit_code(), 6, "{late}");
+    assert_eq!(conflict.exit_code(), 6);
+    assert!(conflict.to_string().contains(r#"jobParameter from nothing to "all""#), "{conflict}");
+    let outdated = admin.plan(Edit::of(job(3)).seen(seen)).await.unwrap_err();
+    assert_eq!(outdated.exit_code(), 6, "{outdated}");
     let again = admin.plan(Edit::of(job(3).parameter("all"))).await.unwrap();
     admin.remove(&name("settle"), false).await.unwrap();
-    let gone = admin.apply(&again).await.unwrap_err();
-    assert!(gone.exit_code() == 6 && gone.to_string().contains("removed"), "{gone}");
-    let made = admin.apply(&plan).await;
-    made.unwrap();
-    let twice = admin.apply(&plan).await.unwrap_err();
-    assert_eq!(twice.exit_code(), 6, "{twice}");
+    let removed = admin.apply(&again).await.unwrap_err();
+    assert!(removed.exit_code() == 6 && removed.to_string().contains("removed"), "{removed}");
+    let created = admin.apply(&plan).await;
+    created.unwrap();
+    let applied_twice = admin.apply(&plan).await.unwrap_err();
+    assert_eq!(applied_twice.exit_code(), 6, "{applied_twice}");
 }
 
-pub(crate) async fn what_stands_there_on_behalf_of_others_stays(ground: &dyn Ground) {
-    let site = Site::new(ground, "what-stands-there").await;
-    let (admin, tree) = (site.admin(), site.tree("settle"));
+pub(crate) async fn edit_keeps_settings_of_other_programs(ground: &dyn Ground) {
+    let fixture = Fixture::new(ground, "foreign-settings").await;
+    let (admin, tree) = (fixture.admin(), fixture.tree("settle"));
     let extra = "jobExtraConfigurations:\n- !!org.acme.Tracing\n  password: secret\n";
     let mut older = job(2).threads(&ThreadPool::Cpu);
     older.spelling = Spelling::UpTo304;
     let yaml = older.to_yaml().replace("jobName:", &format!("{extra}jobName:"));
-    site.write(&tree.config(), &yaml).await;
+    fixture.write(&tree.config(), &yaml).await;
 
     let plan = admin.plan(Edit::of(job(3).threads(&ThreadPool::Cpu))).await.unwrap();
     admin.apply(&plan).await.unwrap();
     admin.disable(&name("settle")).await.unwrap();
 
-    let stored = site.read(&tree.config()).await.unwrap();
+    let stored = fixture.read(&tree.config()).await.unwrap();
     let expected = yaml
         .replace("shardingTotalCount: 2", "shardingTotalCount: 3")
         .replace("disabled: false", "disabled: true");
@@ -69,10 +69,12 @@ pub(crate) async fn what_stands_there_on_behalf_of_others_stays(ground: &dyn Gro
     assert!(shown.contains("org.acme.Tracing") && !shown.contains("secret"), "{shown}");
 }
 
-pub(crate) async fn a_zone_java_cannot_read_is_refused_while_java_is_a_member(ground: &dyn Ground) {
-    let site = Site::new(ground, "a-zone-java-cannot").await;
-    let java = site.java(1, &job(1)).await;
-    let admin = site.admin();
+pub(crate) async fn zone_unreadable_by_java_is_refused_while_job_has_java_instance(
+    ground: &dyn Ground,
+) {
+    let fixture = Fixture::new(ground, "zone-unreadable").await;
+    let java = fixture.java(1, &job(1)).await;
+    let admin = fixture.admin();
 
     let refused = admin.plan(Edit::of(job(1).zone("Europe/Paris").unwrap())).await.unwrap_err();
     assert_eq!(refused.exit_code(), 7);
@@ -83,22 +85,26 @@ pub(crate) async fn a_zone_java_cannot_read_is_refused_while_java_is_a_member(gr
     admin.plan(Edit::of(job(1).zone("GMT+8:00").unwrap())).await.unwrap();
     admin.shutdown(&name("settle")).await.unwrap();
     let plan = admin.plan(Edit::of(job(1).zone("Europe/Paris").unwrap())).await.unwrap();
-    let back = site.java(2, &job(1)).await;
+    let joined_later = fixture.java(2, &job(1)).await;
 
-    let late = admin.apply(&plan).await.unwrap_err();
-    assert!(late.exit_code() == 7 && late.to_string().contains(&back.id), "{late}");
+    let refused = admin.apply(&plan).await.unwrap_err();
+    assert!(
+        refused.exit_code() == 7 && refused.to_string().contains(&joined_later.id),
+        "{refused}"
+    );
 }
 
-pub(crate) async fn a_job_of_another_class_is_a_conflict_that_names_it(ground: &dyn Ground) {
-    let site = Site::new(ground, "a-job-of-another").await;
-    let _java = site.java(1, &job(1)).await;
+pub(crate) async fn job_of_another_class_is_a_conflict_naming_the_class(ground: &dyn Ground) {
+    let fixture = Fixture::new(ground, "job-of-another-class").await;
+    let _java = fixture.java(1, &job(1)).await;
 
-    let conflict = site.admin().plan(Edit::of(job(1)).handler(Handler::Script)).await.unwrap_err();
+    let conflict =
+        fixture.admin().plan(Edit::of(job(1)).handler(Handler::Script)).await.unwrap_err();
 
     assert_eq!(conflict.exit_code(), 6);
     assert!(conflict.to_string().contains("com.acme.Settle"), "{conflict}");
-    site.write(&site.tree("broken").config(), "cron: [").await;
+    fixture.write(&fixture.tree("broken").config(), "cron: [").await;
     let broken = Edit::of(Job::named("broken").unwrap());
-    let unreadable = site.admin().plan(broken).await.unwrap_err();
+    let unreadable = fixture.admin().plan(broken).await.unwrap_err();
     assert_eq!(unreadable.exit_code(), 7, "{unreadable}");
 }
