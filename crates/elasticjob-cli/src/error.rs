@@ -1,7 +1,6 @@
 //! The error of a command and its exit code.
 
 use std::{
-    error::Error as StdError,
     io::{self, Write},
     process::ExitCode,
 };
@@ -11,7 +10,7 @@ use elasticjob::{
     history::StoreError,
     job::Invalid,
     node::{JoinError, NodeError},
-    problem::Problem,
+    problem::{Hint, Problem},
     registry::{self, UrlError},
     schedule::{CronError, ZoneError},
 };
@@ -49,13 +48,20 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// One problem, from a text that may end in `; hint: …`.
-    pub(crate) fn new(code: Code, text: impl AsRef<str>) -> Self {
-        Self { code, problems: vec![Problem::new(text)] }
+    pub(crate) fn new(code: Code, problem: impl Into<Problem>) -> Self {
+        Self { code, problems: vec![problem.into()] }
     }
 
-    pub(crate) fn bad_input(text: impl AsRef<str>) -> Self {
-        Self::new(Code::BadInput, text)
+    pub(crate) fn bad_input(problem: impl Into<Problem>) -> Self {
+        Self::new(Code::BadInput, problem)
+    }
+
+    /// Adds a hint to the last problem.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(problem) = self.problems.last_mut() {
+            problem.hint = Some(hint.into());
+        }
+        self
     }
 
     /// Only an exit code; everything else has been printed.
@@ -63,16 +69,13 @@ impl Error {
         Self { code, problems: Vec::new() }
     }
 
-    pub(crate) fn of(code: Code, error: &(dyn StdError + 'static)) -> Self {
+    pub(crate) fn of(code: Code, error: &(impl Hint + 'static)) -> Self {
         Self { code, problems: vec![Problem::of(error)] }
     }
 
     /// All problems in one line, for a log.
     pub(crate) fn line(&self) -> String {
-        let problems = self.problems.iter().map(|Problem { message, hint }| {
-            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; hint: {hint}"));
-            one_line(&format!("{message}{hint}"))
-        });
+        let problems = self.problems.iter().map(|problem| one_line(&problem.to_string()));
         problems.collect::<Vec<_>>().join("; ")
     }
 
@@ -114,9 +117,7 @@ impl From<Invalid> for Error {
 
 impl From<UrlError> for Error {
     fn from(error: UrlError) -> Self {
-        let hint = Some(format!("for example {}", error.example));
-        let message = format!("registry URL: {}", error.problem);
-        Self { code: Code::BadInput, problems: vec![Problem { message, hint }] }
+        Self::of(Code::BadInput, &error)
     }
 }
 
@@ -241,19 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn admin_errors_have_the_same_exit_code_here() {
-        for error in [
-            AdminError::from(registry::Error::SessionExpired),
-            registry::Error::NotAuthorised { path: path() }.into(),
-            registry::Error::Absent { path: path() }.into(),
-            registry::Error::Exists { path: path() }.into(),
-            registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
-            "a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(),
-            AdminError::Refused { problem: String::new(), hint: String::new() },
+    fn admin_errors_map_to_exit_codes() {
+        for (error, code) in [
+            (AdminError::from(registry::Error::SessionExpired), Code::Unreachable),
+            (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
+            (registry::Error::Absent { path: path() }.into(), Code::NotFound),
+            (registry::Error::Exists { path: path() }.into(), Code::Conflict),
+            (
+                registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),
+                Code::Internal,
+            ),
+            ("a/b".parse::<elasticjob::job::JobName>().unwrap_err().into(), Code::BadInput),
+            (AdminError::Refused { problem: String::new(), hint: String::new() }, Code::Refused),
         ] {
-            let code = error.exit_code();
-
-            assert_eq!(Error::from(error).code as u8, code);
+            assert_eq!(Error::from(error).code, code);
         }
     }
 

@@ -82,9 +82,9 @@ impl Reader<'_> {
         Location { file: Arc::clone(self.file), line }
     }
 
-    pub(super) fn report(&mut self, line: usize, problem: impl AsRef<str>) {
+    pub(super) fn report(&mut self, line: usize, problem: impl Into<Problem>) {
         let location = self.location(line);
-        self.problems.push(Problem::new(format!("{location}: {}", problem.as_ref())));
+        self.problems.push(problem.into().at(location));
     }
 
     pub(super) fn note(&mut self, line: usize, note: &str) {
@@ -99,7 +99,7 @@ impl Reader<'_> {
             Value::Text(text) => match self.resolver.resolve(text) {
                 Ok(text) => Some(text).filter(|text| !text.trim().is_empty()),
                 Err(problem) => {
-                    self.report(node.line, format!("{key}: {problem}"));
+                    self.report(node.line, problem.at(key));
                     None
                 }
             },
@@ -136,7 +136,7 @@ impl Reader<'_> {
         names: &[&str],
     ) {
         let hint = suggestion(key, names);
-        self.report(line, format!("{location}{key} is unknown; hint: {hint}"));
+        self.report(line, Problem::new(format!("{location}{key} is unknown")).with_hint(hint));
     }
 
     fn section(&mut self, section_name: &str, node: &Node, layout: Layout) {
@@ -202,7 +202,7 @@ impl Reader<'_> {
         let before = self.problems.len();
         let mut job = match Job::named(name) {
             Ok(job) => job,
-            Err(error) => return self.report(node.line, error.to_string()),
+            Err(error) => return self.report(node.line, Problem::of(&error)),
         };
         let (mut class, mut kind) = (None, None);
         let names: Vec<&str> = Job::PROPERTIES.into_iter().chain(ENTRY_KEYS).collect();
@@ -249,7 +249,7 @@ impl Reader<'_> {
     }
 
     fn report_invalid(&mut self, line: usize, job: &str, error: &Invalid) {
-        self.report(line, format!("job {job}: {error}"));
+        self.report(line, Problem::of(error).at(format_args!("job {job}")));
     }
 
     fn kind(
@@ -264,7 +264,8 @@ impl Reader<'_> {
         match (class, kind) {
             (Some(class), None) => Some(Kind::Java(class)),
             (Some(_), Some((line, _))) => {
-                self.report(line, format!("job {name} has both elasticJobClass and elasticJobType; hint: keep one of them"));
+                let problem = format!("job {name} has both elasticJobClass and elasticJobType");
+                self.report(line, Problem::new(problem).with_hint("keep one of them"));
                 None
             }
             (None, Some((_, kind))) if kind.trim().eq_ignore_ascii_case("SCRIPT") => {
@@ -279,7 +280,9 @@ impl Reader<'_> {
             (None, None) if job.props.get("script.command.line").is_some() => Some(Kind::Script),
             (None, None) if job.props.get("http.uri").is_some() => Some(Kind::Http),
             (None, None) => {
-                self.report(line, format!("job {name}: no handler is configured; hint: elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method"));
+                let problem = format!("job {name}: no handler is configured");
+                let hint = "elasticJobType SCRIPT with script.command.line in props, or HTTP with http.uri and http.method";
+                self.report(line, Problem::new(problem).with_hint(hint));
                 None
             }
         }

@@ -29,11 +29,7 @@ fn read(file: &str, text: &str) -> Jobs {
 
 fn problems(file: &str, text: &str) -> Vec<String> {
     let problems = parsed(&[(file, text)]).unwrap_err();
-    let lines = problems.into_iter().map(|Problem { message, hint }| match hint {
-        Some(hint) => format!("{message}; hint: {hint}"),
-        None => message,
-    });
-    lines.collect()
+    problems.iter().map(ToString::to_string).collect()
 }
 
 const SPRING: &str = "\

@@ -85,15 +85,23 @@ pub(super) fn read(
                 if !is_listener {
                     reader.report(
                         line,
-                        format!("<job:{name}> is unknown; hint: simple, dataflow or script"),
+                        Problem::new(format!("<job:{name}> is unknown"))
+                            .with_hint("simple, dataflow or script"),
                     );
                 }
             }
             name if is_registry => {
-                reader.report(line, format!("<reg:{name}> is unknown; hint: zookeeper"));
+                reader.report(
+                    line,
+                    Problem::new(format!("<reg:{name}> is unknown")).with_hint("zookeeper"),
+                );
             }
             name if space.contains("elasticjob") => {
-                reader.report(line, format!("<{name}> of the 3.x namespace is not supported; hint: write the job into an application.yml"));
+                let problem = format!("<{name}> of the 3.x namespace is not supported");
+                reader.report(
+                    line,
+                    Problem::new(problem).with_hint("write the job into an application.yml"),
+                );
             }
             _ => {}
         }
@@ -138,7 +146,8 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
             let hint = suggestion(attribute.name(), &names);
             reader.report(
                 line,
-                format!("the attribute {} is unknown; hint: {hint}", attribute.name()),
+                Problem::new(format!("the attribute {} is unknown", attribute.name()))
+                    .with_hint(hint),
             );
             continue;
         };

@@ -53,7 +53,7 @@ impl Connection {
                     Some(near) if near != job.as_str() => format!("did you mean {near}?"),
                     _ => hint,
                 };
-                Err(Error::new(Code::NotFound, format!("{what}; hint: {hint}")))
+                Err(Error::new(Code::NotFound, what).with_hint(hint))
             }
             answer => Ok(answer?),
         }

@@ -119,7 +119,7 @@ impl Console {
             ),
             hosts: file.hosts,
             proxies: TrustedProxies::new(&file.trusted_proxies)
-                .map_err(|error| Error::bad_input(format!("trustedProxies: {error}")))?,
+                .map_err(|problem| Error::bad_input(problem.at("trustedProxies")))?,
             is_https: file.behind_https,
             tls: file.tls.map(|TlsFiles { cert, key }| TlsIdentity { cert, key }),
             session_idle: file
@@ -143,9 +143,8 @@ impl From<Additions> for AdditionPolicy {
 fn named_urls(table: &str, entries: &toml::Table) -> Result<Vec<(String, String)>, Error> {
     let text = |(name, url): (&String, &toml::Value)| match url.as_str() {
         Some(url) => Ok((name.clone(), url.to_owned())),
-        None => Err(Error::bad_input(format!(
-            "{table}.{name} is not a string; hint: {name} = \"a URL\""
-        ))),
+        None => Err(Error::bad_input(format!("{table}.{name} is not a string"))
+            .with_hint(format!("{name} = \"a URL\""))),
     };
     entries.iter().map(text).collect()
 }

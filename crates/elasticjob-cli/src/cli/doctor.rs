@@ -18,9 +18,8 @@ impl Doctor {
     #[expect(clippy::unused_self, reason = "commands are run alike")]
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let RegistryUrl::ZooKeeper(settings) = global.registry(None).parse()? else {
-            return Err(Error::bad_input(
-                "a memory: registry is private to its process; hint: set --registry to a ZooKeeper",
-            ));
+            return Err(Error::bad_input("a memory: registry is private to its process")
+                .with_hint("set --registry to a ZooKeeper"));
         };
         let findings = block_on_current_thread(async { Ok(doctor::examine(&settings).await?) })?;
         let problems = findings.iter().filter(|finding| finding.is_problem).count();

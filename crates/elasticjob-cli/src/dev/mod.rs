@@ -36,6 +36,7 @@ use crate::{
     output::say,
     worker::{Stop, Worker},
 };
+use elasticjob::problem::Problem;
 
 /// Session timeout of the demo, short enough that a failover can be watched.
 const DEMO_SESSION: Duration = Duration::from_secs(3);
@@ -143,12 +144,12 @@ fn url(address: SocketAddr, demo: bool) -> String {
 }
 
 fn refused(error: &ServerError) -> Error {
+    let problem = Problem { hint: error.hint(), ..Problem::of_foreign(error) };
     match error {
-        ServerError::Listen { address, source } => Error::bad_input(format!(
-            "cannot listen on {address}: {source}; hint: --registry-listen takes another address, or port 0 for a free one"
-        )),
-        ServerError::Internal(_) => Error::of(Code::Internal, error),
-        _ => Error::of(Code::BadInput, error),
+        ServerError::Listen { .. } => Error::bad_input(problem)
+            .with_hint("--registry-listen takes another address, or port 0 for a free one"),
+        ServerError::Internal(_) => Error::new(Code::Internal, problem),
+        _ => Error::bad_input(problem),
     }
 }
 

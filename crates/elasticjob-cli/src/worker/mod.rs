@@ -181,8 +181,8 @@ pub(crate) async fn retry_connect<T>(
         return started;
     }
     Err(last_error.borrow().clone().unwrap_or_else(|| {
-        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}; hint: is ZooKeeper listening there?");
-        Error::new(Code::Unreachable, text)
+        let text = format!("cannot reach the registry at {url} within {connect_timeout:?}");
+        Error::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?")
     }))
 }
 

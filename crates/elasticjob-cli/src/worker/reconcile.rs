@@ -441,7 +441,7 @@ async fn remove_unless_used(running: &Running, name: &JobName) -> Option<Zxid> {
         }
         Err(error) => {
             let error = Error::from(error).line();
-            tracing::error!(job = %name, error, "cannot remove job from registry; hint: elasticjob job remove");
+            tracing::error!(job = %name, error, hint = "elasticjob job remove", "cannot remove job from registry");
             created
         }
     }

@@ -156,8 +156,9 @@ async fn change_password(
     let AuthMethod::Session(secret) = &caller.via else {
         return Err(Problem::new(
             Code::Forbidden,
-            "only a user who logged in can change the own password; hint: log in",
-        ));
+            "only a user who logged in can change the own password",
+        )
+        .with_hint("log in"));
     };
     require_account(&app, &caller)?;
     let right =
@@ -318,7 +319,9 @@ async fn add_token(
     Body(request): Body<TokenBody>,
 ) -> Result<Response, Problem> {
     if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot create tokens; hint: log in"));
+        return Err(
+            Problem::new(Code::Forbidden, "a token cannot create tokens").with_hint("log in")
+        );
     }
     require_account(&app, &caller)?;
     if !(1..=100).contains(&request.name.chars().count()) {
@@ -346,7 +349,9 @@ async fn delete_token(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if matches!(caller.via, AuthMethod::Token(_)) {
-        return Err(Problem::new(Code::Forbidden, "a token cannot remove tokens; hint: log in"));
+        return Err(
+            Problem::new(Code::Forbidden, "a token cannot remove tokens").with_hint("log in")
+        );
     }
     remove_token(&app, &caller, &caller.username, &id)
 }
@@ -415,10 +420,9 @@ async fn end_sessions(
     caller.require_everywhere(Role::Admin)?;
     let ended = match app.sessions.end_all(&user, None) {
         0 => {
-            let text = format!(
-                "{user} is not logged in; hint: GET /api/v1/sessions lists logged-in users"
-            );
-            Err(Problem::new(Code::NotFound, text))
+            let text = format!("{user} is not logged in");
+            Err(Problem::new(Code::NotFound, text)
+                .with_hint("GET /api/v1/sessions lists logged-in users"))
         }
         ended => Ok(ended),
     };
@@ -432,11 +436,8 @@ fn require_account(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     if app.accounts.roles(&caller.username).is_some() {
         return Ok(());
     }
-    let text = format!(
-        "{} logged in at the provider and has no account here; hint: an admin can create one for programs",
-        caller.username
-    );
-    Err(Problem::new(Code::Forbidden, text))
+    let text = format!("{} logged in at the provider and has no account here", caller.username);
+    Err(Problem::new(Code::Forbidden, text).with_hint("an admin can create one for programs"))
 }
 
 /// Rounded up.

@@ -149,16 +149,16 @@ async fn figures(
                 last = Some(count);
             }
             name => {
-                let text = format!(
-                    "cannot parse the query: unknown parameter {name:?}; hint: job, from, to, last"
-                );
-                return Err(Problem::new(Code::Malformed, text).with_field(name));
+                let text = format!("cannot parse the query: unknown parameter {name:?}");
+                return Err(Problem::new(Code::Malformed, text)
+                    .with_hint("job, from, to, last")
+                    .with_field(name));
             }
         }
     }
     if jobs.is_empty() || jobs.len() > MAX_JOBS {
-        let text = format!("name 1 to {MAX_JOBS} jobs; hint: job=a&job=b");
-        return Err(Problem::invalid("job", text));
+        let text = format!("name 1 to {MAX_JOBS} jobs");
+        return Err(Problem::invalid("job", text).with_hint("job=a&job=b"));
     }
     let span = span_or_last_hours(from.as_deref(), to.as_deref(), WEEK, access.app.clock.now())?;
     let last = check_limit("last", last, 20, MAX_LAST_RUNS)?;
@@ -242,8 +242,8 @@ async fn buckets(
     let bucket_ms = query.bucket_ms.unwrap_or((length / 96).max(1));
     if bucket_ms < 1 || length / bucket_ms > MAX_BUCKETS {
         let least = length / MAX_BUCKETS + 1;
-        let text = format!("a span has at most {MAX_BUCKETS} buckets; hint: {least} or more");
-        return Err(Problem::invalid("bucketMs", text));
+        let text = format!("a span has at most {MAX_BUCKETS} buckets");
+        return Err(Problem::invalid("bucketMs", text).with_hint(format!("{least} or more")));
     }
     let job = check_text("job", query.job)?;
     let store = access.history().await?;

@@ -37,10 +37,8 @@ fn parse_span(from: Option<&str>, to: Option<&str>) -> Result<Span, Problem> {
     if let (Some(since), Some(until)) = (since, until)
         && since >= until
     {
-        return Err(Problem::invalid(
-            "to",
-            "the span ends before it begins; hint: from must be earlier than to",
-        ));
+        return Err(Problem::invalid("to", "the span ends before it begins")
+            .with_hint("from must be earlier than to"));
     }
     Ok(Span { since, until })
 }

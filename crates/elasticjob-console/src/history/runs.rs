@@ -52,7 +52,7 @@ fn run_id(text: &str) -> String {
 
 pub(super) fn no_such_run(run: &str) -> Problem {
     let hint = "GET …/runs lists them; old runs are deleted after a while";
-    Problem::new(Code::NotFound, format!("there is no run {run}; hint: {hint}"))
+    Problem::new(Code::NotFound, format!("there is no run {run}")).with_hint(hint)
 }
 
 /// Parses the cursor `after`.
@@ -107,8 +107,8 @@ async fn runs(
     if let Some(source) = query.source.as_deref()
         && !["schedule", "trigger"].contains(&source)
     {
-        let text = format!("{source:?} is not a source of runs; hint: schedule or trigger");
-        return Err(Problem::invalid("source", text));
+        let text = format!("{source:?} is not a source of runs");
+        return Err(Problem::invalid("source", text).with_hint("schedule or trigger"));
     }
     let filter = RunFilter {
         job: check_text("job", query.job)?,

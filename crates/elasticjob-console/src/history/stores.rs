@@ -189,26 +189,21 @@ impl HistoryConnection {
 /// Opens a store, with a timeout. A missing SQLite file is not created.
 pub(crate) async fn open_store(url: &HistoryUrl, clock: &dyn Clock) -> Result<Store, Problem> {
     if url.file().is_some_and(|file| !file.exists()) {
-        return Err(Problem::new(
-            Code::Unreachable,
-            format!("{url} does not exist; hint: elasticjob run and elasticjob dev create it"),
-        ));
+        return Err(Problem::new(Code::Unreachable, format!("{url} does not exist"))
+            .with_hint("elasticjob run and elasticjob dev create it"));
     }
     tokio::select! {
         store = Store::open(url) => Ok(store?),
         () = clock.sleep_until(clock.monotonic() + OPEN_TIMEOUT) => Err(Problem::new(
             Code::Unreachable,
-            format!("the history store {url} does not answer; hint: is the server running?"),
-        )),
+            format!("the history store {url} does not answer"),
+        ).with_hint("is the server running?")),
     }
 }
 
 pub(crate) fn no_history(registry: &str) -> Problem {
-    Problem::new(
-        Code::NoHistory,
-        format!(
-            "registry {registry} has no history store; hint: elasticjob console --history {registry}=URL, or POST /api/v1/histories"
-        ),
+    Problem::new(Code::NoHistory, format!("registry {registry} has no history store")).with_hint(
+        format!("elasticjob console --history {registry}=URL, or POST /api/v1/histories"),
     )
 }
 
@@ -217,9 +212,9 @@ impl From<StoreError> for Problem {
         match &error {
             // A wrong URL is the client's mistake; the field is added by the caller.
             StoreError::Url { problem, hint } => {
-                Self::new(Code::Invalid, format!("{problem}; hint: {hint}"))
+                Self::new(Code::Invalid, problem.as_str()).with_hint(hint)
             }
-            _ => Self::new(Code::Unreachable, error.to_string()),
+            _ => Self::of(Code::Unreachable, &error),
         }
     }
 }
@@ -232,7 +227,7 @@ fn parse_url(text: &str) -> Result<HistoryUrl, Problem> {
 fn database_host(text: &str) -> Result<&str, Problem> {
     let invalid = |text: &str| {
         let hint = "postgres://user:password@host:5432/database or mysql://…, and at most sslmode or ssl-mode";
-        Problem::invalid("url", format!("{text}; hint: {hint}"))
+        Problem::invalid("url", text).with_hint(hint)
     };
     if text.chars().any(|character| !character.is_ascii_graphic() || "#\\".contains(character)) {
         return Err(invalid("the URL contains an invalid character"));

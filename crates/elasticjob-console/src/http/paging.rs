@@ -46,8 +46,8 @@ pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, 
         tokio::select! {
             _ = changes.recv() => {}
             () = clock.sleep_until(deadline) => {
-                let text = format!("registry {} is still being read; hint: try again", access.registry.name);
-                return Err(Problem::new(Code::Unreachable, text).with_retry_after(5));
+                let text = format!("registry {} is still being read", access.registry.name);
+                return Err(Problem::new(Code::Unreachable, text).with_hint("try again").with_retry_after(5));
             }
         }
     }

@@ -93,11 +93,8 @@ async fn bulk(
         }
     };
     if names.is_empty() || names.len() > MAX_JOBS {
-        let text = format!(
-            "the request selects {} jobs, allowed are 1 to {MAX_JOBS}; hint: search for fewer",
-            names.len()
-        );
-        return Err(Problem::invalid("jobs", text));
+        let text = format!("the request selects {} jobs, allowed are 1 to {MAX_JOBS}", names.len());
+        return Err(Problem::invalid("jobs", text).with_hint("search for fewer"));
     }
     let items: Vec<BulkItem> = stream::iter(names)
         .map(|name| async {
@@ -119,7 +116,7 @@ async fn bulk(
 async fn find_jobs(access: &Authorized<Operator>, search: &str) -> Result<Vec<String>, Problem> {
     if search.trim().is_empty() {
         // Protects against scripts with an empty variable, which would otherwise affect every job.
-        return Err(Problem::invalid("search", "the search is empty; hint: name the jobs"));
+        return Err(Problem::invalid("search", "the search is empty").with_hint("name the jobs"));
     }
     let search: Search = search.parse()?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
@@ -135,9 +132,8 @@ async fn apply(
     action: BulkAction,
     name: &str,
 ) -> Result<Value, Problem> {
-    let job: JobName = name
-        .parse()
-        .map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobs", error.to_string()))?;
+    let job: JobName =
+        name.parse().map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobs", &error))?;
     let request = json!({ "bulk": true });
     match action {
         BulkAction::Enable => as_json(actions::enable(access, &job, request).await),

@@ -129,14 +129,12 @@ impl ConfigBody {
         if let Some(name) = self.job_name.as_deref().filter(|name| *name != job.name.as_str()) {
             return Err(Problem::invalid(
                 "jobName",
-                format!(
-                    "{name:?} differs from the job of the path, {}; hint: a job cannot be renamed",
-                    job.name
-                ),
-            ));
+                format!("{name:?} differs from the job of the path, {}", job.name),
+            )
+            .with_hint("a job cannot be renamed"));
         }
-        let fresh = Job::named(job.name.as_str())
-            .map_err(|error| Problem::invalid("jobName", error.to_string()))?;
+        let fresh =
+            Job::named(job.name.as_str()).map_err(|error| Problem::invalid("jobName", &error))?;
         let mut set = |key: &str, value: PatchField<String>| match value {
             None => Ok(()),
             Some(Some(text)) if !text.is_empty() => job
@@ -219,10 +217,8 @@ fn restore_secrets(
             let stored = stored.and_then(|stored| stored.props.get(&key));
             stored
                 .ok_or_else(|| {
-                    Problem::invalid(
-                        &field,
-                        format!("{field} is {MASK}, but no value is stored; hint: send the value"),
-                    )
+                    Problem::invalid(&field, format!("{field} is {MASK}, but no value is stored"))
+                        .with_hint("send the value")
                 })?
                 .to_owned()
         } else {
@@ -404,15 +400,20 @@ impl Condition {
             (Some(tag), None) => {
                 let version = tag.trim().trim_matches('"').parse().map(Version);
                 version.map(Self::Version).map_err(|_| {
-                    Problem::new(Code::PreconditionFailed, format!("{tag:?} is not an ETag of a configuration; hint: send the ETag of GET")).with_field("If-Match")
+                    Problem::new(
+                        Code::PreconditionFailed,
+                        format!("{tag:?} is not an ETag of a configuration"),
+                    )
+                    .with_hint("send the ETag of GET")
+                    .with_field("If-Match")
                 })
             }
             (None, Some("*")) => Ok(Self::Absent),
-            (None, None) => Err(Problem::new(
-                Code::PreconditionRequired,
-                "the precondition is missing; hint: If-Match with the ETag of GET, or If-None-Match: * for a new job",
-            )
-            .with_field("If-Match")),
+            (None, None) => {
+                Err(Problem::new(Code::PreconditionRequired, "the precondition is missing")
+                    .with_hint("If-Match with the ETag of GET, or If-None-Match: * for a new job")
+                    .with_field("If-Match"))
+            }
             _ => Err(Problem::invalid("If-Match", "send either If-Match, or If-None-Match: *")),
         }
     }
@@ -429,23 +430,24 @@ impl Condition {
     fn check(self, name: &JobName, version: Option<Version>) -> Result<Option<Version>, Problem> {
         match (self, version) {
             (Self::Absent, Some(version)) => {
-                let text = format!(
-                    "job {name} already exists, in version {}; hint: change it with If-Match",
-                    version.0
-                );
-                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
+                let text = format!("job {name} already exists, in version {}", version.0);
+                Err(Problem::new(Code::PreconditionFailed, text)
+                    .with_hint("change it with If-Match")
+                    .with_field(self.header()))
             }
             (Self::Absent, None) => Ok(None),
             (Self::Any | Self::Version(_), None) => {
-                let text = format!("there is no job {name}; hint: create it with If-None-Match: *");
-                Err(Problem::new(Code::NotFound, text))
+                let text = format!("there is no job {name}");
+                Err(Problem::new(Code::NotFound, text).with_hint("create it with If-None-Match: *"))
             }
             (Self::Version(seen), Some(version)) if seen != version => {
                 let text = format!(
-                    "the configuration of job {name} is now in version {}, not {}; hint: read the stored configuration, then decide again",
+                    "the configuration of job {name} is now in version {}, not {}",
                     version.0, seen.0
                 );
-                Err(Problem::new(Code::PreconditionFailed, text).with_field(self.header()))
+                Err(Problem::new(Code::PreconditionFailed, text)
+                    .with_hint("read the stored configuration, then decide again")
+                    .with_field(self.header()))
             }
             (Self::Any | Self::Version(_), version) => Ok(version),
         }
@@ -471,8 +473,7 @@ async fn make_plan(
     seen: Option<Version>,
 ) -> Result<Plan, Problem> {
     let stored = now.and_then(|details| details.configuration.job.as_ref());
-    let fresh =
-        || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", error.to_string()));
+    let fresh = || Job::named(name.as_str()).map_err(|error| Problem::invalid("job", &error));
     let start = match (base, stored) {
         (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
         _ => fresh()?,

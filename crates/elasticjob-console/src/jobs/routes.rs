@@ -247,10 +247,8 @@ fn parse_statuses(text: &str) -> Result<Vec<JobStatus>, Problem> {
     words
         .map(|word| {
             crate::jobs::search::status(word).ok_or_else(|| {
-                Problem::invalid(
-                    "status",
-                    format!("{word:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"),
-                )
+                Problem::invalid("status", format!("{word:?} is not a status"))
+                    .with_hint("OK, DISABLED, CRASHED, SHARDING_FLAG")
             })
         })
         .collect()

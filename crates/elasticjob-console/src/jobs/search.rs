@@ -58,14 +58,13 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
         return Ok(Predicate::Word(word.to_lowercase()));
     };
     let lower = value.to_lowercase();
-    let invalid = |text: String| Err(Problem::invalid("search", text));
+    let invalid = |text: String, hint: &str| Err(Problem::invalid("search", text).with_hint(hint));
     Ok(match key {
         "status" => match status(value) {
             Some(status) => Predicate::Status(status),
             None => {
-                return invalid(format!(
-                    "{value:?} is not a status; hint: OK, DISABLED, CRASHED, SHARDING_FLAG"
-                ));
+                let hint = "OK, DISABLED, CRASHED, SHARDING_FLAG";
+                return invalid(format!("{value:?} is not a status"), hint);
             }
         },
         "label" => Predicate::Label(lower),
@@ -81,15 +80,13 @@ fn parse_predicate(word: &str) -> Result<Predicate, Problem> {
             "unreadable" => Predicate::Unreadable,
             "oneoff" | "one-off" => Predicate::OneOff,
             _ => {
-                return invalid(format!(
-                    "is:{value} is unknown; hint: running, disabled, waiting, misfired, unreadable, oneoff"
-                ));
+                let hint = "running, disabled, waiting, misfired, unreadable, oneoff";
+                return invalid(format!("is:{value} is unknown"), hint);
             }
         },
         _ => {
-            return invalid(format!(
-                "{key:?} is not a search key; hint: {KEYS}; quote a word that contains a colon"
-            ));
+            let hint = format!("{KEYS}; quote a word that contains a colon");
+            return invalid(format!("{key:?} is not a search key"), &hint);
         }
     })
 }

@@ -154,7 +154,7 @@ pub(crate) struct InJob {
 impl InJob {
     pub(crate) fn name(&self) -> Result<Option<JobName>, Problem> {
         let name = self.job.as_deref().map(str::parse).transpose();
-        name.map_err(|error: Invalid| Problem::invalid("job", error.to_string()))
+        name.map_err(|error: Invalid| Problem::invalid("job", &error))
     }
 }
 

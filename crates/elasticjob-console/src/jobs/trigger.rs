@@ -188,11 +188,9 @@ impl IdempotencyKeys {
             response: Arc::default(),
         });
         if keyed.fingerprint != fingerprint {
-            return Err(Problem::new(
-                Code::Conflict,
-                "this key was used with a different request; hint: use a new key for each request",
-            )
-            .with_field("Idempotency-Key"));
+            return Err(Problem::new(Code::Conflict, "this key was used with a different request")
+                .with_hint("use a new key for each request")
+                .with_field("Idempotency-Key"));
         }
         Ok(Arc::clone(&keyed.response))
     }

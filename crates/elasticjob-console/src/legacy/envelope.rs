@@ -100,8 +100,9 @@ impl LegacyRequest {
         if self.caller.as_ref().is_ok_and(|caller| caller.via.is_ambient()) {
             self.caller = Err(Problem::new(
                 Code::Csrf,
-                "a GET that changes something is not allowed by cookie; hint: POST, or send Access-Token or an API token",
-            ));
+                "a GET that changes something is not allowed by cookie",
+            )
+            .with_hint("POST, or send Access-Token or an API token"));
         }
         self
     }

@@ -67,10 +67,10 @@ fn row_range(size: Option<usize>, number: Option<usize>) -> Result<(usize, usize
     let (size, number) = (size.unwrap_or(10), number.unwrap_or(1));
     let end = size.saturating_mul(number);
     if size == 0 || number == 0 || end > MAX_ROW {
-        let text = format!(
-            "pages start at 1 and end at row {MAX_ROW}; hint: limit the time span, or use /api/v1"
+        let text = format!("pages start at 1 and end at row {MAX_ROW}");
+        return Err(
+            Problem::invalid("pageNumber", text).with_hint("limit the time span, or use /api/v1")
         );
-        return Err(Problem::invalid("pageNumber", text));
     }
     Ok((end - size, end))
 }
@@ -83,7 +83,8 @@ fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, P
         Some(Value::String(text)) => parse_timestamp(field, text).map(Some),
         Some(other) => {
             let at = other.as_i64().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-            let invalid = || Problem::invalid(field, "not a timestamp; hint: 2026-11-15T06:36:07Z");
+            let invalid =
+                || Problem::invalid(field, "not a timestamp").with_hint("2026-11-15T06:36:07Z");
             at.ok_or_else(invalid).map(Some)
         }
     }
@@ -308,9 +309,8 @@ impl DataSourceBody {
         let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (username, password) = (non_empty(&self.username), non_empty(&self.password));
         from_jdbc(&self.url, username.as_deref(), password.as_deref()).map_err(|kind| {
-            let text =
-                format!("{kind} is not supported; hint: jdbc:mysql://… or jdbc:postgresql://…");
-            Problem::invalid("url", text)
+            let text = format!("{kind} is not supported");
+            Problem::invalid("url", text).with_hint("jdbc:mysql://… or jdbc:postgresql://…")
         })
     }
 }

@@ -166,9 +166,9 @@ pub(super) async fn put_config(
             let Some(name) = sent.job_name() else {
                 return Err(Problem::invalid("jobName", "jobName is missing"));
             };
-            let name = name.parse().map_err(|error: elasticjob::job::Invalid| {
-                Problem::invalid("jobName", error.to_string())
-            })?;
+            let name = name
+                .parse()
+                .map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobName", &error))?;
             store_config(&access, &name, sent, Base::Stored, None, &Condition::Any).await
         })
         .await

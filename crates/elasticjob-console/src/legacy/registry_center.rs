@@ -153,10 +153,8 @@ impl RegistryCenterBody {
             }
         };
         if self.zk_address_list.contains(['@', '/', '?', '#', '%']) {
-            return Err(Problem::invalid(
-                "zkAddressList",
-                "not a list of hosts; hint: zk1:2181,zk2:2181",
-            ));
+            return Err(Problem::invalid("zkAddressList", "not a list of hosts")
+                .with_hint("zk1:2181,zk2:2181"));
         }
         Ok(format!(
             "zookeeper://{user}{}/{}",

@@ -89,8 +89,8 @@ impl<T: CatalogEntry> Catalog<T> {
         for (name, text) in named {
             let entry = T::new(EntryInfo::new(name, text, false))?;
             if entries.insert(name.clone(), Arc::new(entry)).is_some() {
-                let text = format!("{} is defined twice; hint: remove one", T::describe(name));
-                return Err(Problem::invalid(T::FIELD, text));
+                let text = format!("{} is defined twice", T::describe(name));
+                return Err(Problem::invalid(T::FIELD, text).with_hint("remove one"));
             }
         }
         let read_error = |error: io::Error| {
@@ -126,13 +126,12 @@ impl<T: CatalogEntry> Catalog<T> {
     /// Checks whether an administrator may add this URL.
     pub(crate) fn check_addable(&self, text: &str) -> Result<T::Url, Problem> {
         if !self.additions.is_enabled {
-            let text = format!(
-                "adding {} at run time is not enabled; hint: define it with {}, or enable {} in the configuration file",
-                T::KIND,
+            let text = format!("adding {} at run time is not enabled", T::KIND);
+            return Err(Problem::new(Code::Refused, text).with_hint(format!(
+                "define it with {}, or enable {} in the configuration file",
                 T::FLAG,
                 T::CONFIG_TABLE
-            );
-            return Err(Problem::new(Code::Refused, text));
+            )));
         }
         let (url, hosts) = T::parse_addable(text)?;
         let is_listed = |host: &&String| {
@@ -141,11 +140,11 @@ impl<T: CatalogEntry> Catalog<T> {
         match hosts.iter().find(|host| !is_listed(host)) {
             None => Ok(url),
             Some(host) => {
-                let text = format!(
-                    "{host} is not an allowed host; hint: add it to {}.hosts in the configuration file",
+                let text = format!("{host} is not an allowed host");
+                Err(Problem::invalid("url", text).with_hint(format!(
+                    "add it to {}.hosts in the configuration file",
                     T::CONFIG_TABLE
-                );
-                Err(Problem::invalid("url", text))
+                )))
             }
         }
     }
@@ -156,15 +155,14 @@ impl<T: CatalogEntry> Catalog<T> {
         let entry = Arc::new(T::new(EntryInfo::new(name, text, true))?);
         self.change(|entries| {
             if entries.contains_key(name) {
-                let text = format!(
-                    "{} already exists; hint: remove it first, or choose another name",
-                    T::describe(name)
-                );
-                return Err(Problem::new(Code::Conflict, text).with_field(T::FIELD));
+                let text = format!("{} already exists", T::describe(name));
+                return Err(Problem::new(Code::Conflict, text)
+                    .with_hint("remove it first, or choose another name")
+                    .with_field(T::FIELD));
             }
             if entries.len() >= MAX_ENTRIES {
-                let text = format!("there are {MAX_ENTRIES} {} already; hint: remove one", T::KIND);
-                return Err(Problem::new(Code::Refused, text));
+                let text = format!("there are {MAX_ENTRIES} {} already", T::KIND);
+                return Err(Problem::new(Code::Refused, text).with_hint("remove one"));
             }
             entries.insert(name.to_owned(), Arc::clone(&entry));
             Ok(())
@@ -178,10 +176,10 @@ impl<T: CatalogEntry> Catalog<T> {
             None => Err(T::not_found(name)),
             Some(entry) if !entry.info().is_added => {
                 let text = format!(
-                    "{} is defined by the command line or the configuration file; hint: remove it there",
+                    "{} is defined by the command line or the configuration file",
                     T::describe(name)
                 );
-                Err(Problem::new(Code::Refused, text))
+                Err(Problem::new(Code::Refused, text).with_hint("remove it there"))
             }
             Some(_) => {
                 entries.remove(name);

@@ -120,8 +120,8 @@ impl Registries {
                     }
                 }
                 () = self.clock.sleep_until(deadline) => {
-                    let text = format!("registry {} does not answer; hint: is ZooKeeper listening there?", registry.name);
-                    return Err(Problem::new(Code::Unreachable, text).with_retry_after(RETRY_PAUSES.1.as_secs()));
+                    let text = format!("registry {} does not answer", registry.name);
+                    return Err(Problem::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?").with_retry_after(RETRY_PAUSES.1.as_secs()));
                 }
             }
         }
@@ -173,12 +173,10 @@ impl CatalogEntry for RegistryConnection {
                 .all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
             && name.chars().any(|character| character.is_ascii_alphanumeric());
         if !is_valid {
-            return Err(Problem::invalid(
-                "name",
-                format!(
-                    "{name:?} is not a valid registry name; hint: letters, digits, dots, dashes and underscores, at most 64 characters"
-                ),
-            ));
+            return Err(Problem::invalid("name", format!("{name:?} is not a valid registry name"))
+                .with_hint(
+                    "letters, digits, dots, dashes and underscores, at most 64 characters",
+                ));
         }
         Ok(Self {
             url: parse_url(&info.raw_url)?,
@@ -196,16 +194,12 @@ impl CatalogEntry for RegistryConnection {
     fn parse_addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
         let url = parse_url(text)?;
         let RegistryUrl::ZooKeeper(settings) = &url else {
-            return Err(Problem::invalid(
-                "url",
-                "a memory: registry exists in one process only; hint: zookeeper://host:2181/namespace",
-            ));
+            return Err(Problem::invalid("url", "a memory: registry exists in one process only")
+                .with_hint("zookeeper://host:2181/namespace"));
         };
         if settings.tls.is_some() {
-            return Err(Problem::invalid(
-                "url",
-                "a zookeepers:// URL reads files of this machine; hint: define it with --registry or in the configuration file",
-            ));
+            return Err(Problem::invalid("url", "a zookeepers:// URL reads files of this machine")
+                .with_hint("define it with --registry or in the configuration file"));
         }
         let hosts = settings.servers.iter().map(|server| server.host.clone()).collect();
         Ok((url, hosts))
@@ -258,10 +252,7 @@ async fn maintain_connection(
             Err(error) => {
                 tracing::debug!(registry = %url, %error, "registry unreachable, retrying");
                 let problem = problem::Problem::of(&error);
-                connection_state.send_replace(ConnectionState::Down(match problem.hint {
-                    Some(hint) => format!("{}; hint: {hint}", problem.message),
-                    None => problem.message,
-                }));
+                connection_state.send_replace(ConnectionState::Down(problem.to_string()));
             }
         }
         mirror.cut_off();
@@ -281,17 +272,15 @@ async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
 
 fn parse_url(url: &str) -> Result<RegistryUrl, Problem> {
     url.parse().map_err(|error: UrlError| {
-        let text = format!("registry URL: {}; hint: for example {}", error.problem, error.example);
-        Problem::invalid("url", text)
+        let text = format!("registry URL: {}", error.problem);
+        Problem::invalid("url", text).with_hint(format!("for example {}", error.example))
     })
 }
 
 /// Also for registries that the caller may not see: the message must not tell which.
 pub(crate) fn no_such_registry(name: &str) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is no registry {name}; hint: GET /api/v1/registries lists them"),
-    )
+    Problem::new(Code::NotFound, format!("there is no registry {name}"))
+        .with_hint("GET /api/v1/registries lists them")
 }
 
 #[cfg(test)]

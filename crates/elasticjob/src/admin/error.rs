@@ -1,19 +1,22 @@
 //! [`AdminError`]: why a query or change failed, by what a caller does about it.
 
+use std::borrow::Cow;
+
 use crate::{
     job::{Conflict, Invalid, Unreadable},
+    problem::Hint,
     registry::Error,
 };
 
-/// Why a query or change failed. Every message ends with a hint for the operator.
+/// Why a query or change failed. Every one has a [hint](Hint::hint) for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
     /// The request is invalid: correct it.
-    #[error("{problem}; hint: {hint}")]
+    #[error("{problem}")]
     Invalid { problem: String, hint: String },
     /// The registry does not answer: try again.
-    #[error("{problem}; hint: {hint}")]
+    #[error("{problem}")]
     Unreachable {
         problem: String,
         hint: String,
@@ -21,19 +24,19 @@ pub enum AdminError {
         source: Error,
     },
     /// The registry denies access: use other credentials.
-    #[error("not authorised for {path}; hint: {hint}")]
+    #[error("not authorised for {path}")]
     NotAuthorised { path: String, hint: String },
     /// The job, server, instance or node does not exist.
-    #[error("{what}; hint: {hint}")]
+    #[error("{what}")]
     NotFound { what: String, hint: String },
     /// The job belongs to another handler, or another client changed it first: read again, decide again.
-    #[error("{problem}; hint: {hint}")]
+    #[error("{problem}")]
     Conflict { problem: String, hint: String },
     /// In the current state the change would do harm, or have no effect.
-    #[error("{problem}; hint: {hint}")]
+    #[error("{problem}")]
     Refused { problem: String, hint: String },
     /// Any other error: a bug here, or a registry that misbehaves.
-    #[error("the registry request failed; hint: {hint}")]
+    #[error("the registry request failed")]
     Internal {
         hint: String,
         #[source]
@@ -42,32 +45,6 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    /// Exit code of the command line: 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Internal { .. } => 1,
-            Self::Invalid { .. } => 2,
-            Self::Unreachable { .. } => 3,
-            Self::NotAuthorised { .. } => 4,
-            Self::NotFound { .. } => 5,
-            Self::Conflict { .. } => 6,
-            Self::Refused { .. } => 7,
-        }
-    }
-
-    /// What the operator can do about it.
-    pub fn hint(&self) -> &str {
-        match self {
-            Self::Invalid { hint, .. }
-            | Self::Unreachable { hint, .. }
-            | Self::NotAuthorised { hint, .. }
-            | Self::NotFound { hint, .. }
-            | Self::Conflict { hint, .. }
-            | Self::Refused { hint, .. }
-            | Self::Internal { hint, .. } => hint,
-        }
-    }
-
     pub(super) fn invalid(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Invalid { problem: problem.into(), hint: hint.into() }
     }
@@ -82,7 +59,22 @@ impl AdminError {
 
     /// The stored configuration cannot be read. It is never overwritten, whatever the change was.
     pub(super) fn unreadable(error: &Unreadable) -> Self {
-        Self::refused(error.to_string(), "correct the stored document, or remove the job")
+        let hint =
+            error.hint.as_deref().unwrap_or("correct the stored document, or remove the job");
+        Self::refused(error.to_string(), hint)
+    }
+}
+
+impl Hint for AdminError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let (Self::Invalid { hint, .. }
+        | Self::Unreachable { hint, .. }
+        | Self::NotAuthorised { hint, .. }
+        | Self::NotFound { hint, .. }
+        | Self::Conflict { hint, .. }
+        | Self::Refused { hint, .. }
+        | Self::Internal { hint, .. }) = self;
+        Some(Cow::Borrowed(hint))
     }
 }
 
@@ -127,19 +119,14 @@ impl From<Error> for AdminError {
 
 impl From<Invalid> for AdminError {
     fn from(error: Invalid) -> Self {
-        // A problem that carries its own hint keeps it.
-        let (problem, hint) = match error.problem.split_once("; hint: ") {
-            Some((problem, hint)) => (problem.to_owned(), hint.to_owned()),
-            None => (error.problem, "correct it".to_owned()),
-        };
-        Self::Invalid { problem: format!("{} {:?}: {problem}", error.what, error.text), hint }
+        let hint = error.hint.clone().unwrap_or_else(|| "correct it".to_owned());
+        Self::Invalid { problem: error.to_string(), hint }
     }
 }
 
 impl From<Conflict> for AdminError {
     fn from(error: Conflict) -> Self {
-        let Conflict { job, ours, theirs, hint } = error;
-        Self::Conflict { problem: format!("job {job} belongs to {theirs}, not to {ours}"), hint }
+        Self::Conflict { problem: error.to_string(), hint: error.hint }
     }
 }
 
@@ -148,27 +135,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_has_its_exit_code_and_exactly_one_hint() {
+    fn cause_of_a_refused_multi_decides_the_kind_of_error() {
         let path: crate::registry::Path = "/shop/settle".parse().unwrap();
-        let unknown = || Error::Unknown { endpoint: "zk:2181".to_owned() };
-        let errors: [(AdminError, u8); 8] = [
-            (Error::Closed.into(), 3),
-            (unknown().into(), 3),
-            (Error::NotAuthorised { path: path.clone() }.into(), 4),
-            (Error::Absent { path: path.clone() }.into(), 5),
-            (
-                Error::Member { index: 1, cause: Box::new(Error::Exists { path: path.clone() }) }
-                    .into(),
-                6,
-            ),
-            (Error::Invalid { path, reason: "x".to_owned() }.into(), 1),
-            ("a/b".parse::<crate::job::JobName>().unwrap_err().into(), 2),
-            (AdminError::refused("no", "yes"), 7),
-        ];
-        for (error, code) in errors {
-            assert_eq!(error.exit_code(), code, "{error}");
-            assert_eq!(error.to_string().matches("; hint: ").count(), 1, "{error}");
-            assert!(error.to_string().ends_with(error.hint()), "{error}");
-        }
+        let cause = Box::new(Error::Exists { path });
+
+        let error = AdminError::from(Error::Member { index: 1, cause });
+
+        assert!(matches!(error, AdminError::Conflict { .. }), "{error}");
+    }
+
+    #[test]
+    fn invalid_text_keeps_its_own_hint() {
+        let cron = crate::job::Job::named("j").unwrap().cron("0 0 24 * * ?").unwrap_err();
+        let name = "a/b".parse::<crate::job::JobName>().unwrap_err();
+
+        assert_eq!(AdminError::from(cron).hint().unwrap(), "hours are 0 to 23");
+        assert_eq!(AdminError::from(name).hint().unwrap(), "correct it");
     }
 }

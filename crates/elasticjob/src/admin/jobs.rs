@@ -9,8 +9,9 @@ use super::{
     error::AdminError,
     handle::Admin,
     model::{Instance, JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
-    snapshot::{NO_CONFIGURATION, instance, status, summary},
+    snapshot::{instance, no_configuration, status, summary},
 };
+use crate::problem::Problem;
 use crate::{
     coordination::tree::{JobTree, Part},
     job::{Job, JobName},
@@ -100,10 +101,10 @@ impl Admin {
         )?;
         let (config, problem) = match config.map(|node| Job::read(job_name, &node.data)) {
             Some(Ok(job)) => (Some(job), None),
-            Some(Err(error)) => (None, Some(error.to_string())),
+            Some(Err(error)) => (None, Some(Problem::of(&error))),
             // The node may be something else, such as another namespace. Leftovers of a job have instances or servers.
             None if ids.is_none() && servers.is_none() => return Ok(None),
-            None => (None, Some(NO_CONFIGURATION.to_owned())),
+            None => (None, Some(no_configuration())),
         };
         let root = root.map(|node| node.data).unwrap_or_default();
         let ids: BTreeSet<String> = ids.unwrap_or_default().into_iter().collect();
@@ -119,7 +120,8 @@ impl Admin {
         let summary = JobSummary {
             status,
             instances: ids.len(),
-            problem,
+            hint: problem.as_ref().and_then(|problem| problem.hint.clone()),
+            problem: problem.map(|problem| problem.message),
             ..summary(job_name, config.as_ref(), &root, now, &self.zone)
         };
         let dealt = owners.len();
@@ -194,6 +196,7 @@ fn unreadable_outline(name: &str, problem: String) -> Outline {
         runs_with: RunsWith::Rust { handler: None },
         next_fire: None,
         problem: Some(problem),
+        hint: None,
     };
     Outline {
         summary,

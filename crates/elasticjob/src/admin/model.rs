@@ -133,6 +133,9 @@ pub struct JobSummary {
     pub next_fire: Option<Timestamp>,
     /// Why the job or its configuration cannot be read.
     pub problem: Option<String>,
+    /// What to do about the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// The summary of one job and the data it was computed from, for callers that keep a list up to date.

@@ -14,6 +14,7 @@ use super::{
     },
     subtree::read_subtree,
 };
+use crate::problem::Problem;
 use crate::{
     coordination::{
         ledger::{Illegible, Page},
@@ -174,13 +175,15 @@ impl JobSnapshot {
         let job = config.as_ref().and_then(|config| config.as_ref().ok());
         let status = self.status(job);
         let problem = match &config {
-            None => Some(NO_CONFIGURATION.to_owned()),
-            Some(Err(error)) => Some(error.to_string()),
+            None => Some(no_configuration()),
+            Some(Err(error)) => Some(Problem::of(error)),
             Some(Ok(_)) => None,
         };
         let mut summary = summary(&self.job, job, self.root_data(), now, zone);
-        (summary.status, summary.instances, summary.problem) =
-            (status, self.instance_ids().len(), problem);
+        (summary.status, summary.instances) = (status, self.instance_ids().len());
+        if let Some(Problem { message, hint }) = problem {
+            (summary.problem, summary.hint) = (Some(message), hint);
+        }
         summary
     }
 
@@ -256,8 +259,10 @@ impl JobSnapshot {
 }
 
 /// Problem of a job that has nodes but no configuration: instances wrote them after the job was removed.
-pub(super) const NO_CONFIGURATION: &str =
-    "it has no configuration: it was removed while instances were running; hint: remove it again";
+pub(super) fn no_configuration() -> Problem {
+    Problem::new("it has no configuration: it was removed while instances were running")
+        .with_hint("remove it again")
+}
 
 fn last_run(page: Page, since: Option<Timestamp>) -> LastRun {
     LastRun {
@@ -313,6 +318,7 @@ pub(super) fn summary(
             .and_then(|job| job.schedule(zone))
             .and_then(|schedule| schedule.next_after(now)),
         problem: None,
+        hint: None,
     }
 }
 

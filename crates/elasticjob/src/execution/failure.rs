@@ -1,5 +1,6 @@
 //! The failure of a shard or listener.
 
+use crate::problem::with_causes;
 use std::{
     any::Any,
     error::Error,
@@ -63,19 +64,6 @@ impl<E: Into<BoxError>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(with_causes(&*error.into()))
     }
-}
-
-/// An error and its causes, separated by `: `. A cause that the error already repeats at its end is left out.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut message = error.to_string();
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    for cause in causes.map(ToString::to_string) {
-        if !message.ends_with(&cause) {
-            message.push_str(": ");
-            message.push_str(&cause);
-        }
-    }
-    message
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::failure::{Failure, with_causes};
+use super::failure::Failure;
+use crate::problem::with_causes;
 
 /// The JDK's limit.
 const MAX_REDIRECTS: usize = 20;

@@ -38,7 +38,6 @@ mod script;
 mod http_client;
 mod work;
 
-pub(crate) use self::failure::with_causes;
 pub use self::{
     alert::{Alerts, Notice, Routing, Transport, Transports},
     attempt::{Rules, Surroundings, attempt, pause},

@@ -86,6 +86,7 @@ impl FromStr for AttemptId {
             what: "attempt id".into(),
             text: text.to_owned(),
             problem: "expected the form of a UUID".to_owned(),
+            hint: None,
         };
         if hex.len() != 32 || text.len() != 36 || hex.starts_with('+') {
             return Err(invalid());

@@ -27,6 +27,7 @@ use super::{
     sink::{Sink, SinkError},
     trace,
 };
+use crate::problem::Problem;
 
 /// Limit for one request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,8 +61,9 @@ impl SpanExporter {
     pub fn to(endpoint: &str, service: impl Into<String>) -> Result<Self, SinkError> {
         // The message does not repeat the address: it may contain a password.
         let invalid = |problem: String| {
-            let hint = "hint: for example http://127.0.0.1:4318";
-            SinkError::Refused(format!("invalid collector address: {problem}; {hint}"))
+            let problem = Problem::new(format!("invalid collector address: {problem}"))
+                .with_hint("for example http://127.0.0.1:4318");
+            SinkError::Refused(problem.to_string())
         };
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
         let parsed: reqwest::Url = url.parse().map_err(|error| invalid(format!("{error}")))?;
@@ -90,10 +92,10 @@ impl SpanExporter {
         let answer = request.body(body.to_string()).send().await;
         let answer = answer.map_err(|error| {
             let error = root_cause(error);
-            SinkError::Later(format!(
-                "cannot reach the collector at {}: {error}; hint: is it running?",
-                self.redacted
-            ))
+            let problem =
+                Problem::new(format!("cannot reach the collector at {}: {error}", self.redacted))
+                    .with_hint("is it running?");
+            SinkError::Later(problem.to_string())
         })?;
         let (status, url) = (answer.status(), &self.redacted);
         match status {
@@ -104,9 +106,11 @@ impl SpanExporter {
             | StatusCode::GATEWAY_TIMEOUT => {
                 Err(SinkError::Later(format!("the collector at {url} answers {status}")))
             }
-            _ => Err(SinkError::Refused(format!(
-                "the collector at {url} answers {status}; hint: does it accept OTLP over HTTP as JSON?"
-            ))),
+            _ => {
+                let problem = Problem::new(format!("the collector at {url} answers {status}"))
+                    .with_hint("does it accept OTLP over HTTP as JSON?");
+                Err(SinkError::Refused(problem.to_string()))
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::name::JobName;
+use crate::problem::Hint;
 
 /// Invalid text in a program, a file or a command. Its author has to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +14,7 @@ pub struct Invalid {
     pub text: String,
     /// What is wrong with the text, and what would be valid.
     pub problem: String,
+    pub hint: Option<String>,
 }
 
 impl Invalid {
@@ -21,7 +23,17 @@ impl Invalid {
         text: impl Into<String>,
         problem: impl Into<String>,
     ) -> Self {
-        Self { what: what.into(), text: text.into(), problem: problem.into() }
+        Self { what: what.into(), text: text.into(), problem: problem.into(), hint: None }
+    }
+
+    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Hint for Invalid {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -36,8 +48,20 @@ pub struct Unreadable {
     pub line: Option<usize>,
     /// The key; nested keys are joined with dots: `props.elasticjob.timeout`.
     pub key: Option<String>,
-    /// What is wrong, with a hint.
     pub problem: String,
+    pub hint: Option<String>,
+}
+
+impl Unreadable {
+    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Hint for Unreadable {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        self.hint.as_deref().map(Cow::Borrowed)
+    }
 }
 
 fn location(line: Option<usize>, key: Option<&str>) -> String {

@@ -164,6 +164,7 @@ impl Instance {
             line,
             key: key.map(ToOwned::to_owned),
             problem: problem.to_owned(),
+            hint: None,
         };
         let text =
             std::str::from_utf8(document).map_err(|_| unreadable(None, None, "it is not UTF-8"))?;

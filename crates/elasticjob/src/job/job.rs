@@ -147,11 +147,8 @@ impl Job {
         let cron = cron.map_err(|error| {
             let location = error.field.map(|field| format!("{field} {:?} ", error.part));
             let location = location.unwrap_or_default();
-            Invalid::new(
-                "cron",
-                expression,
-                format!("{location}{}; hint: {}", error.problem, error.hint),
-            )
+            Invalid::new("cron", expression, format!("{location}{}", error.problem))
+                .with_hint(error.hint)
         })?;
         let before = self.cron.replace(cron);
         // A job that already had a schedule keeps its DST rule, including Quartz's, which a Java document does not store.
@@ -165,7 +162,7 @@ impl Job {
     pub fn zone(mut self, zone: &str) -> Result<Self, Invalid> {
         let parsed = zone.parse::<Zone>();
         self.zone = Some(parsed.map_err(|error| {
-            Invalid::new("time zone", zone, format!("{}; hint: {}", error.problem, error.hint))
+            Invalid::new("time zone", zone, error.problem).with_hint(error.hint)
         })?);
         Ok(self)
     }

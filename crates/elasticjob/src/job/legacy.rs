@@ -3,6 +3,8 @@
 //! This library cannot share a job with 2.1.5, so these documents are only read, for import. Java class names become type names where
 //! there is one; settings without a counterpart are listed and dropped.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -12,6 +14,7 @@ use super::{
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile},
     shards::ShardCount,
 };
+use crate::problem::Hint;
 
 /// Java classes of 2.1.5 and the type names that replace them; `None` means the default.
 const TYPE_OF_CLASS: [(&str, Option<&str>); 6] = [
@@ -87,6 +90,7 @@ impl Reader<'_> {
             line: None,
             key: key.map(ToOwned::to_owned),
             problem: problem.into(),
+            hint: None,
         }
     }
 
@@ -216,8 +220,9 @@ impl Reader<'_> {
         })
     }
 
-    fn parse_error(&self, key: &str, error: &dyn std::fmt::Display) -> Unreadable {
-        self.error(Some(key), error.to_string())
+    fn parse_error(&self, key: &str, error: &impl Hint) -> Unreadable {
+        let hint = error.hint().map(Cow::into_owned);
+        Unreadable { hint, ..self.error(Some(key), error.to_string()) }
     }
 }
 

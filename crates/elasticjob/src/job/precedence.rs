@@ -3,7 +3,7 @@
 //! Pure decisions; the coordination layer does the reading and writing. The order is Java ElasticJob's: first check that the job does
 //! not belong to another handler ([`Handler::check`]), then choose the configuration ([`settle`]).
 
-use std::{collections::BTreeSet, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use super::{
     job::{EmptyValues, Job, Spelling},
@@ -13,6 +13,7 @@ use super::{
     wire::properties,
     yaml::Kind,
 };
+use crate::problem::Hint;
 
 /// The configuration to use, and whether it has to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,7 +271,7 @@ fn describe_root(root: &str) -> String {
 
 /// The job belongs to another handler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("job {job} belongs to {theirs}, not to {ours}; hint: {hint}")]
+#[error("job {job} belongs to {theirs}, not to {ours}")]
 pub struct Conflict {
     pub job: JobName,
     /// The handler of this program.
@@ -278,6 +279,12 @@ pub struct Conflict {
     /// The handler that the job belongs to.
     pub theirs: String,
     pub hint: String,
+}
+
+impl Hint for Conflict {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.hint))
+    }
 }
 
 #[cfg(test)]

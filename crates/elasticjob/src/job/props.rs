@@ -136,6 +136,7 @@ impl Policies {
             what: key.to_owned().into(),
             text: value.to_owned(),
             problem: error.problem,
+            hint: error.hint,
         })?;
         Ok(policies)
     }

@@ -4,6 +4,8 @@
 //! any tag on extra configuration, and null instead of an empty list are accepted. A missing key means what it means to Java, which is
 //! not the documented default: no monitoring, no misfire compensation, no reconciliation.
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
@@ -18,6 +20,7 @@ use super::{
     shards::ShardCount,
     yaml::{BOOL, INT, Kind, Node, emit, java_to_string, load, parse_bool, parse_int},
 };
+use crate::problem::Hint;
 
 const THREAD_POOL: &str = "jobExecutorThreadPoolSizeProviderType";
 const THREAD_POOL_UP_TO_304: &str = "jobExecutorServiceHandlerType";
@@ -139,7 +142,7 @@ impl Job {
                         Some(rest) => format!("it is {rest}"),
                         None => error.problem,
                     };
-                    Invalid::new(key.to_owned(), text, problem)
+                    Invalid { hint: error.hint, ..Invalid::new(key.to_owned(), text, problem) }
                 })?;
                 job.spelling = self.spelling;
                 job
@@ -231,6 +234,7 @@ impl Reader<'_> {
             line: Some(self.line).filter(|line| *line > 0),
             key: Some(self.key.clone()).filter(|key| !key.is_empty()),
             problem: problem.into(),
+            hint: None,
         }
     }
 
@@ -319,14 +323,12 @@ impl Reader<'_> {
                     if self.flag(value)? { Resharding::Static } else { Resharding::Elastic };
             }
             legacy if LEGACY_KEYS.contains(&legacy) => {
-                return Err(self.error(
-                    "it was written by ElasticJob 2.1.5, which cannot share a job with this version; hint: elasticjob job import",
-                ));
+                let problem = "it was written by ElasticJob 2.1.5, which cannot share a job with this version";
+                return Err(self.error(problem).with_hint("elasticjob job import"));
             }
             _ => {
-                return Err(self.error(
-                    "the key is unknown, also to Java; hint: correct it, or move it into props",
-                ));
+                let problem = "the key is unknown, also to Java";
+                return Err(self.error(problem).with_hint("correct it, or move it into props"));
             }
         }
         Ok(())
@@ -363,9 +365,12 @@ impl Reader<'_> {
 
     fn parse<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
     where
-        T::Err: std::fmt::Display,
+        T::Err: Hint,
     {
-        text.map(str::parse).transpose().map_err(|error: T::Err| self.error(error.to_string()))
+        text.map(str::parse).transpose().map_err(|error: T::Err| {
+            let hint = error.hint().map(Cow::into_owned);
+            Unreadable { hint, ..self.error(error.to_string()) }
+        })
     }
 
     fn flag(&self, value: &Node) -> Result<bool, Unreadable> {

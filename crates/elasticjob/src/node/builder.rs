@@ -156,7 +156,8 @@ impl Node {
             Ok(jobs) => {
                 if jobs.is_empty() {
                     tracing::warn!(
-                        "no jobs to discover; hint: name the library that declares them: use my_jobs as _;"
+                        hint = "name the library that declares them: use my_jobs as _;",
+                        "no jobs to discover"
                     );
                 }
                 self.jobs.extend(jobs);

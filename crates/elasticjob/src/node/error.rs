@@ -1,16 +1,16 @@
 //! Errors of a node.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::declaration::Place;
 use crate::{
     coordination::member::JoinError,
-    execution::with_causes,
     job::{Invalid, JobName},
+    problem::{Hint, Problem},
     registry,
 };
 
-/// Why a node did not start, or could not add a job. `Debug` prints the `Display` text with its causes, because a `main` that returns the error
+/// Why a node did not start, or could not add a job. `Debug` prints the text with its causes and the hint, because a `main` that returns the error
 /// prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -25,9 +25,7 @@ pub enum NodeError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
-    #[error(
-        "job {job} is registered twice on this node{}; hint: a node runs each job once, with as many shards as it needs", in_parentheses(.places)
-    )]
+    #[error("job {job} is registered twice on this node{}", in_parentheses(.places))]
     Twice {
         job: String,
         /// Where the job is declared, for jobs with the attribute.
@@ -40,9 +38,7 @@ pub enum NodeError {
     #[error("{place}: {invalid}")]
     Declaration { place: Place, invalid: Invalid },
     /// This machine has no address under which other instances can know it.
-    #[error(
-        "cannot determine this machine's IPv4 address: {reason}; hint: set ELASTICJOB_ADDRESS, or Node::address"
-    )]
+    #[error("cannot determine this machine's IPv4 address: {reason}")]
     Address { reason: String },
     /// The process cannot listen for signals.
     #[error("cannot listen for signals")]
@@ -57,7 +53,36 @@ impl NodeError {
 
 impl fmt::Debug for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&with_causes(self))
+        Problem::of(self).fmt(f)
+    }
+}
+
+impl Hint for NodeError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Self::Url(error) => return error.hint(),
+            Self::Registry(error) => return error.hint(),
+            Self::Join(error) => return error.hint(),
+            Self::Twice { .. } => "a node runs each job once, with as many shards as it needs",
+            Self::Invalid(invalid) | Self::Declaration { invalid, .. } => return invalid.hint(),
+            Self::Address { .. } => "set ELASTICJOB_ADDRESS, or Node::address",
+            Self::Signals(_) => return None,
+        };
+        Some(Cow::Borrowed(hint))
+    }
+}
+
+impl Hint for JoinError {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Conflict(conflict) => conflict.hint(),
+            Self::Unreadable(unreadable) => unreadable.hint(),
+            Self::Registry { source, .. } => source.hint(),
+            Self::Restless { .. } => {
+                Some(Cow::Borrowed("do instances of two versions overwrite each other?"))
+            }
+            Self::Gone { .. } => None,
+        }
     }
 }
 

@@ -103,7 +103,8 @@ impl LocalJob {
         for difference in drift {
             tracing::warn!(
                 job = %self.name, %difference,
-                "stored configuration overrides the local one; hint: `overwrite: true`, or `elasticjob job apply -f FILE`"
+                hint = "`overwrite: true`, or `elasticjob job apply -f FILE`",
+                "stored configuration overrides the local one"
             );
         }
     }

@@ -11,6 +11,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{busy_shards::BusyShards, history_tap::HistoryTap, once_barrier::OnceBarrier};
+use crate::problem::Problem;
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -162,7 +163,8 @@ impl RunContext {
             self.history.record_missed_while_down(&self.job.name, (first, last, count as u64));
             tracing::warn!(
                 job = %self.job.name, count, %first, %last,
-                "fires missed while no instance was up; hint: elasticjob.catch.up sets which of them run"
+                hint = "elasticjob.catch.up sets which of them run",
+                "fires missed while no instance was up"
             );
         }
         let mut result = RunResult::NothingToRun;
@@ -304,12 +306,13 @@ impl RunContext {
             }
         };
         (skew.unsigned_abs() > limit).then(|| {
-            Failure::new(format_args!(
-                "this machine's clock differs by {} ms from the registry's, job {} allows {} s; hint: is a time service running?",
+            let problem = format!(
+                "this machine's clock differs by {} ms from the registry's, job {} allows {} s",
                 skew.as_millis(),
                 self.job.name,
                 limit.as_secs(),
-            ))
+            );
+            Failure::new(Problem::new(problem).with_hint("is a time service running?"))
         })
     }
 

@@ -1,6 +1,9 @@
 //! Registry errors, one variant for each way a caller reacts.
 
+use std::borrow::Cow;
+
 use super::{operation::Expected, path::Path};
+use crate::problem::Hint;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -21,9 +24,7 @@ pub enum Error {
     #[error("{path} has children")]
     NotEmpty { path: Path },
     /// The credentials give no access to the node: a person has to fix them.
-    #[error(
-        "not authorised for {path}; hint: check user and password in the registry URL, and the node's access list"
-    )]
+    #[error("not authorised for {path}")]
     NotAuthorised { path: Path },
     /// The request can never succeed: a bug, or a name that the registry refuses.
     #[error("the registry refuses {path}: {reason}")]
@@ -49,7 +50,7 @@ pub enum Error {
         cause: Box<Error>,
     },
     /// The request was not sent, so nothing happened: back off, try again.
-    #[error("cannot reach the registry at {endpoint}; hint: is ZooKeeper listening there?")]
+    #[error("cannot reach the registry at {endpoint}")]
     Unreachable {
         endpoint: String,
         #[source]
@@ -80,5 +81,19 @@ impl Error {
     /// Whether the connection failed, as opposed to the registry refusing the request.
     pub fn is_outage(&self) -> bool {
         matches!(self, Error::Unreachable { .. } | Error::Unknown { .. })
+    }
+}
+
+impl Hint for Error {
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        let hint = match self {
+            Error::NotAuthorised { .. } => {
+                "check user and password in the registry URL, and the node's access list"
+            }
+            Error::Unreachable { .. } => "is ZooKeeper listening there?",
+            Error::Member { cause, .. } => return cause.hint(),
+            _ => return None,
+        };
+        Some(Cow::Borrowed(hint))
     }
 }

@@ -7,6 +7,7 @@ use elasticjob::{
 };
 
 use crate::fixture::{Fixture, job, name};
+use elasticjob::admin::AdminError;
 
 pub(crate) async fn plan_shows_changes_and_lost_race_is_a_conflict_with_details(
     ground: &dyn Ground,
@@ -33,18 +34,21 @@ pub(crate) async fn plan_shows_changes_and_lost_race_is_a_conflict_with_details(
     admin.apply(&theirs).await.unwrap();
     let conflict = admin.apply(&mine).await.unwrap_err();
 
-    assert_eq!(conflict.exit_code(), 6);
+    assert!(matches!(conflict, AdminError::Conflict { .. }));
     assert!(conflict.to_string().contains(r#"jobParameter from nothing to "all""#), "{conflict}");
     let outdated = admin.plan(Edit::of(job(3)).seen(seen)).await.unwrap_err();
-    assert_eq!(outdated.exit_code(), 6, "{outdated}");
+    assert!(matches!(outdated, AdminError::Conflict { .. }), "{outdated}");
     let again = admin.plan(Edit::of(job(3).parameter("all"))).await.unwrap();
     admin.remove(&name("settle"), false).await.unwrap();
     let removed = admin.apply(&again).await.unwrap_err();
-    assert!(removed.exit_code() == 6 && removed.to_string().contains("removed"), "{removed}");
+    assert!(
+        matches!(removed, AdminError::Conflict { .. }) && removed.to_string().contains("removed"),
+        "{removed}"
+    );
     let created = admin.apply(&plan).await;
     created.unwrap();
     let applied_twice = admin.apply(&plan).await.unwrap_err();
-    assert_eq!(applied_twice.exit_code(), 6, "{applied_twice}");
+    assert!(matches!(applied_twice, AdminError::Conflict { .. }), "{applied_twice}");
 }
 
 pub(crate) async fn edit_keeps_settings_of_other_programs(ground: &dyn Ground) {
@@ -77,7 +81,7 @@ pub(crate) async fn zone_unreadable_by_java_is_refused_while_job_has_java_instan
     let admin = fixture.admin();
 
     let refused = admin.plan(Edit::of(job(1).zone("Europe/Paris").unwrap())).await.unwrap_err();
-    assert_eq!(refused.exit_code(), 7);
+    assert!(matches!(refused, AdminError::Refused { .. }));
     assert!(
         refused.to_string().contains(&java.id) && refused.to_string().contains("Europe/Paris"),
         "{refused}"
@@ -89,7 +93,8 @@ pub(crate) async fn zone_unreadable_by_java_is_refused_while_job_has_java_instan
 
     let refused = admin.apply(&plan).await.unwrap_err();
     assert!(
-        refused.exit_code() == 7 && refused.to_string().contains(&joined_later.id),
+        matches!(refused, AdminError::Refused { .. })
+            && refused.to_string().contains(&joined_later.id),
         "{refused}"
     );
 }
@@ -101,10 +106,10 @@ pub(crate) async fn job_of_another_class_is_a_conflict_naming_the_class(ground: 
     let conflict =
         fixture.admin().plan(Edit::of(job(1)).handler(Handler::Script)).await.unwrap_err();
 
-    assert_eq!(conflict.exit_code(), 6);
+    assert!(matches!(conflict, AdminError::Conflict { .. }));
     assert!(conflict.to_string().contains("com.acme.Settle"), "{conflict}");
     fixture.write(&fixture.tree("broken").config(), "cron: [").await;
     let broken = Edit::of(Job::named("broken").unwrap());
     let unreadable = fixture.admin().plan(broken).await.unwrap_err();
-    assert_eq!(unreadable.exit_code(), 7, "{unreadable}");
+    assert!(matches!(unreadable, AdminError::Refused { .. }), "{unreadable}");
 }

@@ -11,6 +11,7 @@ use elasticjob::{
 };
 
 use crate::fixture::{Fixture, TIMEOUT, at, job, name};
+use elasticjob::admin::AdminError;
 
 pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(ground: &dyn Ground) {
     let fixture = Fixture::new(ground, "trigger-all").await;
@@ -32,8 +33,14 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
     assert!(fixture.read(&tree.trigger(&java.id)).await.is_some());
     let with_parameter = Ask { parameter: Some("all".into()), ..Ask::default() };
     let refused = admin.trigger(&settle, with_parameter).await.unwrap_err();
-    assert!(refused.exit_code() == 7 && refused.to_string().contains(&java.id), "{refused}");
-    assert_eq!(admin.trigger(&name("nothing"), Ask::default()).await.unwrap_err().exit_code(), 5);
+    assert!(
+        matches!(refused, AdminError::Refused { .. }) && refused.to_string().contains(&java.id),
+        "{refused}"
+    );
+    assert!(matches!(
+        admin.trigger(&name("nothing"), Ask::default()).await.unwrap_err(),
+        AdminError::NotFound { .. }
+    ));
     assert_eq!(
         fixture.read(fixture.tree("nothing").root()).await,
         None,
@@ -65,9 +72,12 @@ pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground
     let data = fixture.read(&fixture.tree("settle").trigger(rust)).await.unwrap();
     assert!(data.contains(&response.run.to_string()) && data.contains("\"shards\":[0]"), "{data}");
     let refused = admin.trigger(&settle, request(&[1, 2])).await.unwrap_err();
-    assert!(refused.exit_code() == 7 && refused.to_string().contains(&java.id), "{refused}");
+    assert!(
+        matches!(refused, AdminError::Refused { .. }) && refused.to_string().contains(&java.id),
+        "{refused}"
+    );
     let unknown = admin.trigger(&settle, request(&[7])).await.unwrap_err();
-    assert_eq!(unknown.exit_code(), 2, "{unknown}");
+    assert!(matches!(unknown, AdminError::Invalid { .. }), "{unknown}");
     assert_eq!(fixture.read(&fixture.tree("settle").trigger(other)).await, None, "all or nothing");
 
     fixture.write(&fixture.tree("settle").necessary(), "").await;

@@ -42,9 +42,12 @@ impl Apply {
             let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
             if extension != "json" && extension != "xml" {
                 return Err(Error::bad_input(format!(
-                    "{} is not a configuration of 2.1.5; hint: import its .json, or Spring's .xml; elasticjob job apply takes the others",
+                    "{} is not a configuration of 2.1.5",
                     file.display()
-                )));
+                ))
+                .with_hint(
+                    "import its .json, or Spring's .xml; elasticjob job apply takes the others",
+                ));
             }
         }
         self.run(global)
@@ -56,9 +59,8 @@ impl Apply {
             output::say(&format!("note: {note}"));
         }
         if jobs.entries.is_empty() {
-            return Err(Error::bad_input(
-                "no job found in these files; hint: define jobs below elasticjob.jobs, each under its name",
-            ));
+            return Err(Error::bad_input("no job found in these files")
+                .with_hint("define jobs below elasticjob.jobs, each under its name"));
         }
         let file_url = jobs.registry.as_ref().map(|(_, url)| url.as_str());
         Connection::with(global, file_url, async |connection| {
@@ -117,9 +119,9 @@ fn edit(entry: &Entry) -> Edit {
 fn confirm(changing: &[&str]) -> Result<(), Error> {
     let refused = |text: &str| Err(Error::new(Code::Refused, text));
     if !io::stdin().is_terminal() {
-        return refused(
-            "nothing was stored: cannot ask for confirmation without a terminal; hint: --yes stores without asking, --dry-run only prints the changes",
-        );
+        let text = "nothing was stored: cannot ask for confirmation without a terminal";
+        let hint = "--yes stores without asking, --dry-run only prints the changes";
+        return Err(Error::new(Code::Refused, text).with_hint(hint));
     }
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "Store {}? [y/N] ", changing.join(", "));

@@ -23,7 +23,9 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             if global.output == Format::Table
                 && let Some(problem) = &job.problem
             {
-                output::say(&format!("note: job {}: {problem}", job.name));
+                let hint = job.hint.as_ref().map(|hint| format!("; hint: {hint}"));
+                let hint = hint.unwrap_or_default();
+                output::say(&format!("note: job {}: {problem}{hint}", job.name));
             }
             table.row([
                 job.name.clone(),
@@ -87,6 +89,9 @@ fn facts(details: &JobDetails) -> Table {
     fact("leader", or_dash(details.leader.as_deref()));
     if let Some(problem) = &summary.problem {
         fact("problem", problem.clone());
+    }
+    if let Some(hint) = &summary.hint {
+        fact("hint", hint.clone());
     }
     if let Some(since) = details.resharding_since {
         fact("resharding since", format_instant(Some(since)));

@@ -21,6 +21,7 @@ use crate::{
     error::{Code, Error},
     output,
 };
+use elasticjob::problem::Problem;
 
 pub(super) struct RunWaiter<'s> {
     job: &'s JobName,
@@ -119,10 +120,11 @@ impl<'s> RunWaiter<'s> {
             return Err(Error::new(
                 Code::Refused,
                 format!(
-                    "job {} was triggered, but it has no shard that can be waited for; hint: trigger it without --wait",
+                    "job {} was triggered, but it has no shard that can be waited for",
                     self.job
                 ),
-            ));
+            )
+            .with_hint("trigger it without --wait"));
         }
         Ok(waitable)
     }
@@ -195,28 +197,30 @@ impl AwaitedShard {
 
     /// An error for every shard that did not succeed.
     pub(super) fn check_all(job: &JobName, ended: &[Self], timeout: Duration) -> Result<(), Error> {
-        let mut texts = Vec::new();
+        let mut problems = Vec::new();
         for Self { item, end } in ended {
-            texts.push(match end {
+            let shard = format!("shard {item} of job {job}");
+            problems.push(match end {
                 ShardState::Ended(page) if page.state == RunState::Done => continue,
-                ShardState::Ended(page) if page.state == RunState::Lost => format!(
-                    "shard {item} of job {job} is lost: its instance is gone; hint: with failover another instance takes it over"
-                ),
-                ShardState::Ended(_) => format!(
-                    "shard {item} of job {job} failed; hint: see the logs of its handler"
-                ),
-                ShardState::Overwritten => format!(
-                    "the outcome of shard {item} of job {job} is unknown: the next run has already started"
-                ),
-                ShardState::Pending | ShardState::Started(_) => format!(
-                    "shard {item} of job {job} has not ended within {timeout:?}; hint: elasticjob job explain {job} --shard {item}"
-                ),
+                ShardState::Ended(page) if page.state == RunState::Lost => {
+                    Problem::new(format!("{shard} is lost: its instance is gone"))
+                        .with_hint("with failover another instance takes it over")
+                }
+                ShardState::Ended(_) => {
+                    Problem::new(format!("{shard} failed")).with_hint("see the logs of its handler")
+                }
+                ShardState::Overwritten => Problem::new(format!(
+                    "the outcome of {shard} is unknown: the next run has already started"
+                )),
+                ShardState::Pending | ShardState::Started(_) => {
+                    Problem::new(format!("{shard} has not ended within {timeout:?}"))
+                        .with_hint(format!("elasticjob job explain {job} --shard {item}"))
+                }
             });
         }
-        if texts.is_empty() {
+        if problems.is_empty() {
             return Ok(());
         }
-        let problems = texts.iter().map(elasticjob::problem::Problem::new).collect();
         Err(Error { code: Code::RunFailed, problems })
     }
 }

@@ -8,21 +8,21 @@ use crate::{
 };
 
 use super::{Check, Finding};
+use crate::problem::Hint;
 
 pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding>, AdminError> {
     let about = Some(job.name.as_str());
     if let Some(problem) = &job.problem {
-        let (message, hint) = problem.split_once("; hint: ").unwrap_or((
-            problem,
+        let hint = job.hint.as_deref().unwrap_or(
             "correct the stored configuration, or remove the job; instances continue with the last configuration they could read",
-        ));
-        return Ok(vec![Finding::problem(Check::Job, about, message, hint)]);
+        );
+        return Ok(vec![Finding::problem(Check::Job, about, problem, hint)]);
     }
     let Ok(name) = job.name.parse::<JobName>() else { return Ok(Vec::new()) };
     let explanation = match admin.explain(&name, None, None).await {
         Ok(explanation) => explanation,
         Err(error @ AdminError::NotAuthorised { .. }) => {
-            let hint = error.hint().to_owned();
+            let hint = error.hint().unwrap_or_default().into_owned();
             return Ok(vec![Finding::problem(Check::Job, about, "access is denied", hint)]);
         }
         Err(error) => return Err(error),

@@ -36,9 +36,7 @@ pub enum JoinError {
         job: String,
     },
     /// The registry changed under every try.
-    #[error(
-        "cannot join job {job}: its configuration changes faster than it can be read; hint: do instances of two versions overwrite each other?"
-    )]
+    #[error("cannot join job {job}: its configuration changes faster than it can be read")]
     Restless {
         /// The job.
         job: String,

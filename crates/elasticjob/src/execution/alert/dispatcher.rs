@@ -13,8 +13,9 @@ use super::notice::Notice;
 #[cfg(feature = "http")]
 use crate::execution::HttpClient;
 use crate::{
-    execution::{BoxError, Failure, failure::with_causes},
+    execution::{BoxError, Failure},
     job::{Alert, Job, TypeName},
+    problem::with_causes,
     runtime::Tasks,
 };
 

@@ -46,6 +46,7 @@ use super::{
     output::{Output, Stream},
     work::{Setting, Work},
 };
+use crate::problem::Problem;
 use crate::{
     job::{Job, Shard},
     runtime::CancelReason,
@@ -263,12 +264,14 @@ fn check_status(
 }
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {
-    let hint = match error.kind() {
-        io::ErrorKind::NotFound => "; hint: not found in the search path, or not at this path",
-        io::ErrorKind::PermissionDenied => "; hint: make it executable with chmod +x",
-        _ => "",
-    };
-    Failure::new(format_args!("cannot start {program}: {error}{hint}"))
+    let problem = Problem::new(format!("cannot start {program}: {error}"));
+    Failure::new(match error.kind() {
+        io::ErrorKind::NotFound => {
+            problem.with_hint("not found in the search path, or not at this path")
+        }
+        io::ErrorKind::PermissionDenied => problem.with_hint("make it executable with chmod +x"),
+        _ => problem,
+    })
 }
 
 fn stopped(program: &str, reason: CancelReason) -> Failure {

@@ -174,7 +174,7 @@ impl Writer {
         self.reopen = self.clock.monotonic() + REOPEN_DELAY;
         if !std::mem::replace(&mut self.is_folder_problem_logged, true) {
             let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
-            tracing::error!(sink = self.location.name, folder, %error, "history spill folder is unusable, events wait in memory only; hint: can this process read and write the folder?");
+            tracing::error!(sink = self.location.name, folder, %error, hint = "can this process read and write the folder?", "history spill folder is unusable, events wait in memory only");
         }
     }
 
@@ -420,7 +420,7 @@ impl Writer {
 
     fn log_spill_problem(&self, problem: &dyn fmt::Display) {
         let folder = self.location.folder.as_deref().map(|folder| folder.display().to_string());
-        tracing::error!(sink = self.location.name, folder, error = %problem, "history cannot be spilled completely, the least important events are dropped or wait in memory; hint: free disk space, or fix the database");
+        tracing::error!(sink = self.location.name, folder, error = %problem, hint = "free disk space, or fix the database", "history cannot be spilled completely, the least important events are dropped or wait in memory");
     }
 
     async fn append(&mut self, events: Vec<Event>) -> (Vec<Event>, Result<Vec<Worth>, SpillError>) {

@@ -213,7 +213,7 @@ impl Registry for ZooKeeper {
         let watch = watch.map_err(|error| match error {
             client::Error::Refused { code: Code::UNIMPLEMENTED, .. } => Error::Invalid {
                 path: prefix.clone(),
-                reason: "the server does not support recursive watches; hint: ZooKeeper 3.6 or newer is required"
+                reason: "the server does not support recursive watches: ZooKeeper 3.6 or newer is required"
                     .to_owned(),
             },
             error => self.connection_error(error),
