@@ -194,9 +194,9 @@ impl Claimant<'_> {
     }
 
     /// Takes over lost shards and claims them in the same transaction, so that no instance can die unnoticed between the two.
-    pub fn take(&self, turn: &Turn, fire: &Fire, candidates: &[Stake]) -> Steps {
+    pub fn take(&self, latch: &Turn, fire: &Fire, candidates: &[Stake]) -> Steps {
         let mut transaction = self.with_config_check();
-        transaction.add(turn.check(), Refusal::Ground);
+        transaction.add(latch.check(), Refusal::Ground);
         for candidate in candidates {
             let shard = candidate.shard;
             self.write_page(
