@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use testbed::golden;
 
 use super::{
-    ledger::{Asked, Page, State},
+    ledger::{Page, State, TriggerDetails},
     tree::{JobTree, Part, Place, processes},
     trigger::{Ask, Trigger},
 };
@@ -45,7 +45,7 @@ fn ledger_pages_are_stored_in_the_same_words() {
         attempt: 1,
         owner: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
         state: State::Running,
-        asked: Some(Box::new(Asked {
+        asked: Some(Box::new(TriggerDetails {
             at: due(),
             parameter: Some("2026-11".to_owned()),
             by: Some("ann".to_owned()),
@@ -112,11 +112,11 @@ fn nodes(tree: &JobTree) -> Vec<(Path, Option<Place>)> {
         (tree.triggers(), Some(Place::Other)),
         (tree.trigger(id), Some(Place::Trigger(id.to_owned()))),
         (tree.guarantee(), Some(Place::Other)),
-        (tree.started(), Some(Place::StartedAll)),
-        (tree.started().join(2).unwrap(), Some(Place::Started(2))),
+        (tree.started(), Some(Place::StartedGate)),
+        (tree.started().join(2).unwrap(), Some(Place::StartedRegistration(2))),
         (tree.started_latch(), Some(Place::Other)),
-        (tree.completed(), Some(Place::CompletedAll)),
-        (tree.completed().join(2).unwrap(), Some(Place::Completed(2))),
+        (tree.completed(), Some(Place::CompletedGate)),
+        (tree.completed().join(2).unwrap(), Some(Place::CompletedRegistration(2))),
         (tree.completed_latch(), Some(Place::Other)),
         (tree.system_time(), Some(Place::Other)),
         (tree.next_instance_ip(), Some(Place::NextInstanceIp)),

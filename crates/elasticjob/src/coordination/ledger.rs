@@ -26,12 +26,12 @@ pub struct Page {
     /// The state of the last attempt.
     pub state: State,
     /// The trigger's details if the run was triggered, so that an instance that takes the shard over runs the same.
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<TriggerDetails>>,
 }
 
 /// The details of a trigger, as far as a takeover needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct TriggerDetails {
     /// Logical time of the run.
     pub at: Timestamp,
     /// Replaces the job's own parameter.
@@ -40,7 +40,7 @@ pub struct Asked {
     pub by: Option<String>,
 }
 
-impl Asked {
+impl TriggerDetails {
     fn from_fire(fire: &Fire) -> Option<Box<Self>> {
         let details = || Self {
             at: fire.due_at,
@@ -128,7 +128,7 @@ impl Page {
                 .map(|owner| owner.parse().map_err(|_| invalid(format!("owner {owner:?}"))))
                 .transpose()?,
             state: state.ok_or_else(|| invalid(format!("state {name:?}")))?,
-            asked: value.get("asked").and_then(Value::as_object).and_then(Asked::read),
+            asked: value.get("asked").and_then(Value::as_object).and_then(TriggerDetails::read),
         })
     }
 
@@ -140,8 +140,8 @@ impl Page {
             "owner": self.owner.as_ref().map(ToString::to_string),
             "state": self.state.stored_name(),
         });
-        if let Some(asked) = &self.asked {
-            page["asked"] = asked.to_json();
+        if let Some(details) = &self.asked {
+            page["asked"] = details.to_json();
         }
         page.to_string().into_bytes()
     }
@@ -165,7 +165,7 @@ impl Page {
             attempt: if is_same_run { self.attempt + 1 } else { 1 },
             owner: Some(owner.clone()),
             state: State::Running,
-            asked: Asked::from_fire(fire),
+            asked: TriggerDetails::from_fire(fire),
         }
     }
 

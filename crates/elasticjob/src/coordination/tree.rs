@@ -33,10 +33,10 @@ pub enum Place {
     FailoverItem(u32),
     Shard(u32, Part),
     Trigger(String),
-    StartedAll,
-    Started(u32),
-    CompletedAll,
-    Completed(u32),
+    StartedGate,
+    StartedRegistration(u32),
+    CompletedGate,
+    CompletedRegistration(u32),
     NextInstanceIp,
     /// A parent node of [`JobTree::skeleton`], by its index there.
     Parent(usize),
@@ -272,11 +272,13 @@ impl JobTree {
                 }
             }
             ["trigger", id] => Place::Trigger((*id).to_owned()),
-            ["guarantee", "started"] => Place::StartedAll,
-            ["guarantee", "started", shard] => number(shard).map_or(Place::Other, Place::Started),
-            ["guarantee", "completed"] => Place::CompletedAll,
+            ["guarantee", "started"] => Place::StartedGate,
+            ["guarantee", "started", shard] => {
+                number(shard).map_or(Place::Other, Place::StartedRegistration)
+            }
+            ["guarantee", "completed"] => Place::CompletedGate,
             ["guarantee", "completed", shard] => {
-                number(shard).map_or(Place::Other, Place::Completed)
+                number(shard).map_or(Place::Other, Place::CompletedRegistration)
             }
             ["next-job-instance-ip"] => Place::NextInstanceIp,
             _ => SKELETON

@@ -502,8 +502,7 @@ impl Round {
                     return Ok(());
                 }
                 Err(Error::Member { index: 0, .. }) => return Err(BarrierError::Removed),
-                // Another instance wrote at the same time: try again with a newer view. A refused write is also a sync, so the watch has reported that
-                // change.
+                // Another instance wrote at the same time: try again. A refused write is also a sync, so the watch has reported that change.
                 Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
