@@ -155,31 +155,31 @@ impl Page {
         }
     }
 
-    /// The page after `owner` has claimed the shard for this fire. A triggered run leaves `due_at` unchanged.
+    /// The page after `holder` has claimed the shard for this fire. A triggered run leaves `due_at` unchanged.
     #[must_use]
-    pub fn started(&self, fire: &Fire, owner: &InstanceId) -> Self {
+    pub fn started(&self, fire: &Fire, holder: &InstanceId) -> Self {
         let is_same_run = self.run.as_ref() == Some(&fire.run);
         Self {
             run: Some(fire.run.clone()),
             due_at: if fire.run.is_scheduled() { Some(fire.due_at) } else { self.due_at },
             attempt: if is_same_run { self.attempt + 1 } else { 1 },
-            owner: Some(owner.clone()),
+            owner: Some(holder.clone()),
             state: State::Running,
             asked: TriggerDetails::from_fire(fire),
         }
     }
 
-    /// The page after `owner`, which ran the shard, has died. The run is unknown if the page does not record it: Java writes no ledger.
+    /// The page after `holder`, which ran the shard, has died. The run is unknown if the page does not record it: Java writes no ledger.
     #[must_use]
-    pub fn lost(&self, owner: &InstanceId) -> Self {
-        if self.state == State::Running && self.owner.as_ref() == Some(owner) {
+    pub fn lost(&self, holder: &InstanceId) -> Self {
+        if self.state == State::Running && self.owner.as_ref() == Some(holder) {
             return Self { state: State::Lost, ..self.clone() };
         }
         Self {
             run: None,
             due_at: self.due_at,
             attempt: 1,
-            owner: Some(owner.clone()),
+            owner: Some(holder.clone()),
             state: State::Lost,
             asked: None,
         }
@@ -187,7 +187,7 @@ impl Page {
 
     /// The other instance that runs the shard according to the page. That instance may be dead.
     pub fn is_held_by_other(&self, me: &InstanceId) -> Option<&InstanceId> {
-        self.owner.as_ref().filter(|owner| self.state == State::Running && *owner != me)
+        self.owner.as_ref().filter(|holder| self.state == State::Running && *holder != me)
     }
 }
 
