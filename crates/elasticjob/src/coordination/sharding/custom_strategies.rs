@@ -21,22 +21,22 @@ impl Dealers {
 
     /// The owner of shard *i* at index *i*, by the strategy that the job names. If the strategy is unknown, panics, or does not assign every shard
     /// to a candidate, `AVG_ALLOCATION` replaces it and the problem is logged: badly assigned shards still run, unassigned ones do not.
-    pub fn deal(&self, job: &Job, situation: &Situation<'_>) -> Vec<String> {
+    pub fn deal(&self, job: &Job, input: &Situation<'_>) -> Vec<String> {
         let strategy = Strategy::of(job);
-        let Strategy::Named(name) = &strategy else { return strategy.deal(situation) };
+        let Strategy::Named(name) = &strategy else { return strategy.deal(input) };
         let Some(custom) = self.0.get(&name.as_str().to_uppercase()) else {
             tracing::warn!(job = %job.name, strategy = name.as_str(), "unknown sharding strategy, using AVG_ALLOCATION; hint: register it with Node::strategy");
-            return Strategy::AvgAllocation.deal(situation);
+            return Strategy::AvgAllocation.deal(input);
         };
         // A strategy that panics has assigned nothing.
-        let plan = catch_unwind(AssertUnwindSafe(|| custom.deal(situation))).unwrap_or_default();
+        let plan = catch_unwind(AssertUnwindSafe(|| custom.deal(input))).unwrap_or_default();
         let is_candidate =
-            |id: &String| situation.candidates.iter().any(|candidate| candidate.id == *id);
-        if plan.len() == situation.total as usize && plan.iter().all(is_candidate) {
+            |id: &String| input.candidates.iter().any(|candidate| candidate.id == *id);
+        if plan.len() == input.total as usize && plan.iter().all(is_candidate) {
             return plan;
         }
         tracing::error!(job = %job.name, strategy = name.as_str(), "sharding strategy did not assign every shard to a candidate, using AVG_ALLOCATION");
-        Strategy::AvgAllocation.deal(situation)
+        Strategy::AvgAllocation.deal(input)
     }
 }
 
@@ -59,9 +59,9 @@ mod tests {
         job.strategy_type = Some("mine".into());
         let candidates = ["a@-@1", "b@-@1"].map(Candidate::new);
         let owners = BTreeMap::new();
-        let situation =
+        let input =
             Situation { job: "j", total: 2, candidates: &candidates, owners: &owners, now_ms: 0 };
-        strategies.deal(&job, &situation)
+        strategies.deal(&job, &input)
     }
 
     #[test]

@@ -68,15 +68,14 @@ pub fn plan(view: &View, job: &Job, strategies: &Dealers, now_ms: i64) -> Option
             None => {}
         }
     }
-    let situation = Situation {
+    let input = Situation {
         job: job.name.as_str(),
         total,
         candidates: &candidates,
         owners: &owners,
         now_ms,
     };
-    let mut target: BTreeMap<u32, String> =
-        (0..total).zip(strategies.deal(job, &situation)).collect();
+    let mut target: BTreeMap<u32, String> = (0..total).zip(strategies.deal(job, &input)).collect();
     let mut later = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
         if shard.running.is_some()

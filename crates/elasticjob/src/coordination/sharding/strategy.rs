@@ -43,21 +43,21 @@ impl Candidate {
 /// A sharding strategy: decides which instance owns which shard. Programs can provide their own, by name.
 pub trait Dealer: fmt::Debug + Send + Sync {
     /// Returns the owner of shard *i* at index *i*. It is called with at least one candidate and must return `total` ids of candidates.
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String>;
+    fn deal(&self, input: &Situation<'_>) -> Vec<String>;
 }
 
 /// The built-in strategies. A custom strategy is resolved elsewhere ([`Dealers`](super::Dealers)); here its name is treated as Java ElasticJob
 /// treats an unknown one: as `AVG_ALLOCATION`.
 impl Dealer for Strategy {
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String> {
-        let mut order: Vec<&Candidate> = situation.candidates.iter().collect();
+    fn deal(&self, input: &Situation<'_>) -> Vec<String> {
+        let mut order: Vec<&Candidate> = input.candidates.iter().collect();
         order.sort_by_cached_key(|candidate| {
             Reverse(candidate.id.encode_utf16().collect::<Vec<_>>())
         });
         if order.is_empty() {
             return Vec::new();
         }
-        let hash = java_hash(situation.job);
+        let hash = java_hash(input.job);
         match self {
             Strategy::Odevity => {
                 if hash % 2 == 0 {
@@ -66,13 +66,13 @@ impl Dealer for Strategy {
             }
             Strategy::RoundRobin => rotate(&mut order, hash),
             Strategy::SingleShardingBalance => {
-                rotate(&mut order, hash.wrapping_add(situation.now_ms as i32));
+                rotate(&mut order, hash.wrapping_add(input.now_ms as i32));
             }
-            Strategy::Sticky => return sticky(situation, &order),
-            Strategy::Weighted => return weighted(situation.total, &order),
+            Strategy::Sticky => return sticky(input, &order),
+            Strategy::Weighted => return weighted(input.total, &order),
             Strategy::AvgAllocation | Strategy::Named(_) => {}
         }
-        average(situation.total, &order)
+        average(input.total, &order)
     }
 }
 
@@ -99,15 +99,15 @@ fn average(total: u32, order: &[&Candidate]) -> Vec<String> {
 }
 
 /// Each instance keeps its shards up to its fair share; the remaining shards go to instances that are below theirs.
-fn sticky(situation: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
-    let successors = successors(situation, order);
+fn sticky(input: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
+    let successors = successors(input, order);
     let mut kept: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
-    for (shard, owner) in situation.owners.range(..situation.total) {
+    for (shard, owner) in input.owners.range(..input.total) {
         if let Some(instance) = successors.get(owner.as_str()) {
             kept[*instance].push(*shard);
         }
     }
-    let (total, count) = (situation.total as usize, order.len());
+    let (total, count) = (input.total as usize, order.len());
     let (each, mut one_more) = (total / count, total % count);
     // The instances with the most shards get the larger shares, so that the fewest shards move.
     let mut by_count: Vec<usize> = (0..count).collect();
@@ -136,9 +136,9 @@ fn sticky(situation: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
 }
 
 /// For each former owner, the index of the instance that keeps its shards: itself, or an instance at the same address that owned nothing before.
-fn successors<'a>(situation: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
+fn successors<'a>(input: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
     let former: std::collections::BTreeSet<&str> =
-        situation.owners.range(..situation.total).map(|(_, owner)| owner.as_str()).collect();
+        input.owners.range(..input.total).map(|(_, owner)| owner.as_str()).collect();
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
     for owner in &former {
         if let Some(instance) = order.iter().position(|candidate| candidate.id == *owner) {
@@ -262,7 +262,7 @@ mod tests {
     fn weighted_assigns_shards_in_proportion() {
         let candidates =
             [Candidate { id: "a".into(), weight: 3 }, Candidate { id: "b".into(), weight: 1 }];
-        let situation = Situation {
+        let input = Situation {
             job: "j",
             total: 8,
             candidates: &candidates,
@@ -270,7 +270,7 @@ mod tests {
             now_ms: 0,
         };
 
-        let plan = Strategy::Weighted.deal(&situation);
+        let plan = Strategy::Weighted.deal(&input);
 
         assert_eq!(plan.iter().filter(|id| *id == "a").count(), 6);
         assert_eq!(plan.len(), 8);
@@ -307,9 +307,9 @@ mod tests {
             now_ms in any::<i64>(),
         ) {
             let candidates: Vec<Candidate> = hosts.iter().map(|host| Candidate::new(instance(*host))).collect();
-            let situation = Situation { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
+            let input = Situation { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
 
-            let plan = ALL[which].deal(&situation);
+            let plan = ALL[which].deal(&input);
 
             prop_assert_eq!(plan.len(), total as usize);
             let fair = (total as usize) / candidates.len();
