@@ -236,10 +236,10 @@ impl Claimant<'_> {
             transaction.add(Op::Check { path, expected: Expected::Any }, Refusal::Ground);
         }
         for Return { shard, page, version, view, claimed_in, put_back } in releases {
-            for (part, known) in view.iter().flat_map(|view| view.holders()) {
+            for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
                 let document = known.as_ref().and_then(Known::read);
                 if document.is_some_and(|document| document.created == claimed_in) {
-                    let path = self.tree.shard(shard, part);
+                    let path = self.tree.shard(shard, shard_node);
                     transaction
                         .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
                 }
@@ -272,10 +272,10 @@ impl Claimant<'_> {
         if flag != Flag::Leave {
             transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         }
-        for (part, known) in view.holders() {
+        for (shard_node, known) in view.holders() {
             let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
             if let Some(document) = of_dead.and_then(Known::read) {
-                let path = self.tree.shard(shard, part);
+                let path = self.tree.shard(shard, shard_node);
                 let expected = Expected::Version(document.version);
                 transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
@@ -293,9 +293,9 @@ impl Claimant<'_> {
     ) -> Steps {
         let mut transaction = Steps::default();
         let shard = candidate.shard;
-        for (part, known) in view.holders() {
+        for (shard_node, known) in view.holders() {
             if known.as_ref().and_then(Known::text) == Some(self.me.as_str()) {
-                let path = self.tree.shard(shard, part);
+                let path = self.tree.shard(shard, shard_node);
                 transaction
                     .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
             }
@@ -346,8 +346,8 @@ impl Claimant<'_> {
         }
     }
 
-    fn create_holder(&self, shard: u32, part: Part, kind: Kind) -> Op {
-        Op::Create(Create::new(&self.tree.shard(shard, part), self.me.to_string(), kind))
+    fn create_holder(&self, shard: u32, shard_node: Part, kind: Kind) -> Op {
+        Op::Create(Create::new(&self.tree.shard(shard, shard_node), self.me.to_string(), kind))
     }
 
     /// Writes `page`, provided that the version is still the one of `before`.

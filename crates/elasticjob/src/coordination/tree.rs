@@ -171,8 +171,8 @@ impl JobTree {
     }
 
     /// A shard's own node, or one below it.
-    pub fn shard(&self, shard: u32, part: Part) -> Path {
-        match Part::NAMES.iter().find(|(_, known)| *known == part) {
+    pub fn shard(&self, shard: u32, shard_node: Part) -> Path {
+        match Part::NAMES.iter().find(|(_, known)| *known == shard_node) {
             Some((name, _)) => self.at(format_args!("sharding/{shard}/{name}")),
             None => self.at(format_args!("sharding/{shard}")),
         }
@@ -264,10 +264,13 @@ impl JobTree {
             ["sharding", shard] => {
                 number(shard).map_or(Place::Other, |shard| Place::Shard(shard, Part::Itself))
             }
-            ["sharding", shard, part] => {
-                let part = Part::NAMES.iter().find(|(name, _)| name == part).map(|(_, part)| *part);
-                match (number(shard), part) {
-                    (Some(shard), Some(part)) => Place::Shard(shard, part),
+            ["sharding", shard, shard_node] => {
+                let shard_node = Part::NAMES
+                    .iter()
+                    .find(|(name, _)| name == shard_node)
+                    .map(|(_, shard_node)| *shard_node);
+                match (number(shard), shard_node) {
+                    (Some(shard), Some(shard_node)) => Place::Shard(shard, shard_node),
                     _ => Place::Other,
                 }
             }

@@ -191,7 +191,7 @@ impl View {
         let holders = self.shards.get(&shard).into_iter().flat_map(ShardView::holders);
         holders
             .filter(|(_, known)| *known == &Some(Known::Dirty))
-            .map(|(part, _)| self.tree.shard(shard, part))
+            .map(|(shard_node, _)| self.tree.shard(shard, shard_node))
             .collect()
     }
 
@@ -260,7 +260,9 @@ impl View {
 
     fn mark_present(&mut self, tree_node: &Place) {
         match tree_node {
-            Place::Server(address) => drop(self.servers.insert(address.clone(), Known::Dirty)),
+            Place::Server(address) => {
+                drop(self.servers.insert(address.clone(), Known::Dirty));
+            }
             Place::Instance(id) => drop(self.instances.insert(id.clone(), Known::Dirty)),
             Place::Necessary => self.necessary = true,
             Place::Processing => self.processing = true,
@@ -295,9 +297,9 @@ impl View {
             Place::Trigger(id) => drop(self.triggers.remove(id)),
             Place::Parent(number) => self.parents[*number] = false,
             Place::Shard(shard, Part::Itself) => drop(self.shards.remove(shard)),
-            Place::Shard(shard, part) => {
+            Place::Shard(shard, shard_node) => {
                 let Some(shard) = self.shards.get_mut(shard) else { return };
-                match part {
+                match shard_node {
                     Part::Itself => {}
                     Part::Owner => shard.owner = None,
                     Part::Running => shard.running = None,
@@ -322,9 +324,9 @@ impl View {
             Place::Config => Some(&mut self.config),
             Place::Leader => Some(&mut self.leader),
             Place::NextInstanceIp => Some(&mut self.next_server),
-            Place::Shard(shard, part) => {
+            Place::Shard(shard, shard_node) => {
                 let shard = self.shards.entry(*shard).or_default();
-                match part {
+                match shard_node {
                     Part::Owner => Some(&mut shard.owner),
                     Part::Running => Some(&mut shard.running),
                     Part::Failover => Some(&mut shard.failover),

@@ -541,7 +541,7 @@ impl Last {
     async fn clear(&self) -> Result<(), BarrierError> {
         let root = self.gate.root(&self.barrier.tree);
         for _ in 0..MAX_TRIES {
-            // If there is none, another instance timed out and cleared the gate.
+            // If the gate is already clear, another instance timed out and cleared it.
             let Some(registrations) = self.barrier.read_registrations(self.gate).await? else {
                 return Ok(());
             };

@@ -113,7 +113,7 @@ fn changes(
     }
     // Shards beyond the shard count are deleted, but a running one only by a later assignment.
     for (number, shard) in view.shards.range(total..).filter(|(_, shard)| shard.running.is_none()) {
-        let parts = [
+        let shard_nodes = [
             (Part::Owner, shard.owner.is_some()),
             (Part::Failover, shard.failover.is_some()),
             (Part::Failovering, shard.failovering.is_some()),
@@ -122,10 +122,10 @@ fn changes(
             (Part::Itself, true),
         ];
         ops.extend(
-            parts
+            shard_nodes
                 .iter()
                 .filter(|(_, exists)| *exists)
-                .map(|(part, _)| delete(tree.shard(*number, *part))),
+                .map(|(shard_node, _)| delete(tree.shard(*number, *shard_node))),
         );
     }
     ops
