@@ -1,6 +1,6 @@
-//! The words of what the cluster agrees on, frozen: `tests/golden/README.md` says why. What nodes really write is frozen in `tests/golden.rs`.
+//! Golden tests of ledger pages, triggers and paths; `tests/golden/README.md` explains why. `tests/golden.rs` covers what nodes write as a whole.
 //!
-//! Values are written out field by field and enums are walked variant by variant, so that an addition does not compile until it is frozen, too.
+//! Values are spelled out field by field and enums variant by variant, so that an addition does not compile until it has a golden entry, too.
 
 use std::{collections::BTreeSet, fmt::Write, iter::successors};
 
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use testbed::golden;
 
 use super::{
-    ledger::{Asked, Page, State},
+    ledger::{Page, State, TriggerDetails},
     tree::{JobTree, Part, Place, processes},
     trigger::{Ask, Trigger},
 };
@@ -45,7 +45,7 @@ fn ledger_pages_are_stored_in_the_same_words() {
         attempt: 1,
         owner: Some("10.0.0.7@-@4711-9f86d081".parse().unwrap()),
         state: State::Running,
-        asked: Some(Box::new(Asked {
+        asked: Some(Box::new(TriggerDetails {
             at: due(),
             parameter: Some("2026-11".to_owned()),
             by: Some("ann".to_owned()),
@@ -63,7 +63,7 @@ fn ledger_pages_are_stored_in_the_same_words() {
 #[test]
 fn triggers_are_stored_in_the_same_words() {
     let triggers = successors(Some(Trigger::Run(Ask::default())), |trigger| match trigger {
-        Trigger::Run(ask) if *ask == Ask::default() => Some(Trigger::Run(Ask {
+        Trigger::Run(request) if *request == Ask::default() => Some(Trigger::Run(Ask {
             run: Some(RunId::triggered(7)),
             at: Some(due()),
             shards: BTreeSet::from([0, 2]),
@@ -82,7 +82,7 @@ fn triggers_are_stored_in_the_same_words() {
     assert_eq!(read, triggers);
 }
 
-/// Every node of a job, and what it means to whoever finds it; nothing for one that is not looked up by its meaning.
+/// Every path of a job with the node that it stands for; `None` for paths outside the job's root.
 fn nodes(tree: &JobTree) -> Vec<(Path, Option<Place>)> {
     let id = "10.0.0.7@-@4711-9f86d081";
     let parts = successors(Some(Part::Itself), |part| match part {
@@ -112,11 +112,11 @@ fn nodes(tree: &JobTree) -> Vec<(Path, Option<Place>)> {
         (tree.triggers(), Some(Place::Other)),
         (tree.trigger(id), Some(Place::Trigger(id.to_owned()))),
         (tree.guarantee(), Some(Place::Other)),
-        (tree.started(), Some(Place::StartedAll)),
-        (tree.started().join(2).unwrap(), Some(Place::Started(2))),
+        (tree.started(), Some(Place::StartedGate)),
+        (tree.started().join(2).unwrap(), Some(Place::StartedRegistration(2))),
         (tree.started_latch(), Some(Place::Other)),
-        (tree.completed(), Some(Place::CompletedAll)),
-        (tree.completed().join(2).unwrap(), Some(Place::Completed(2))),
+        (tree.completed(), Some(Place::CompletedGate)),
+        (tree.completed().join(2).unwrap(), Some(Place::CompletedRegistration(2))),
         (tree.completed_latch(), Some(Place::Other)),
         (tree.system_time(), Some(Place::Other)),
         (tree.next_instance_ip(), Some(Place::NextInstanceIp)),
@@ -127,9 +127,9 @@ fn nodes(tree: &JobTree) -> Vec<(Path, Option<Place>)> {
     ];
     nodes.extend(parts.map(|part| (tree.shard(2, part), Some(Place::Shard(2, part)))));
     nodes.extend(tree.skeleton().into_iter().enumerate().map(|(index, path)| {
-        let place = tree.place(&path);
-        assert_eq!(place, Some(Place::Parent(index)), "{path}");
-        (path, place)
+        let node = tree.place(&path);
+        assert_eq!(node, Some(Place::Parent(index)), "{path}");
+        (path, node)
     }));
     nodes
 }
@@ -146,7 +146,7 @@ fn nodes_of_a_job_keep_their_paths() {
     }
     golden!("registry-paths.txt", text);
 
-    for (path, place) in nodes {
-        assert_eq!(tree.place(&path), place, "{path}");
+    for (path, node) in nodes {
+        assert_eq!(tree.place(&path), node, "{path}");
     }
 }

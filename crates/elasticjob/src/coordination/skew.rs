@@ -1,4 +1,4 @@
-//! How far this machine's clock is from the registry's.
+//! The difference between this machine's clock and the registry's.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,8 +8,8 @@ use crate::{
     runtime::Clock,
 };
 
-/// How far this machine's clock is ahead of the registry's, as the ancestor measures it: by writing a node and looking when that was.
-/// Half of how long it took is ours to give.
+/// Measures how far this machine's clock is ahead of the registry's. As in Java ElasticJob, the registry's time is the modification time of a node
+/// that is written for this purpose. Half the duration of the write is subtracted, as the time from the registry's write to its answer.
 pub async fn measure(
     registry: &dyn Registry,
     clock: &dyn Clock,
@@ -33,9 +33,9 @@ pub async fn measure(
         }
         Err(error) => return Err(error),
     }
-    let (now, took) = (clock.now(), clock.monotonic().saturating_since(before));
+    let (now, elapsed) = (clock.now(), clock.monotonic().saturating_since(before));
     let stat = registry.exists(&path).await?.ok_or(Error::Absent { path })?;
-    let written = Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now);
-    let half = SignedDuration::try_from(took / 2).unwrap_or(SignedDuration::ZERO);
-    Ok(now.duration_since(written) - half)
+    let written_at = Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now);
+    let half = SignedDuration::try_from(elapsed / 2).unwrap_or(SignedDuration::ZERO);
+    Ok(now.duration_since(written_at) - half)
 }

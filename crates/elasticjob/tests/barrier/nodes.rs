@@ -207,7 +207,8 @@ pub(crate) async fn one_that_does_not_come_is_told_and_the_job_runs_and_the_next
     let member = Member::join(soil, joining).await.unwrap();
     until_dealt(&*one.registry).await;
 
-    until("it is told", async || Log::read().contains("not all shards came within 300ms")).await;
+    until("it is told", async || Log::read().contains("not all shards registered within 300ms"))
+        .await;
     notes.lock().unwrap().clear();
     until("the others run all the same", async || {
         runs(&notes).values().any(|noted| {

@@ -1,13 +1,13 @@
-//! From what the leader sees to what it writes.
+//! Computes from the leader's view the changes that assign every shard to an instance.
 //!
-//! Instances count when they are there and their server is enabled, compared by the whole address. A shard that runs keeps its owner: it
-//! moves when its run is over. So does one whose `running` names an instance that is gone, because survivors find out from it
+//! An instance is a candidate if it is registered and its server, compared by the whole address, is enabled. A running shard keeps its owner and
+//! moves when its run is over. A shard whose `running` names a dead instance keeps its owner, too, because the survivors learn from `running`
 //! and the old owner what has to be taken over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    dealers::Dealers,
+    custom_strategies::Dealers,
     strategy::{Candidate, Situation},
 };
 use crate::{
@@ -19,40 +19,40 @@ use crate::{
     registry::{Create, Expected, Op, Path},
 };
 
-/// What a leader has to write so that every shard has an owner.
+/// A new assignment of shards, and the operations that establish it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Who is to own which shard.
+    /// The owner of each shard.
     pub owners: BTreeMap<u32, String>,
-    /// Shards that should move and cannot yet, because they run.
+    /// Shards that the strategy moves, but that keep their owner for now because they run.
     pub later: BTreeSet<u32>,
-    /// The instances it was made for.
+    /// The candidates that the assignment was computed for.
     pub instances: BTreeSet<String>,
-    /// The changes that lead there.
+    /// The operations that lead from the present assignment to this one.
     pub ops: Vec<Op>,
 }
 
-/// Instances that can take shards, or `None` while something that decides it is unread.
+/// The instances that can own shards; `None` while a node that this depends on is dirty.
 pub fn available(view: &View) -> Option<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (id, known) in &view.instances {
         known.read()?;
         let Some(weight) = view.weight(id) else { continue };
         let Some((server, _)) = id.split_once("@-@") else { continue };
-        let enabled = match view.servers.get(server) {
+        let is_enabled = match view.servers.get(server) {
             Some(Known::Dirty) => return None,
             Some(status) => status.text() == Some("ENABLED"),
             None => false,
         };
-        if enabled {
+        if is_enabled {
             candidates.push(Candidate { id: id.clone(), weight });
         }
     }
     Some(candidates)
 }
 
-/// What to write; `None` while something that decides it is unread, or while there is nobody to give shards to.
-pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Plan> {
+/// The assignment to establish; `None` while a node that it depends on is dirty, or while no instance can own shards.
+pub fn plan(view: &View, job: &Job, strategies: &Dealers, now_ms: i64) -> Option<Plan> {
     if !view.is_current() {
         return None;
     }
@@ -68,14 +68,14 @@ pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Pl
             None => {}
         }
     }
-    let situation = Situation {
+    let input = Situation {
         job: job.name.as_str(),
         total,
         candidates: &candidates,
         owners: &owners,
         now_ms,
     };
-    let mut target: BTreeMap<u32, String> = (0..total).zip(dealers.deal(job, &situation)).collect();
+    let mut target: BTreeMap<u32, String> = (0..total).zip(strategies.deal(job, &input)).collect();
     let mut later = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
         if shard.running.is_some()
@@ -93,7 +93,7 @@ pub fn plan(view: &View, job: &Job, dealers: &Dealers, now_ms: i64) -> Option<Pl
 
 fn changes(
     view: &View,
-    now: &BTreeMap<u32, String>,
+    current: &BTreeMap<u32, String>,
     target: &BTreeMap<u32, String>,
     total: u32,
 ) -> Vec<Op> {
@@ -105,15 +105,15 @@ fn changes(
         }
         let path = tree.shard(*number, Part::Owner);
         let data = owner.clone().into_bytes();
-        match now.get(number) {
+        match current.get(number) {
             None => ops.push(Op::Create(Create::persistent(&path, data))),
             Some(before) if before == owner => {}
             Some(_) => ops.push(Op::Set { path, data: data.into(), expected: Expected::Any }),
         }
     }
-    // Whatever is above the total goes, unless it runs: then it goes the next time.
+    // Shards beyond the shard count are deleted, but a running one only by a later assignment.
     for (number, shard) in view.shards.range(total..).filter(|(_, shard)| shard.running.is_none()) {
-        let parts = [
+        let shard_nodes = [
             (Part::Owner, shard.owner.is_some()),
             (Part::Failover, shard.failover.is_some()),
             (Part::Failovering, shard.failovering.is_some()),
@@ -122,10 +122,10 @@ fn changes(
             (Part::Itself, true),
         ];
         ops.extend(
-            parts
+            shard_nodes
                 .iter()
-                .filter(|(_, there)| *there)
-                .map(|(part, _)| delete(tree.shard(*number, *part))),
+                .filter(|(_, exists)| *exists)
+                .map(|(shard_node, _)| delete(tree.shard(*number, *shard_node))),
         );
     }
     ops
@@ -146,7 +146,7 @@ mod tests {
     const A: &str = "10.0.0.1@-@1";
     const B: &str = "10.0.0.2@-@2";
 
-    /// A view with these documents; `None` as data leaves a node unread.
+    /// A view of these nodes; one whose data is `None` stays dirty.
     fn view(nodes: &[(Path, Option<&str>)]) -> View {
         let mut view = View::new(tree());
         let stat = Stat {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_shard_keeps_its_owner_until_its_run_is_over() {
+    fn running_shard_keeps_its_owner() {
         let mut parts = [instance(A, "ENABLED"), instance(B, "ENABLED")].concat();
         for shard in 0..2 {
             parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
@@ -209,14 +209,14 @@ mod tests {
 
         let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
 
-        // By the strategy B, the larger id, would have shard 0 and A shard 1.
+        // The strategy assigns shard 0 to B, the larger id, and shard 1 to A.
         assert_eq!(plan.owners[&0], A);
         assert_eq!(plan.later, BTreeSet::from([0]));
-        assert!(plan.ops.is_empty(), "shard 1 is where it belongs");
+        assert!(plan.ops.is_empty(), "shard 1 already has the right owner");
     }
 
     #[test]
-    fn shrinking_removes_what_does_not_run_and_leaves_what_does() {
+    fn smaller_shard_count_deletes_only_idle_shards() {
         let mut parts = instance(A, "ENABLED").to_vec();
         for shard in 0..3 {
             parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
@@ -227,9 +227,9 @@ mod tests {
 
         let plan = plan(&view(&nodes(&parts)), &job(1), &Dealers::default(), 0).unwrap();
 
-        let gone: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
+        let deleted: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
         assert_eq!(
-            gone,
+            deleted,
             [
                 "/shop/settle/sharding/1/instance",
                 "/shop/settle/sharding/1/misfire",
@@ -239,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_planned_from_what_has_not_been_read() {
+    fn dirty_or_incomplete_view_yields_no_plan() {
         let read = instance(A, "ENABLED");
-        let mut unread = nodes(&read);
-        unread[1].1 = None;
+        let mut dirty = nodes(&read);
+        dirty[1].1 = None;
 
-        assert_eq!(plan(&view(&unread), &job(1), &Dealers::default(), 0), None);
+        assert_eq!(plan(&view(&dirty), &job(1), &Dealers::default(), 0), None);
         assert_eq!(plan(&View::new(tree()), &job(1), &Dealers::default(), 0), None);
     }
 }
