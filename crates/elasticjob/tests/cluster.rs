@@ -57,7 +57,7 @@ fn nightly() -> Job {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_shard_of_a_nightly_job_runs_once_with_its_parameter_when_the_clock_gets_there() {
+async fn nightly_job_runs_each_shard_once_with_its_parameter() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let _node = cluster.node(|node| node.job(nightly(), book.handler())).await.unwrap();
@@ -75,7 +75,7 @@ async fn each_shard_of_a_nightly_job_runs_once_with_its_parameter_when_the_clock
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_week_passes_and_every_night_has_its_fire() {
+async fn nightly_job_fires_every_night_of_a_week() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let job = nightly().shards(1).items("").unwrap();
@@ -91,7 +91,7 @@ async fn a_week_passes_and_every_night_has_its_fire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_share_the_shards_and_when_one_dies_the_other_has_them_all() {
+async fn shards_of_a_dead_node_go_to_the_survivor() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let _first = cluster.node(|node| node.job(nightly(), book.handler())).await.unwrap();
@@ -112,7 +112,7 @@ async fn nodes_share_the_shards_and_when_one_dies_the_other_has_them_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_triggered_job_runs_now() {
+async fn triggered_job_runs_at_once() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let job = Job::named("report").unwrap().shards(2);
@@ -127,7 +127,7 @@ async fn a_triggered_job_runs_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_takes_its_time_and_what_is_due_meanwhile_runs_right_after() {
+async fn fire_due_during_a_long_run_runs_right_after() {
     let (begun, done) = (Book::default(), Book::default());
     let handler = {
         let (begun, done) = (begun.clone(), done.clone());
@@ -155,7 +155,7 @@ async fn a_handler_takes_its_time_and_what_is_due_meanwhile_runs_right_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_blocks_has_ended_when_everybody_is_at_rest() {
+async fn blocking_handler_has_ended_when_the_cluster_settles() {
     let book = Book::default();
     let handler = {
         let book = book.clone();
@@ -175,7 +175,7 @@ async fn code_that_blocks_has_ended_when_everybody_is_at_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_lets_what_runs_finish() {
+async fn stopping_node_lets_running_shards_finish() {
     let book = Book::default();
     let handler = {
         let book = book.clone();
@@ -201,7 +201,7 @@ async fn a_node_that_stops_lets_what_runs_finish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_names_no_zone_goes_by_the_nodes() {
+async fn job_without_a_zone_uses_the_zone_of_the_node() {
     let book = Book::default();
     let mut cluster = Cluster::at(MIDNIGHT).await;
     let shanghai = "Asia/Shanghai".parse().unwrap();
@@ -216,12 +216,12 @@ async fn a_job_that_names_no_zone_goes_by_the_nodes() {
 
 #[tokio::test]
 #[should_panic(expected = "hint: #[tokio::test(start_paused = true)]")]
-async fn a_runtime_whose_time_runs_is_refused_with_a_way_out() {
+async fn unpaused_runtime_is_refused_with_a_hint() {
     Cluster::at(MIDNIGHT).await;
 }
 
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "2026-11-14T23:00:00Z is over")]
-async fn time_does_not_go_back() {
+async fn advancing_into_the_past_panics() {
     Cluster::at(MIDNIGHT).await.advance_to("2026-11-14T23:00:00Z").await;
 }

@@ -132,7 +132,7 @@ async fn registry(server: &MemoryServer) -> Arc<dyn Registry> {
 }
 
 #[tokio::test]
-async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_shards() {
+async fn discovered_functions_share_their_shards_across_nodes() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let both = BTreeSet::from(["10.0.0.1".to_owned(), "10.0.0.2".to_owned()]);
     let mut told = RAN.subscribe();
@@ -171,7 +171,7 @@ async fn two_nodes_of_one_program_discover_the_same_functions_and_share_their_sh
 }
 
 #[tokio::test]
-async fn the_attribute_says_what_the_builder_says() {
+async fn attribute_and_builder_describe_the_same_job() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let node = Node::on(registry(&server).await).discover().start().await.unwrap();
 
@@ -193,7 +193,7 @@ async fn the_attribute_says_what_the_builder_says() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_there_twice_is_refused_with_the_places_of_both() {
+async fn job_discovered_twice_is_refused_with_both_locations() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let line = line!() + 1;
     let node = Node::on(registry(&server).await).discover().discover();
@@ -207,7 +207,7 @@ async fn a_job_that_is_there_twice_is_refused_with_the_places_of_both() {
 }
 
 #[tokio::test]
-async fn a_function_with_the_attribute_is_called_as_it_is_written() {
+async fn annotated_function_can_still_be_called() {
     let job = Job::named("by-hand").unwrap();
     let fire = Fire::scheduled(job.name.clone(), "2026-03-29T02:00:00Z".parse().unwrap());
     let task = "by-hand@-@0@-@READY@-@10.0.0.7@-@4711-9f86d081".parse().unwrap();

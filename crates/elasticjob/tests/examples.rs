@@ -131,7 +131,7 @@ impl Example {
 }
 
 #[test]
-fn every_example_is_run_by_a_test_and_says_how_a_reader_runs_it() {
+fn every_example_has_a_test_and_says_how_to_run_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -146,7 +146,7 @@ fn every_example_is_run_by_a_test_and_says_how_a_reader_runs_it() {
 }
 
 #[tokio::test]
-async fn four_systems_has_a_shard_for_each() {
+async fn four_systems_example_runs_one_shard_per_system() {
     let mut example = Example::start("four_systems").await;
 
     let shards = ["0 of 4: RDP", "1 of 4: CORE", "2 of 4: SIMS", "3 of 4: ECIF"];
@@ -158,7 +158,7 @@ async fn four_systems_has_a_shard_for_each() {
 }
 
 #[tokio::test]
-async fn annotated_functions_are_found_and_run() {
+async fn annotated_example_finds_and_runs_its_functions() {
     let mut example = Example::start("annotated").await;
 
     example.says(&["RDP", "CORE", "SIMS", "ECIF"]).await;
@@ -168,7 +168,7 @@ async fn annotated_functions_are_found_and_run() {
 }
 
 #[tokio::test]
-async fn simple_keeps_its_count_over_runs() {
+async fn simple_example_keeps_its_count_across_runs() {
     let mut example = Example::start("simple").await;
 
     example.says(&["Beijing settled", "Shanghai settled", "Guangzhou settled"]).await;
@@ -178,7 +178,7 @@ async fn simple_keeps_its_count_over_runs() {
 }
 
 #[tokio::test]
-async fn dataflow_goes_on_within_one_fire_until_nothing_is_left() {
+async fn dataflow_example_processes_all_batches_in_one_fire() {
     let mut example = Example::start("dataflow").await;
 
     example.says(&["10 orders settled", "5 orders settled", ", 0 are open"]).await;
@@ -191,7 +191,7 @@ async fn dataflow_goes_on_within_one_fire_until_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn script_is_told_what_to_do_and_what_it_prints_is_logged() {
+async fn script_example_gets_its_context_and_logs_its_output() {
     let mut example = Example::start("script").await;
 
     example.says(&["settling Beijing", "settling Shanghai", "shardingParameter"]).await;
@@ -200,7 +200,7 @@ async fn script_is_told_what_to_do_and_what_it_prints_is_logged() {
 }
 
 #[tokio::test]
-async fn http_asks_the_service_for_each_shard() {
+async fn http_example_calls_the_service_for_each_shard() {
     let mut example = Example::start("http").await;
 
     example.says(&["\"shardingItem\":0", "\"shardingItem\":1"]).await;
@@ -210,7 +210,7 @@ async fn http_asks_the_service_for_each_shard() {
 }
 
 #[tokio::test]
-async fn embedded_serves_and_runs_and_drains_both() {
+async fn embedded_example_serves_and_drains_service_and_jobs() {
     let mut example = Example::start("embedded").await;
     example.says(&["listening on", "shard 0 settled", "shard 1 settled"]).await;
 
@@ -227,7 +227,7 @@ async fn embedded_serves_and_runs_and_drains_both() {
 }
 
 #[tokio::test]
-async fn one_off_runs_when_asked_and_ends() {
+async fn one_off_example_runs_when_triggered_and_exits() {
     let mut example = Example::start("one_off").await;
 
     let years = ["2024", "2025", "2026"].map(|year| format!("the orders of {year} are archived"));
@@ -239,7 +239,7 @@ async fn one_off_runs_when_asked_and_ends() {
 }
 
 #[tokio::test]
-async fn splitting_handles_every_row_once_and_counts_what_it_looks_at() {
+async fn splitting_example_scans_as_many_rows_as_documented() {
     let mut example = Example::start("splitting").await;
 
     example.ends().await;

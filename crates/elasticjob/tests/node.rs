@@ -50,7 +50,7 @@ async fn next(told: &mut mpsc::UnboundedReceiver<(u8, Shard)>) -> (u8, Shard) {
 }
 
 #[tokio::test]
-async fn two_nodes_share_the_shards_of_every_fire_and_each_runs_once() {
+async fn two_nodes_share_every_fire_and_each_shard_runs_once() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (tell, mut told) = mpsc::unbounded_channel();
     let nodes = [
@@ -79,7 +79,7 @@ async fn two_nodes_share_the_shards_of_every_fire_and_each_runs_once() {
 }
 
 #[tokio::test]
-async fn a_shard_knows_what_it_is_and_its_token_grows() {
+async fn shard_carries_its_context_and_a_growing_token() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (tell, mut told) = mpsc::unbounded_channel();
     let node = reporting(&server, job(2), 1, tell).await;
@@ -99,7 +99,7 @@ async fn a_shard_knows_what_it_is_and_its_token_grows() {
 }
 
 #[tokio::test]
-async fn a_running_node_tells_how_its_registry_stands() {
+async fn running_node_reports_its_session_state() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry = registry(&server).await;
     let node = Node::on(Arc::clone(&registry)).start().await.unwrap();
@@ -112,7 +112,7 @@ async fn a_running_node_tells_how_its_registry_stands() {
 }
 
 #[tokio::test]
-async fn a_panic_fails_its_shard_and_nothing_else() {
+async fn panic_fails_its_shard_and_nothing_else() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (tell, mut told) = mpsc::unbounded_channel();
     let handler = move |shard: Shard| {
@@ -135,7 +135,7 @@ async fn a_panic_fails_its_shard_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn stopping_lets_what_runs_finish_and_leaves_nothing_behind() {
+async fn stopped_node_finishes_its_runs_and_leaves_no_nodes() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (started, mut begun) = mpsc::unbounded_channel();
     let finished = Arc::new(Mutex::new(0));
@@ -167,7 +167,7 @@ async fn stopping_lets_what_runs_finish_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_is_due_while_the_last_run_is_not_over_runs_right_after_once() {
+async fn misfire_during_a_run_is_compensated_once_right_after() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (tell, mut told) = mpsc::unbounded_channel();
     let handler = move |shard: Shard| {
@@ -193,7 +193,7 @@ async fn what_is_due_while_the_last_run_is_not_over_runs_right_after_once() {
 }
 
 #[tokio::test]
-async fn a_job_registered_twice_is_refused_by_name() {
+async fn job_registered_twice_is_refused_by_name() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let nothing = |_: Shard| async { Ok::<(), std::io::Error>(()) };
 
@@ -207,7 +207,7 @@ async fn a_job_registered_twice_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() {
+async fn script_job_gets_the_context_as_its_last_argument() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let folder = tempfile::tempdir().unwrap();
     let (script, out) = (folder.path().join("job.sh"), folder.path().join("out"));
@@ -236,7 +236,7 @@ async fn a_script_job_runs_its_command_line_with_the_context_as_last_argument() 
 }
 
 #[tokio::test]
-async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out() {
+async fn run_is_cancelled_before_its_unrenewed_lease_expires() {
     let server = MemoryServer::new(Arc::new(SystemClock)).session_timeout(Duration::from_secs(2));
     let registry = server.join("shop".parse().unwrap()).await.unwrap();
     let link = registry.link();
@@ -267,7 +267,7 @@ async fn what_runs_is_told_to_end_before_a_lease_that_cannot_be_renewed_runs_out
 }
 
 #[tokio::test]
-async fn jobs_come_and_go_while_the_node_runs() {
+async fn jobs_can_be_added_and_removed_while_the_node_runs() {
     let server = MemoryServer::new(Arc::new(SystemClock));
     let (tell, mut told) = mpsc::unbounded_channel();
     let node = Node::on(registry(&server).await).start().await.unwrap();
@@ -299,7 +299,7 @@ async fn jobs_come_and_go_while_the_node_runs() {
 }
 
 #[tokio::test]
-async fn a_url_that_is_wrong_is_told_when_the_node_starts() {
+async fn invalid_url_is_reported_when_the_node_starts() {
     let error =
         Node::join("zookeeper://127.0.0.1:2181/shop?colour=red").start().await.err().unwrap();
 

@@ -126,7 +126,7 @@ fn ran(due_at: &str, reason: Reason) -> (String, Reason) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_longer_than_the_lease_and_shorter_than_the_session_leaves_nothing_behind() {
+async fn outage_longer_than_the_lease_leaves_no_running_node() {
     let scene = Scene::new();
     let (_node, link) = scene.node(every_minute(), Duration::from_secs(30)).await;
     scene.until("12:01:05").await;
@@ -148,7 +148,7 @@ async fn an_outage_longer_than_the_lease_and_shorter_than_the_session_leaves_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fire_that_fell_into_an_outage_is_made_up_for_when_it_is_over() {
+async fn fire_during_an_outage_is_compensated_afterwards() {
     for ends_session in [false, true] {
         let scene = Scene::new();
         let (node, link) = scene.node(every_minute(), Duration::ZERO).await;
@@ -178,7 +178,7 @@ async fn a_fire_that_fell_into_an_outage_is_made_up_for_when_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_lost_its_session_is_somebody_new_and_its_old_run_is_run_again() {
+async fn node_with_a_lost_session_rejoins_and_repeats_its_run() {
     let scene = Scene::new();
     let (_node, link) = scene.node(every_minute(), Duration::from_secs(30)).await;
     scene.until("12:01:05").await;

@@ -133,7 +133,7 @@ fn connection(line: &str) -> Option<(i64, u64)> {
     Some((session.cast_signed(), field("recved=")?.parse().ok()?))
 }
 
-async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, failover: Failover) {
+async fn check_requests_per_fire(namespace: &str, size: u8, failover: Failover) {
     let mut cluster = Cluster::start(namespace, size, failover).await;
 
     let before = cluster.calm(Timestamp::UNIX_EPOCH).await;
@@ -161,24 +161,24 @@ async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, fail
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_one_instance_two_requests() {
-    a_fire_costs_each_instance_two_requests("one-waits", 1, Failover::Wait).await;
+async fn fire_costs_one_instance_two_requests() {
+    check_requests_per_fire("one-waits", 1, Failover::Wait).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_one_instance_two_requests_with_failover() {
-    a_fire_costs_each_instance_two_requests("one-takes-over", 1, Failover::TakeOver).await;
+async fn fire_costs_one_instance_two_requests_with_failover() {
+    check_requests_per_fire("one-takes-over", 1, Failover::TakeOver).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_each_of_three_instances_two_requests() {
-    a_fire_costs_each_instance_two_requests("three-wait", 3, Failover::Wait).await;
+async fn fire_costs_each_of_three_instances_two_requests() {
+    check_requests_per_fire("three-wait", 3, Failover::Wait).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_each_of_three_instances_two_requests_with_failover() {
-    a_fire_costs_each_instance_two_requests("three-take-over", 3, Failover::TakeOver).await;
+async fn fire_costs_each_of_three_instances_two_requests_with_failover() {
+    check_requests_per_fire("three-take-over", 3, Failover::TakeOver).await;
 }

@@ -42,7 +42,7 @@ async fn every_city_is_settled_once_a_night() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_node_dies_the_next_night_is_the_others() {
+async fn survivor_runs_all_shards_after_a_node_dies() {
     let orders = Orders::default();
     let book = orders.clone();
     let handler = move |shard| settle(book.clone(), shard);
@@ -64,7 +64,7 @@ async fn when_a_node_dies_the_next_night_is_the_others() {
 }
 
 #[test]
-fn what_the_page_shows_is_what_runs_here() {
+fn code_of_the_testing_page_is_in_this_file() {
     let (page, here) = (include_str!("../../../docs/testing.md"), include_str!("testing_page.rs"));
 
     let shown: Vec<&str> = page.split("```rust\n").skip(1).collect();

@@ -18,7 +18,7 @@ const MEMORY: usize = 2 * 50_000_000 / 1024;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_thousand_jobs_take_few_threads_and_little_memory() {
+async fn thousand_jobs_take_few_threads_and_little_memory() {
     let server = ZooKeeper::start();
     let settings = ZooKeeperSettings::new([server.address().into()], "shop".parse().unwrap());
     let registry = zookeeper::ZooKeeper::connect(&settings).await.unwrap();

@@ -41,7 +41,7 @@ async fn work() {
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn processes_share_every_fire_and_each_shard_runs_once_while_they_come_and_go() {
+async fn every_shard_runs_once_while_processes_come_and_go() {
     let mut cluster = Cluster::new().await;
 
     // Nine shards over three: three each.
