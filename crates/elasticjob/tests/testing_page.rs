@@ -1,4 +1,4 @@
-//! What docs/testing.md shows, run.
+//! Runs the code of docs/testing.md.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,9 +29,9 @@ async fn settle(orders: Orders, shard: Shard) -> Result<(), std::io::Error> {
 #[tokio::test(start_paused = true)]
 async fn every_city_is_settled_once_a_night() {
     let orders = Orders::default();
-    let book = orders.clone();
+    let handler_orders = orders.clone();
     let mut cluster = Cluster::at("2026-11-15T00:00:00Z").await;
-    let handler = move |shard| settle(book.clone(), shard);
+    let handler = move |shard| settle(handler_orders.clone(), shard);
     let _node = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
 
     cluster.advance_to("2026-11-15T02:00:00Z").await;
@@ -44,8 +44,8 @@ async fn every_city_is_settled_once_a_night() {
 #[tokio::test(start_paused = true)]
 async fn survivor_runs_all_shards_after_a_node_dies() {
     let orders = Orders::default();
-    let book = orders.clone();
-    let handler = move |shard| settle(book.clone(), shard);
+    let handler_orders = orders.clone();
+    let handler = move |shard| settle(handler_orders.clone(), shard);
     let mut cluster = Cluster::at("2026-11-15T00:00:00Z").await;
     let first = cluster.node(|node| node.job(nightly(), handler.clone())).await.unwrap();
     let _second = cluster.node(|node| node.job(nightly(), handler)).await.unwrap();
