@@ -8,7 +8,7 @@ CASES ?= 100000
 AWAY ?= 60
 LIBRARIES = quartz-cron tinykeeper elasticjob-macros elasticjob elasticjob-jobfile
 
-# The simulated cluster: only what it spends its time in is built anew, for speed.
+# The simulated cluster: only the crates it spends its time in are rebuilt with optimisation.
 QUICK = $(foreach crate,elasticjob tinykeeper granit-parser jiff,--config profile.dev.package.$(crate).opt-level=2)
 SIMULATE = $(CARGO) $(QUICK) test -p elasticjob --all-features --test simulation -- --ignored
 
@@ -52,7 +52,7 @@ test-web: web ## a real browser on `dev --demo`; installs chromium (apt) or says
 
 test: ## every test of the Rust code; installs the servers they need (apt) or says what is missing
 	@scripts/install-test-servers.sh
-	scripts/run-tests.py --workspace --exclude interop --all-features -- --include-ignored --skip simulated::
+	scripts/run-tests.py --workspace --exclude interop --all-features -- --include-ignored --skip seeds::
 	SEEDS=$(SEEDS) $(SIMULATE)
 	@$(MAKE) --no-print-directory test-docs
 
@@ -113,7 +113,7 @@ bench-java: ## ours beside the real ElasticJob on one ZooKeeper, twenty-five min
 	$(CARGO) run --profile dist -p bench -- java $(if $(BRIEF),--brief,--page docs/performance.md)
 
 ifdef SEED
-sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows one story of the simulated cluster
+sim: ## the seeded tests with SEEDS random cases each (default 2000); SEED=7 shows the timeline of one simulated cluster
 	SEED=$(SEED) $(SIMULATE) every_seed --nocapture
 else
 sim:

@@ -38,9 +38,8 @@ async fn thousand_jobs_take_few_threads_and_little_memory() {
     // Two complete fires of all jobs.
     let mut fires: BTreeMap<Timestamp, usize> = BTreeMap::new();
     while fires.values().filter(|shards| **shards == 4 * JOBS).count() < 2 {
-        let received = tokio::time::timeout(TIMEOUT, receiver.recv()).await;
-        let due_at =
-            received.unwrap_or_else(|_| panic!("timed out; fires so far: {fires:?}")).unwrap();
+        let next = tokio::time::timeout(TIMEOUT, receiver.recv()).await;
+        let due_at = next.unwrap_or_else(|_| panic!("timed out; fires so far: {fires:?}")).unwrap();
         *fires.entry(due_at).or_default() += 1;
     }
     let (threads, resident) = (status("Threads"), status("VmRSS"));

@@ -194,7 +194,7 @@ async fn prune_deletes_old_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_history_have_a_hint() {
     let history = TestHistory::new().await;
-    let nobody = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
+    let unreachable = format!("postgres://jane:hunter2@127.0.0.1:{}/history", free_port());
     let nothing = "sqlite:/nowhere/history.db";
 
     for (arguments, code, part) in [
@@ -204,16 +204,16 @@ async fn errors_of_history_have_a_hint() {
         (&["list", "--after", "odd", "--history", &history.url], 2, "is not a cursor"),
         (&["list", "--history", "redis://h/x"], 2, "known are sqlite, postgres and mysql"),
         (&["list", "--history", nothing], 5, "sqlite:/nowhere/history.db does not exist"),
-        (&["list", "--history", &nobody], 3, "hint: is the server running"),
+        (&["list", "--history", &unreachable], 3, "hint: is the server running"),
     ] {
-        let ended = elasticjob(&[&["history"], arguments].concat());
+        let output = elasticjob(&[&["history"], arguments].concat());
 
-        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        assert_eq!(output.code, Some(code), "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains(part), "{}", output.stderr);
         assert!(
-            ended.stderr.contains("hint: ") && !ended.stderr.contains("hunter2"),
+            output.stderr.contains("hint: ") && !output.stderr.contains("hunter2"),
             "{}",
-            ended.stderr
+            output.stderr
         );
     }
 }

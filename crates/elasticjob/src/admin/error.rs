@@ -1,78 +1,48 @@
-//! Why something was not done, by what a caller does about it.
+//! [`AdminError`]: why a query or change failed, by what a caller does about it.
 
 use crate::{
     job::{Conflict, Invalid, Unreadable},
     registry::Error,
 };
 
-/// Why an administrator did not get an answer, or did not get it done. What an operator reads ends with a way out.
+/// Why a query or change failed. Every message ends with a hint for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
-    /// What was asked for makes no sense: correct it.
+    /// The request is invalid: correct it.
     #[error("{problem}; hint: {hint}")]
-    Invalid {
-        /// What is wrong with it.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
+    Invalid { problem: String, hint: String },
     /// The registry does not answer: try again.
     #[error("{problem}; hint: {hint}")]
     Unreachable {
-        /// What happened.
         problem: String,
-        /// The way out.
         hint: String,
-        /// The registry's own words.
         #[source]
         source: Error,
     },
-    /// The registry does not let us: other credentials.
+    /// The registry denies access: use other credentials.
     #[error("not authorised for {path}; hint: {hint}")]
-    NotAuthorised {
-        /// Which node.
-        path: String,
-        /// The way out.
-        hint: String,
-    },
-    /// There is no such thing.
+    NotAuthorised { path: String, hint: String },
+    /// The job, server, instance or node does not exist.
     #[error("{what}; hint: {hint}")]
-    NotFound {
-        /// What there is not.
-        what: String,
-        /// The way out.
-        hint: String,
-    },
-    /// Somebody else has it, or was faster: look again, decide again.
+    NotFound { what: String, hint: String },
+    /// The job belongs to another handler, or another client changed it first: read again, decide again.
     #[error("{problem}; hint: {hint}")]
-    Conflict {
-        /// Who, and what.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
-    /// It would do harm, or nothing, as things stand.
+    Conflict { problem: String, hint: String },
+    /// In the current state the change would do harm, or have no effect.
     #[error("{problem}; hint: {hint}")]
-    Refused {
-        /// What stands in the way.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
-    /// None of these: a bug here, or a registry that does not behave.
-    #[error("the registry did not do it; hint: {hint}")]
+    Refused { problem: String, hint: String },
+    /// Any other error: a bug here, or a registry that misbehaves.
+    #[error("the registry request failed; hint: {hint}")]
     Internal {
-        /// The way out.
         hint: String,
-        /// The registry's own words.
         #[source]
         source: Error,
     },
 }
 
 impl AdminError {
-    /// What the command line ends with: 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused.
+    /// Exit code of the command line: 1 internal, 2 bad input, 3 unreachable, 4 not authorised, 5 not found, 6 conflict, 7 refused.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Internal { .. } => 1,
@@ -85,7 +55,7 @@ impl AdminError {
         }
     }
 
-    /// The way out.
+    /// What the operator can do about it.
     pub fn hint(&self) -> &str {
         match self {
             Self::Invalid { hint, .. }
@@ -110,7 +80,7 @@ impl AdminError {
         Self::Refused { problem: problem.into(), hint: hint.into() }
     }
 
-    /// A stored document that cannot be read is left alone, whatever was to be done with it.
+    /// The stored configuration cannot be read. It is never overwritten, whatever the change was.
     pub(super) fn unreadable(error: &Unreadable) -> Self {
         Self::refused(error.to_string(), "correct the stored document, or remove the job")
     }
@@ -127,7 +97,7 @@ impl From<Error> for AdminError {
             },
             Error::Unknown { .. } => Self::Unreachable {
                 problem: error.to_string(),
-                hint: "look whether it was done before you ask again".to_owned(),
+                hint: "check whether the change was made before you repeat it".to_owned(),
                 source: error,
             },
             Error::SessionExpired | Error::Closed => Self::Unreachable {
@@ -142,19 +112,22 @@ impl From<Error> for AdminError {
             },
             Error::Absent { path } => Self::NotFound {
                 what: format!("{path} is gone"),
-                hint: "somebody removed it meanwhile; look again".to_owned(),
+                hint: "it was removed in the meantime; read again".to_owned(),
             },
             Error::Exists { path } | Error::Conflict { path, .. } | Error::NotEmpty { path } => {
-                Self::conflict(format!("{path} changed meanwhile"), "look again, then decide again")
+                Self::conflict(
+                    format!("{path} changed in the meantime"),
+                    "read it again, then decide again",
+                )
             }
-            source => Self::Internal { hint: "the cause says more".to_owned(), source },
+            source => Self::Internal { hint: "see the cause".to_owned(), source },
         }
     }
 }
 
 impl From<Invalid> for AdminError {
     fn from(error: Invalid) -> Self {
-        // A problem that has its own way out keeps it.
+        // A problem that carries its own hint keeps it.
         let (problem, hint) = match error.problem.split_once("; hint: ") {
             Some((problem, hint)) => (problem.to_owned(), hint.to_owned()),
             None => (error.problem, "correct it".to_owned()),
@@ -175,12 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_has_its_exit_code_and_tells_its_way_out_once() {
+    fn every_error_has_its_exit_code_and_exactly_one_hint() {
         let path: crate::registry::Path = "/shop/settle".parse().unwrap();
-        let lost = || Error::Unknown { endpoint: "zk:2181".to_owned() };
+        let unknown = || Error::Unknown { endpoint: "zk:2181".to_owned() };
         let errors: [(AdminError, u8); 8] = [
             (Error::Closed.into(), 3),
-            (lost().into(), 3),
+            (unknown().into(), 3),
             (Error::NotAuthorised { path: path.clone() }.into(), 4),
             (Error::Absent { path: path.clone() }.into(), 5),
             (

@@ -1,6 +1,6 @@
-//! Statuses as Java's console spells them, and exit codes, frozen: `tests/golden/README.md` says why.
+//! Freezes the spelling of statuses in Java's console, and the exit codes; `tests/golden/README.md` says why.
 //!
-//! Enums are walked variant by variant, so that an addition does not compile until it is frozen, too.
+//! The enums are iterated with an exhaustive `match`, so that a new variant does not compile until it is frozen, too.
 
 use std::{fmt::Write, iter::successors};
 
@@ -10,13 +10,13 @@ use testbed::golden;
 use super::{AdminError, JobStatus, ServerStatus, ShardStatus};
 use crate::registry::Error;
 
-fn spelled<T: Serialize>(values: impl Iterator<Item = T>) -> String {
+fn spellings<T: Serialize>(values: impl Iterator<Item = T>) -> String {
     let words = values.map(|value| serde_json::to_string(&value).unwrap());
     words.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn statuses_are_told_in_javas_words() {
+fn statuses_keep_the_spelling_of_java() {
     let jobs = successors(Some(JobStatus::Ok), |status| match status {
         JobStatus::Ok => Some(JobStatus::Disabled),
         JobStatus::Disabled => Some(JobStatus::Crashed),
@@ -34,7 +34,7 @@ fn statuses_are_told_in_javas_words() {
         ServerStatus::Disabled => None,
     });
 
-    let (jobs, shards, servers) = (spelled(jobs), spelled(shards), spelled(servers));
+    let (jobs, shards, servers) = (spellings(jobs), spellings(shards), spellings(servers));
     golden!("statuses.txt", format!("job: {jobs}\nshard: {shards}\nserver: {servers}\n"));
 
     assert_eq!(ServerStatus::read(b"DISABLED"), ServerStatus::Disabled);

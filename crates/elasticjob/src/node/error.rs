@@ -1,8 +1,8 @@
-//! Why a node did not start.
+//! Errors of a node.
 
 use std::fmt;
 
-use super::declared::Place;
+use super::declaration::Place;
 use crate::{
     coordination::member::JoinError,
     execution::with_causes,
@@ -10,14 +10,15 @@ use crate::{
     registry,
 };
 
-/// Why a node did not start. `Debug` says the same as `Display`, with the causes, because that is what a `main` that returns it prints.
+/// Why a node did not start, or could not add a job. `Debug` prints the `Display` text with its causes, because a `main` that returns the error
+/// prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The URL is wrong.
+    /// The registry URL is invalid.
     #[error(transparent)]
     Url(#[from] registry::UrlError),
-    /// The registry cannot be reached, or does not let us in.
+    /// The registry is unreachable or refuses access.
     #[error(transparent)]
     Registry(#[from] registry::Error),
     /// A job cannot be joined.
@@ -25,34 +26,25 @@ pub enum NodeError {
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
     #[error(
-        "job {job} is registered twice on this node{}; hint: a node runs each job once, with as many shards as it needs", between(.places)
+        "job {job} is registered twice on this node{}; hint: a node runs each job once, with as many shards as it needs", in_parentheses(.places)
     )]
     Twice {
-        /// The job.
         job: String,
-        /// Where it is declared, as far as it is.
+        /// Where the job is declared, for jobs with the attribute.
         places: Vec<Place>,
     },
-    /// A job that the program builds is wrong.
+    /// A job that the program builds is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// What stands in `#[elasticjob::job(...)]` is wrong.
+    /// A value in `#[elasticjob::job(...)]` is invalid.
     #[error("{place}: {invalid}")]
-    Declaration {
-        /// Where it stands.
-        place: Place,
-        /// What is wrong with it.
-        invalid: Invalid,
-    },
-    /// There is no address that other instances could know us by.
+    Declaration { place: Place, invalid: Invalid },
+    /// This machine has no address under which other instances can know it.
     #[error(
-        "cannot tell this machine's IPv4 address: {reason}; hint: set ELASTICJOB_ADDRESS, or Node::address"
+        "cannot determine this machine's IPv4 address: {reason}; hint: set ELASTICJOB_ADDRESS, or Node::address"
     )]
-    Address {
-        /// Why not.
-        reason: String,
-    },
-    /// The process cannot hear signals.
+    Address { reason: String },
+    /// The process cannot listen for signals.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
 }
@@ -69,8 +61,8 @@ impl fmt::Debug for NodeError {
     }
 }
 
-/// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or nothing.
-fn between(places: &[Place]) -> String {
+/// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or an empty text.
+fn in_parentheses(places: &[Place]) -> String {
     if places.is_empty() {
         return String::new();
     }

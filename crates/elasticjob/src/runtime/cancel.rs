@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiter_is_woken_by_any_ancestor() {
+    async fn waiter_is_woken_by_its_grandparent() {
         let root = Cancel::new();
         let mut waiting = std::pin::pin!(root.child().child().cancelled());
         assert!(waiting.as_mut().now_or_never().is_none());

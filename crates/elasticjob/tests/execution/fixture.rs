@@ -34,7 +34,7 @@ pub(crate) fn handler(work: &dyn Work, setting: &Setting<'_>) -> Arc<dyn Handler
 
 pub(crate) async fn run(work: &dyn Work, job: &Job, item: u32) -> Result<(), Failure> {
     let handler = work.prepare(&Setting::of(job))?;
-    tokio::time::timeout(PATIENCE, handler.run(shard(job, item))).await.expect("it ends")
+    tokio::time::timeout(PATIENCE, handler.run(shard(job, item))).await.expect("the handler ends")
 }
 
 pub(crate) fn around() -> Surroundings {

@@ -33,7 +33,7 @@ async fn supervisor_lines(prepare: impl FnOnce(Node) -> Node) -> Vec<String> {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    let _here = tracing::subscriber::set_default(subscriber);
+    let _guard = tracing::subscriber::set_default(subscriber);
     let server = MemoryServer::new(Arc::new(SystemClock));
     let registry: Arc<dyn Registry> = Arc::new(server.join("shop".parse().unwrap()).await.unwrap());
     let (mut one, mut other) = (fixture::job(&[]), fixture::job(&[]));

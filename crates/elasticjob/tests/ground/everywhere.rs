@@ -1,4 +1,4 @@
-//! Makes every scenario a test on memory, on tinykeeper and on a real ZooKeeper. Stands beside `mod ground`.
+//! Defines each scenario as a test on the memory registry, on tinykeeper and on a real ZooKeeper. Needs `mod ground` in the same crate.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -13,7 +13,7 @@ use tinykeeper::server::{Config, Server};
 
 use crate::ground::Wire;
 
-// One server for all scenarios: each has a namespace of its own. It ends with the process.
+// One server for all scenarios, because each has its own namespace. The server ends with the process.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
 const SESSION: Duration = Duration::from_secs(10);

@@ -1,11 +1,11 @@
-//! What was logged.
+//! Captures the log of a test.
 
 use std::{cell::RefCell, io, sync::Once};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What this thread, and so this test, has logged. A subscriber of its own for each test would not do: whether a line of code logs at all
-/// is remembered for all threads.
+/// The log of this thread, and so of this test. A separate subscriber for each test would not work, because tracing caches for all threads
+/// whether a line of code logs at all.
 #[derive(Clone, Copy)]
 pub(crate) struct Log;
 
@@ -14,7 +14,7 @@ thread_local! {
 }
 
 impl Log {
-    /// From now on.
+    /// Starts to capture, and discards what was captured before.
     pub(crate) fn listen() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| tracing_subscriber::fmt().with_writer(Log).with_ansi(false).init());

@@ -1,4 +1,5 @@
-//! The ground for registries behind sockets: every member has a proxy in front of each server, so that its line can be cut.
+//! Runs conformance tests and scenarios on registry servers. Each member connects through its own proxy to every server, so that its
+//! connections can be cut.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -8,10 +9,10 @@ use elasticjob::{
 };
 use testbed::Proxy;
 
-/// Servers to test on.
+/// Registry servers, which members reach through proxies.
 pub(crate) struct Wire<S> {
     pub(crate) servers: Vec<SocketAddr>,
-    /// Whatever keeps them alive.
+    /// Keeps the servers alive.
     pub(crate) _keep: S,
     pub(crate) session_timeout: Duration,
 }
@@ -34,21 +35,21 @@ impl<S: Send + Sync> Ground for Wire<S> {
             });
         settings.digest = user;
         let registry = ZooKeeper::connect(&settings).await.unwrap();
-        Member { registry: Arc::new(registry), line: Box::new(Lines(proxies)) }
+        Member { registry: Arc::new(registry), line: Box::new(Proxies(proxies)) }
     }
 }
 
-/// All lines of one member.
-struct Lines(Vec<Proxy>);
+/// The proxies of one member, one for each server.
+struct Proxies(Vec<Proxy>);
 
-impl std::fmt::Debug for Lines {
+impl std::fmt::Debug for Proxies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} lines", self.0.len())
+        write!(f, "{} proxies", self.0.len())
     }
 }
 
 #[async_trait::async_trait]
-impl Line for Lines {
+impl Line for Proxies {
     async fn cut(&self) {
         self.0.iter().for_each(Proxy::cut);
     }
@@ -58,7 +59,7 @@ impl Line for Lines {
     }
 
     async fn end_session(&self) {
-        // The registry ends it by itself when it has not heard of it for long enough.
+        // The registry ends the session itself when it has not heard from the member for the session timeout.
         self.cut().await;
     }
 

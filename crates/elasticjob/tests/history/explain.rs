@@ -63,15 +63,15 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         ran[1].1.contains("attempt 2 (failover)") && ran[1].1.contains("9000 ms late"),
         "{ran:?}"
     );
-    assert!(ran[1].1.contains("on 10.0.0.8@-@12-00000002 and was done after 40 ms"), "{ran:?}");
-    assert!(ran[2].1.ends_with("and was failed after 5 ms: no such order"), "{ran:?}");
+    assert!(ran[1].1.contains("on 10.0.0.8@-@12-00000002 and ended after 40 ms: done"), "{ran:?}");
+    assert!(ran[2].1.ends_with("and ended after 5 ms: failed: no such order"), "{ran:?}");
     assert_eq!(
         ran.iter().map(|(shard, _)| *shard).collect::<Vec<_>>(),
         [Some(0), Some(0), Some(1)]
     );
     let missed = at(2 * an_hour).await;
     assert!(
-        missed[0].1.contains("2 fires not run") && missed[0].1.contains("nobody there"),
+        missed[0].1.contains("2 missed fires") && missed[0].1.contains("nobody there"),
         "{missed:?}"
     );
     assert!(at(-10 * an_hour).await[0].1.contains("has nothing"));

@@ -18,8 +18,8 @@ pub(crate) async fn several_processes_can_open_at_once(database: &TestDatabase) 
         opening.spawn(async move { Store::open(&url).await.map(|_| ()) });
     }
 
-    for answer in opening.join_all().await {
-        answer.unwrap();
+    for result in opening.join_all().await {
+        result.unwrap();
     }
     assert_eq!(database.scalar("SELECT COUNT(*) FROM ELASTICJOB_SCHEMA").await, 1);
 }

@@ -71,7 +71,7 @@ pub(crate) async fn dropped_tables_are_created_again(database: &TestDatabase) {
     let recorder = Recorder::new().database(database.url(), Retention::default());
     let recorder = recorder.batch(10, Duration::from_millis(10));
     let recording = start(recorder, &mut tasks);
-    let kept = async |events: Vec<Event>| {
+    let record_all = async |events: Vec<Event>| {
         let until = recording.counts()[0].1.recorded + events.len() as u64;
         for event in events {
             recording.record(event);
@@ -84,11 +84,11 @@ pub(crate) async fn dropped_tables_are_created_again(database: &TestDatabase) {
         tokio::time::timeout(Duration::from_secs(30), all).await.expect("the events are stored");
     };
 
-    kept(done("before", 0, 5)).await;
+    record_all(done("before", 0, 5)).await;
     for table in ["JOB_EXECUTION_LOG", "JOB_STATUS_TRACE_LOG", "ELASTICJOB_RUN"] {
         database.execute(&format!("DROP TABLE {table}")).await;
     }
-    kept(done("after", 0, 5)).await;
+    record_all(done("after", 0, 5)).await;
 
     let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["after"]);
@@ -137,19 +137,20 @@ pub(crate) async fn unsupported_character_changes_only_its_message(database: &Te
 
 pub(crate) async fn spilled_events_go_to_their_own_database_only(database: &TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let away: HistoryUrl = format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
+    let unreachable: HistoryUrl =
+        format!("postgres://jane@127.0.0.1:{}/h", free_port()).parse().unwrap();
     let record_into = async |url: &HistoryUrl, events: Vec<Event>| {
         let recorder = Recorder::new().database(url.clone(), Retention::default());
         record_with(recorder.spill(folder.path()), events).await
     };
 
-    let waits = record_into(&away, done("elsewhere", 0, 5)).await;
-    let kept = record_into(&database.url(), done("here", 0, 5)).await;
-    let still = record_into(&away, Vec::new()).await;
+    let spilled = record_into(&unreachable, done("elsewhere", 0, 5)).await;
+    let recorded = record_into(&database.url(), done("here", 0, 5)).await;
+    let still = record_into(&unreachable, Vec::new()).await;
 
-    assert_eq!((waits.recorded, waits.spilled), (0, 4));
-    assert_eq!(kept.recorded, 4);
-    assert_eq!(still.spill_bytes, waits.spill_bytes, "it still waits for its own database");
+    assert_eq!((spilled.recorded, spilled.spilled), (0, 4));
+    assert_eq!(recorded.recorded, 4);
+    assert_eq!(still.spill_bytes, spilled.spill_bytes, "events still wait for their own database");
     let runs = database.open().await.runs(&RunFilter::default()).await.unwrap().rows;
     assert_eq!(runs.iter().map(|run| &*run.job_name).collect::<Vec<_>>(), ["here"]);
 }

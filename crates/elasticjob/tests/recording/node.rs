@@ -293,11 +293,11 @@ async fn surviving_instance_records_lost_shard_without_failover() {
 
     let lost = |event| if let Event::Lost(lost) = event { Some(lost) } else { None };
     let lost: Vec<Lost> = sink.events().into_iter().filter_map(lost).collect();
-    let begun = &dying.started()[0];
+    let lost_attempt = &dying.started()[0];
     assert_eq!(lost.len(), 1, "{lost:?}");
-    assert_eq!((&lost[0].run, lost[0].item), (&begun.run, begun.item));
-    assert_eq!(lost[0].instance, begun.task.instance);
-    assert!(lost[0].token > begun.token);
+    assert_eq!((&lost[0].run, lost[0].item), (&lost_attempt.run, lost_attempt.item));
+    assert_eq!(lost[0].instance, lost_attempt.task.instance);
+    assert!(lost[0].token > lost_attempt.token);
 }
 
 #[tokio::test(start_paused = true)]
@@ -330,7 +330,7 @@ async fn timeout_and_cancellation_are_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn failing_sink_does_not_delay_jobs() {
-    let mut stories = Vec::new();
+    let mut timelines = Vec::new();
     for behaviour in [
         None,
         Some(Behaviour::Good),
@@ -338,14 +338,14 @@ async fn failing_sink_does_not_delay_jobs() {
         Some(Behaviour::Hangs),
         Some(Behaviour::Panics),
     ] {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let book = Arc::clone(&seen);
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&calls);
         let handler = move |shard: Shard| {
-            let book = Arc::clone(&book);
+            let recorded = Arc::clone(&recorded);
             async move {
-                book.lock().unwrap().push((shard.due_at.to_string(), shard.item, false));
+                recorded.lock().unwrap().push((shard.due_at.to_string(), shard.item, false));
                 tokio::time::sleep(SECOND / 4).await;
-                book.lock().unwrap().push((shard.due_at.to_string(), shard.item, true));
+                recorded.lock().unwrap().push((shard.due_at.to_string(), shard.item, true));
                 Ok::<(), String>(())
             }
         };
@@ -361,19 +361,19 @@ async fn failing_sink_does_not_delay_jobs() {
         });
         let _node = node.await.unwrap();
 
-        let mut story = Vec::new();
+        let mut timeline = Vec::new();
         for _ in 0..600 {
             cluster.advance(SECOND / 10).await;
-            let mut now = std::mem::take(&mut *seen.lock().unwrap());
+            let mut now = std::mem::take(&mut *calls.lock().unwrap());
             now.sort();
-            story.push(now);
+            timeline.push(now);
         }
-        stories.push(story);
+        timelines.push(timeline);
     }
 
-    assert!(stories[0].concat().len() > 200);
-    for story in &stories[1..] {
-        assert_eq!(*story, stories[0]);
+    assert!(timelines[0].concat().len() > 200);
+    for timeline in &timelines[1..] {
+        assert_eq!(*timeline, timelines[0]);
     }
 }
 

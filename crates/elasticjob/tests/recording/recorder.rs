@@ -430,7 +430,7 @@ fn attempt_id_round_trips() {
     for (id, text) in &ids {
         assert_eq!(text.parse::<AttemptId>().as_ref(), Ok(id));
     }
-    for wrong in ["", "settle", &"0".repeat(32), "0000-0"] {
-        assert!(wrong.parse::<AttemptId>().is_err());
+    for invalid in ["", "settle", &"0".repeat(32), "0000-0"] {
+        assert!(invalid.parse::<AttemptId>().is_err());
     }
 }

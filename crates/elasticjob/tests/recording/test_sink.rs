@@ -98,10 +98,10 @@ impl Sink for TestSink {
             Behaviour::Down => return Err(SinkError::Later("the database is down".into())),
             Behaviour::Refuses(why) => return Err(SinkError::Refused(why.into())),
             Behaviour::Rejects(on) if batch.iter().any(on) => {
-                return Err(SinkError::Unfit("there is no room for this".into()));
+                return Err(SinkError::Unfit("event too large".into()));
             }
             Behaviour::Good | Behaviour::Rejects(_) => {}
-            Behaviour::Panics => panic!("what is this"),
+            Behaviour::Panics => panic!("simulated panic"),
             Behaviour::Hangs => std::future::pending().await,
             Behaviour::Slow(span) => tokio::time::sleep(span).await,
         }

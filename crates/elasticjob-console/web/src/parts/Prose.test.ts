@@ -4,7 +4,7 @@ import { pieces } from "./Prose";
 
 test("instants and instances are found in a sentence, and nothing of it is lost", () => {
   const text =
-    "the fire of 2026-11-15T15:47:10Z was started by 127.0.0.1@-@17327-0a19bc5d: it runs, attempt 1";
+    "the fire of 2026-11-15T15:47:10Z was started by 127.0.0.1@-@17327-0a19bc5d: running, attempt 1";
 
   const found = pieces(text);
 

@@ -1,10 +1,10 @@
-//! The ground in memory.
+//! Conformance tests on the registry in memory.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::ground::{Ground, Line, Member};
+use super::test_server::{Ground, Line, Member};
 use crate::registry::{
     Digest,
     memory::{Link, MemoryServer},
@@ -17,7 +17,6 @@ pub struct MemoryGround {
 }
 
 impl MemoryGround {
-    /// Members join `server`.
     pub fn new(server: MemoryServer) -> Self {
         Self { server }
     }
@@ -26,8 +25,9 @@ impl MemoryGround {
 #[async_trait]
 impl Ground for MemoryGround {
     async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
-        let namespace = namespace.parse().expect("a good namespace");
-        let registry = self.server.join_as(namespace, user).await.expect("memory is there");
+        let namespace = namespace.parse().expect("the namespace is valid");
+        let registry =
+            self.server.join_as(namespace, user).await.expect("a registry in memory is reachable");
         let line = Box::new(registry.link());
         Member { registry: Arc::new(registry), line }
     }
