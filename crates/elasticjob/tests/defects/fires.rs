@@ -94,7 +94,8 @@ async fn fires_due_without_an_instance_follow_the_catch_up_policy() {
             .map(|hour| (0, format!("2026-11-15T{hour:02}:00:00Z"), Reason::CatchUp));
         assert_eq!(caught_up, expected.collect::<Vec<_>>(), "{policy:?}");
         let logged = Log::read();
-        let logged = logged.lines().find(|line| line.contains("due while nobody was there"));
+        let logged =
+            logged.lines().find(|line| line.contains("fires missed while no instance was up"));
         assert!(logged.is_some_and(|line| line.contains(missed)), "{policy:?}: {logged:?}");
     }
 }
