@@ -17,7 +17,7 @@ import threading
 import time
 
 # These measure times, threads or memory, which the neighbours would spoil.
-ALONE = {"thousand_jobs", "failover", "requests", "history_million"}
+ALONE = {"thousand_jobs", "failover", "requests_per_fire", "history_million"}
 # How long a binary may take before it counts as stuck.
 LIMIT = 20 * 60
 LIBRARIES = subprocess.run(["rustc", "--print", "target-libdir"], check=True, capture_output=True, text=True).stdout.strip()

@@ -26,7 +26,7 @@ const JOBS: usize = 10;
 const SHARDS: u32 = 4;
 /// Default length of the outage, in fires of each job.
 const FIRES: usize = 10;
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Run, shard, attempt.
 type AttemptKey = (String, i64, i64);
@@ -40,11 +40,11 @@ impl SeenAttempts {
     fn handle(&self, shard: &Shard) -> Result<(), String> {
         let number = i64::from(shard.attempt.number.get());
         let last = format!("job-{}", JOBS - 1);
-        let is_good = (shard.item != 3 || number > 1)
+        let succeeds = (shard.item != 3 || number > 1)
             && shard.run.to_string().split('/').next() != Some(&last);
-        let tried = (shard.run.to_string(), shard.item.into(), number);
-        self.0.lock().unwrap().push((tried, is_good));
-        if is_good { Ok(()) } else { Err(format!("no {number}")) }
+        let attempt = (shard.run.to_string(), shard.item.into(), number);
+        self.0.lock().unwrap().push((attempt, succeeds));
+        if succeeds { Ok(()) } else { Err(format!("no {number}")) }
     }
 
     fn runs(&self) -> usize {
@@ -55,13 +55,13 @@ impl SeenAttempts {
     /// Waits until this many more runs have started.
     async fn wait(&self, more: usize) {
         let until = self.runs() + more;
-        wait("runs begin", || (self.runs() >= until).then_some(())).await;
+        wait("runs start", || (self.runs() >= until).then_some(())).await;
     }
 }
 
 /// Waits until `probe` returns something.
 async fn wait<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    let deadline = SystemClock.monotonic() + PATIENCE;
+    let deadline = SystemClock.monotonic() + TIMEOUT;
     loop {
         if let Some(seen) = probe() {
             return seen;
@@ -97,7 +97,7 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
     }
     let node = node.start().await.unwrap();
     seen.wait(JOBS * 3).await;
-    wait("something is kept", || (counts(&node).recorded > 0).then_some(())).await;
+    wait("events are stored", || (counts(&node).recorded > 0).then_some(())).await;
 
     tokio::task::block_in_place(&mut stop);
     seen.wait(JOBS * fires()).await;
@@ -116,26 +116,26 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
     let seen = seen.0.lock().unwrap().clone();
     let expected: BTreeMap<AttemptKey, bool> = seen.iter().cloned().collect();
     assert_eq!(expected.len(), seen.len(), "nothing ran twice");
-    let kept = kept(&store).await;
-    assert_eq!(kept.len(), expected.len(), "attempts in {url}");
-    assert_eq!(kept.into_iter().collect::<BTreeMap<_, _>>(), expected);
+    let stored = stored(&store).await;
+    assert_eq!(stored.len(), expected.len(), "attempts in {url}");
+    assert_eq!(stored.into_iter().collect::<BTreeMap<_, _>>(), expected);
     check_runs(&store, &expected).await;
 }
 
 /// All stored attempts.
-async fn kept(store: &Store) -> Vec<(AttemptKey, bool)> {
+async fn stored(store: &Store) -> Vec<(AttemptKey, bool)> {
     let mut filter = ExecutionFilter { limit: Some(10_000), ..ExecutionFilter::default() };
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     loop {
         let page = store.executions(&filter).await.unwrap();
         for row in page.rows {
             assert!(row.outcome.is_some() && row.complete_time.is_some(), "{row:?}");
-            let tried = (row.run_id.unwrap(), row.sharding_item, row.attempt.unwrap());
-            kept.push((tried, row.success));
+            let attempt = (row.run_id.unwrap(), row.sharding_item, row.attempt.unwrap());
+            stored.push((attempt, row.success));
         }
         match page.next {
             Some(next) => filter.after = Some(next),
-            None => return kept,
+            None => return stored,
         }
     }
 }
@@ -147,8 +147,8 @@ async fn check_runs(store: &Store, expected: &BTreeMap<AttemptKey, bool>) {
     let ids: BTreeSet<&str> = expected.keys().map(|(run, ..)| run.as_str()).collect();
     assert_eq!(runs.iter().map(|run| run.run_id.as_str()).collect::<BTreeSet<_>>(), ids);
     for run in &runs {
-        let is_bad = run.job_name == format!("job-{}", JOBS - 1);
-        let state = if is_bad { RunState::Failed } else { RunState::Done };
+        let fails = run.job_name == format!("job-{}", JOBS - 1);
+        let state = if fails { RunState::Failed } else { RunState::Done };
         assert_eq!((run.state, run.shards), (state, SHARDS.into()), "{run:?}");
     }
 }

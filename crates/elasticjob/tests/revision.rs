@@ -64,7 +64,7 @@ async fn revised_job_is_stored_only_if_it_overwrites() {
     assert!(node.revise(overwriting).await.unwrap());
     assert_eq!(stored(&*observer).await.as_deref(), Some("echo c"));
 
-    assert!(!node.revise(Job::named("nobody").unwrap()).await.unwrap());
+    assert!(!node.revise(Job::named("unknown").unwrap()).await.unwrap());
     assert!(!node.has_ended(&name()));
     node.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Several instances in one job.
+//! A job with several instances, and the operations on it that the tests use.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,8 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            self, Claimed, Ended, Ground as Soil, Joining, Member, News, Refused, Request, Why,
+            self, Claimed, Ended, Ground as Environment, Joining, Member, News, Refused, Request,
+            Why,
         },
         process,
         sharding::Dealers,
@@ -22,7 +23,7 @@ use elasticjob::{
     testing::conformance::{self, Ground},
 };
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Cluster<'g> {
     pub(crate) ground: &'g dyn Ground,
@@ -32,21 +33,21 @@ pub(crate) struct Cluster<'g> {
     pub(crate) fires: i64,
 }
 
-/// An instance, and what keeps it connected.
+/// An instance in the job, and its registry connection.
 pub(crate) struct Node {
     pub(crate) member: Member,
-    pub(crate) line: conformance::Member,
+    pub(crate) connection: conformance::Member,
 }
 
 impl Node {
-    /// Dies without a word: its session is over, what it wrote for good stays.
+    /// Dies without leaving: its session ends, its persistent nodes stay.
     pub(crate) async fn die(self) {
-        self.line.registry.close().await;
+        self.connection.registry.close().await;
     }
 }
 
 impl<'g> Cluster<'g> {
-    /// Each scenario has a namespace of its own, so that many can share one server.
+    /// Each test has its own namespace, so that many tests can share one server.
     pub(crate) async fn new(ground: &'g dyn Ground, namespace: &'static str) -> Self {
         let observer = ground.join(namespace, None).await;
         let tree = JobTree::new(observer.registry.namespace(), &"settle".parse().unwrap()).unwrap();
@@ -68,14 +69,14 @@ impl<'g> Cluster<'g> {
         };
         let session = registry.registry.session().id();
         process::announce(&*registry.registry, &joining.instance.id, session).await.unwrap();
-        let soil = Soil {
+        let environment = Environment {
             registry: Arc::clone(&registry.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
             flaws: Flaws::default(),
         };
-        Node { member: Member::join(soil, joining).await.unwrap(), line: registry }
+        Node { member: Member::join(environment, joining).await.unwrap(), connection: registry }
     }
 
     pub(crate) fn fire(&mut self) -> Fire {
@@ -84,7 +85,7 @@ impl<'g> Cluster<'g> {
         Fire::scheduled("settle".parse().unwrap(), due_at)
     }
 
-    /// Who owns how many shards.
+    /// Number of shards that each instance owns.
     pub(crate) async fn shares(&self, total: u32) -> BTreeMap<String, usize> {
         let mut shares = BTreeMap::new();
         for shard in 0..total {
@@ -96,10 +97,10 @@ impl<'g> Cluster<'g> {
         shares
     }
 
-    /// Waits until everything belongs to this one.
-    pub(crate) async fn all_to(&self, node: &Node, total: u32) {
+    /// Waits until this instance owns all shards.
+    pub(crate) async fn wait_for_owner(&self, node: &Node, total: u32) {
         let all = BTreeMap::from([(node.member.id().to_string(), total as usize)]);
-        let waited = tokio::time::timeout(PATIENCE, async {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             while self.shares(total).await != all {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -107,8 +108,8 @@ impl<'g> Cluster<'g> {
         assert!(waited.await.is_ok(), "{:?}", self.shares(total).await);
     }
 
-    pub(crate) async fn eventually(&self, what: &str, total: u32, shares: &[usize]) {
-        let waited = tokio::time::timeout(PATIENCE, async {
+    pub(crate) async fn wait_for_shares(&self, description: &str, total: u32, shares: &[usize]) {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
                 let mut now: Vec<usize> = self.shares(total).await.into_values().collect();
                 now.sort_unstable();
@@ -119,7 +120,7 @@ impl<'g> Cluster<'g> {
             }
         })
         .await;
-        assert!(waited.is_ok(), "{what}: {:?}", self.shares(total).await);
+        assert!(waited.is_ok(), "{description}: {:?}", self.shares(total).await);
     }
 }
 
@@ -150,7 +151,7 @@ pub(crate) async fn try_claim(
 }
 
 pub(crate) async fn claim(node: &Node, fire: &Fire) -> Claimed {
-    try_claim(node, fire, PATIENCE).await.unwrap()
+    try_claim(node, fire, TIMEOUT).await.unwrap()
 }
 
 pub(crate) fn items(claimed: &Claimed) -> Vec<u32> {
@@ -162,40 +163,40 @@ pub(crate) async fn finish(node: &Node, claimed: Claimed) {
     node.member.claims().release(ended.collect()).await.unwrap();
 }
 
-/// Waits for news of this kind.
-pub(crate) async fn until(node: &mut Node, is_it: impl Fn(&News) -> bool) -> News {
-    let waited = tokio::time::timeout(PATIENCE, async {
+/// Waits for news that matches.
+pub(crate) async fn wait_for_news(node: &mut Node, matches: impl Fn(&News) -> bool) -> News {
+    let waited = tokio::time::timeout(TIMEOUT, async {
         loop {
             match node.member.news().await {
-                Some(news) if is_it(&news) => return news,
+                Some(news) if matches(&news) => return news,
                 Some(_) => {}
                 None => panic!("the member has ended"),
             }
         }
     });
-    waited.await.expect("it is told")
+    waited.await.expect("news within the timeout")
 }
 
-/// Takes over what waits, as soon as something does.
-pub(crate) async fn take(node: &mut Node) -> Claimed {
+/// Waits until shards are orphaned, and takes them over.
+pub(crate) async fn take_over(node: &mut Node) -> Claimed {
     loop {
-        until(node, |news| *news == News::Orphaned).await;
+        wait_for_news(node, |news| *news == News::Orphaned).await;
         if let Ok(taken) = node.member.claims().take(Cancel::new(), BTreeSet::new()).await {
             return taken;
         }
     }
 }
 
-/// Waits until a node is there, or is not.
-pub(crate) async fn there(
+/// Waits until a registry node exists, or until it does not.
+pub(crate) async fn wait_for_node(
     cluster: &Cluster<'_>,
     path: &elasticjob::registry::Path,
-    is_there: bool,
+    should_exist: bool,
 ) {
-    let waited = tokio::time::timeout(PATIENCE, async {
-        while cluster.registry().exists(path).await.unwrap().is_some() != is_there {
+    let waited = tokio::time::timeout(TIMEOUT, async {
+        while cluster.registry().exists(path).await.unwrap().is_some() != should_exist {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     });
-    assert!(waited.await.is_ok(), "{path} is there: {}", !is_there);
+    assert!(waited.await.is_ok(), "{path} exists: {}", !should_exist);
 }

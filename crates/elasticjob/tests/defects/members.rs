@@ -1,4 +1,4 @@
-//! One instance in a job, without a timer and without handlers: what it claims, takes over, gives back and tells.
+//! One instance in a job without a timer and without handlers: its claims, takeovers, releases and news.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -17,42 +17,42 @@ use elasticjob::{
     runtime::{Cancel, SystemRandomness},
 };
 
-use crate::stage::{Line, Stage, job};
+use crate::cluster::{Cluster, Connection, job};
 
-/// Longer than anything takes that is not stuck, in tokio's time, which costs nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Limit for every wait, in tokio's paused time.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// An instance in the job.
-pub(crate) struct Actor {
+/// An instance in the job, and its connection.
+pub(crate) struct TestInstance {
     pub(crate) member: Member,
-    pub(crate) line: Line,
+    pub(crate) connection: Connection,
 }
 
 pub(crate) fn with_failover(shards: u32) -> Job {
     job(shards).if_node_dies(Failover::TakeOver)
 }
 
-/// The id of the instance on this host.
+/// Id of the instance on this host.
 pub(crate) fn id(host: u8) -> InstanceId {
     InstanceId::new([10, 0, 0, host].into(), 100 + u32::from(host), 7)
 }
 
-impl Stage {
-    /// Enters the job from this host; on return everybody has come to rest.
-    pub(crate) async fn join(&self, host: u8, job: Job) -> Actor {
-        let line = self.line().await;
-        let actor = self.join_as(id(host), job, line).await.unwrap();
+impl Cluster {
+    /// Joins the job from this host; returns when all tasks are idle.
+    pub(crate) async fn join(&self, host: u8, job: Job) -> TestInstance {
+        let connection = self.connect().await;
+        let instance = self.join_as(id(host), job, connection).await.unwrap();
         self.settle().await;
-        actor
+        instance
     }
 
     pub(crate) async fn join_as(
         &self,
         id: InstanceId,
         job: Job,
-        line: Line,
-    ) -> Result<Actor, JoinError> {
-        let registry: Arc<dyn Registry> = Arc::clone(&line.registry) as Arc<dyn Registry>;
+        connection: Connection,
+    ) -> Result<TestInstance, JoinError> {
+        let registry: Arc<dyn Registry> = Arc::clone(&connection.registry) as Arc<dyn Registry>;
         process::announce(&*registry, &id, registry.session().id()).await.unwrap();
         let ground = Ground {
             registry,
@@ -64,23 +64,23 @@ impl Stage {
         let handler = Handler::Code { java_class: None };
         let joining =
             Joining { local: job, handler, author: Author::Program, instance: Instance::new(id) };
-        Ok(Actor { member: Member::join(ground, joining).await?, line })
+        Ok(TestInstance { member: Member::join(ground, joining).await?, connection })
     }
 
-    /// What the ledger says about a shard.
+    /// The ledger page of a shard.
     pub(crate) async fn page(&self, shard: u32) -> Page {
         let text = self.text(&self.tree.page(shard)).await.unwrap_or_default();
         Page::read(text.as_bytes()).unwrap()
     }
 
-    /// When the `running` of a shard was created: tells it from a stranger's.
-    pub(crate) async fn claimed_in(&self, shard: u32) -> Option<Zxid> {
+    /// Creation zxid of a shard's `running` node; it identifies the claim that created the node.
+    pub(crate) async fn claim_zxid(&self, shard: u32) -> Option<Zxid> {
         let path = self.tree.shard(shard, elasticjob::coordination::tree::Part::Running);
         self.stat(&path).await.map(|stat| stat.created)
     }
 }
 
-impl Actor {
+impl TestInstance {
     pub(crate) fn id(&self) -> String {
         self.member.id().to_string()
     }
@@ -102,12 +102,13 @@ impl Actor {
     }
 
     pub(crate) async fn claim(&self, fire: &Fire) -> Claimed {
-        let claimed = self.try_claim(fire, Why::Due, PATIENCE);
-        let claimed = tokio::time::timeout(PATIENCE, claimed).await.expect("it is answered");
+        let claimed = self.try_claim(fire, Why::Due, TIMEOUT);
+        let claimed =
+            tokio::time::timeout(TIMEOUT, claimed).await.expect("claim within the timeout");
         claimed.unwrap()
     }
 
-    /// Claims and gives back; says which shards that were.
+    /// Claims and releases; returns the shards that were claimed.
     pub(crate) async fn run(&self, fire: &Fire) -> Vec<u32> {
         match self.try_claim(fire, Why::Due, Duration::ZERO).await {
             Ok(claimed) => {
@@ -125,27 +126,27 @@ impl Actor {
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 
-    pub(crate) async fn take(&self) -> Result<Claimed, Refused> {
+    pub(crate) async fn take_over(&self) -> Result<Claimed, Refused> {
         self.member.claims().take(Cancel::new(), BTreeSet::new()).await
     }
 
-    /// Waits for news of this kind.
-    pub(crate) async fn told(&mut self, is_it: impl Fn(&News) -> bool) -> News {
-        let waited = tokio::time::timeout(PATIENCE, async {
+    /// Waits for news that matches.
+    pub(crate) async fn wait_for(&mut self, matches: impl Fn(&News) -> bool) -> News {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
                 match self.member.news().await {
-                    Some(news) if is_it(&news) => return news,
+                    Some(news) if matches(&news) => return news,
                     Some(_) => {}
                     None => panic!("the member has ended"),
                 }
             }
         });
-        waited.await.expect("it is told")
+        waited.await.expect("news within the timeout")
     }
 
-    /// Dies without a word: its session is over, what it wrote for good stays.
+    /// Dies without leaving: its session ends, its persistent nodes stay.
     pub(crate) async fn die(self) {
-        self.line.die().await;
+        self.connection.die().await;
     }
 }
 

@@ -1,8 +1,8 @@
-//! What a fire costs: requests for each fire and instance, counted by a real ZooKeeper, for each connection by itself.
+//! Counts the requests of each instance for each fire, with the counters that a real ZooKeeper keeps for each connection.
 //!
-//! Many jobs, every second, so that a few seconds are many fires. The counters are read when nothing runs: every page of the
-//! ledger says that its shard is done with the same fire, before and after. Whatever a connection sent in between counts,
-//! pings and syncs too, so what is asserted is more than what is promised.
+//! Many jobs fire every second, so that a few seconds are many fires. The counters are read when nothing runs: before and after the read,
+//! every ledger page says that its shard is done with the same fire. All requests between two reads count, pings and syncs too, so the test
+//! asserts more than the documents promise.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,30 +24,30 @@ use jiff::{SignedDuration, Timestamp};
 use testbed::ZooKeeper;
 use tokio::sync::mpsc;
 
-// One server for all tests: each has a namespace of its own. It ends with the process.
+// All tests share one server, each with its own namespace. The server ends with the process.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const JOBS: u32 = 25;
 const SHARDS: u32 = 4;
 /// Seconds to count: 75 fires.
 const SECONDS: i64 = 3;
-const BAR: u64 = 2;
+const MAX_REQUESTS_PER_FIRE: u64 = 2;
 
-/// Several instances of the same jobs, and somebody who looks on.
+/// Several instances of the same jobs, and an observer.
 struct Cluster {
     instances: Vec<(SessionId, Running)>,
     observer: Arc<dyn Registry>,
     pages: Vec<elasticjob::registry::Path>,
-    ran: mpsc::UnboundedReceiver<(u8, String, Timestamp)>,
+    attempts: mpsc::UnboundedReceiver<(u8, String, Timestamp)>,
 }
 
-/// The jobs between two fires.
-struct Calm {
+/// A moment between two fires at which nothing runs.
+struct IdleMoment {
     /// The last fire of every job.
     due_at: Timestamp,
-    /// What each instance has sent until now.
-    sent: Vec<u64>,
+    /// Requests that each instance has sent so far.
+    requests_sent: Vec<u64>,
 }
 
 async fn connect(namespace: &str) -> Arc<dyn Registry> {
@@ -58,7 +58,7 @@ async fn connect(namespace: &str) -> Arc<dyn Registry> {
 impl Cluster {
     async fn start(namespace: &str, size: u8, failover: Failover) -> Self {
         let observer = connect(namespace).await;
-        let (tell, ran) = mpsc::unbounded_channel();
+        let (sender, attempts) = mpsc::unbounded_channel();
         let names: Vec<String> = (0..JOBS).map(|number| format!("job-{number}")).collect();
         let mut instances = Vec::new();
         for host in 1..=size {
@@ -67,10 +67,10 @@ impl Cluster {
             let mut node = Node::on(registry).address([10, 0, 0, host].into());
             for name in &names {
                 let job = Job::named(name).unwrap().cron("* * * * * ?").unwrap().shards(SHARDS);
-                let tell = tell.clone();
+                let sender = sender.clone();
                 node = node.job(job.if_node_dies(failover), move |shard: Shard| {
-                    let told = tell.send((host, shard.run.to_string(), shard.due_at));
-                    async move { told.map_err(|_| std::io::Error::other("nobody listens")) }
+                    let result = sender.send((host, shard.run.to_string(), shard.due_at));
+                    async move { result.map_err(|_| std::io::Error::other("receiver closed")) }
                 });
             }
             instances.push((session, node.start().await.unwrap()));
@@ -79,27 +79,29 @@ impl Cluster {
             .iter()
             .map(|name| JobTree::new(observer.namespace(), &name.parse().unwrap()).unwrap());
         let pages = trees.flat_map(|tree| (0..SHARDS).map(move |shard| tree.page(shard))).collect();
-        Self { instances, observer, pages, ran }
+        Self { instances, observer, pages, attempts }
     }
 
-    /// Waits until nothing runs, every instance has its share of every job, and the last fire was at `earliest` or later.
-    async fn calm(&self, earliest: Timestamp) -> Calm {
-        let waited = tokio::time::timeout(PATIENCE, async {
+    /// Waits until nothing runs, every instance had a share of every job, and the last fire was at `earliest` or later.
+    async fn wait_until_idle(&self, earliest: Timestamp) -> IdleMoment {
+        let waited = tokio::time::timeout(TIMEOUT, async {
             loop {
-                if let Some(due_at) = self.all_done().await.filter(|due_at| *due_at >= earliest) {
-                    let sent = self.sent();
-                    if self.all_done().await == Some(due_at) {
-                        return Calm { due_at, sent };
+                if let Some(due_at) =
+                    self.last_common_fire().await.filter(|due_at| *due_at >= earliest)
+                {
+                    let requests_sent = self.requests_sent();
+                    if self.last_common_fire().await == Some(due_at) {
+                        return IdleMoment { due_at, requests_sent };
                     }
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
-        waited.await.expect("there is a moment when nothing runs")
+        waited.await.expect("an idle moment within the timeout")
     }
 
-    /// The fire all shards of all jobs are done with, if it is the same and all instances had a share.
-    async fn all_done(&self) -> Option<Timestamp> {
+    /// The fire that all shards of all jobs have completed, if it is the same for all and every instance had a share.
+    async fn last_common_fire(&self) -> Option<Timestamp> {
         let read = join_all(self.pages.iter().map(|path| self.observer.get(path))).await;
         let mut due = BTreeSet::new();
         let mut owners: Vec<BTreeSet<String>> = Vec::new();
@@ -119,32 +121,33 @@ impl Cluster {
     }
 
     /// Packets the server received from each instance.
-    fn sent(&self) -> Vec<u64> {
+    fn requests_sent(&self) -> Vec<u64> {
         let connections = ZOOKEEPER.four_letter("cons");
-        let received: BTreeMap<i64, u64> = connections.lines().filter_map(connection).collect();
+        let received: BTreeMap<i64, u64> =
+            connections.lines().filter_map(parse_connection).collect();
         self.instances.iter().map(|(session, _)| received[&session.0]).collect()
     }
 }
 
 /// The session and the packets received, from a line such as ` /127.0.0.1:4[1](queued=0,recved=5,sent=5,sid=0x1,…)`.
-fn connection(line: &str) -> Option<(i64, u64)> {
+fn parse_connection(line: &str) -> Option<(i64, u64)> {
     let field = |name: &str| line.split(['(', ',', ')']).find_map(|part| part.strip_prefix(name));
     let session = u64::from_str_radix(field("sid=0x")?, 16).ok()?;
     Some((session.cast_signed(), field("recved=")?.parse().ok()?))
 }
 
-async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, failover: Failover) {
+async fn check_requests_per_fire(namespace: &str, size: u8, failover: Failover) {
     let mut cluster = Cluster::start(namespace, size, failover).await;
 
-    let before = cluster.calm(Timestamp::UNIX_EPOCH).await;
-    let after = cluster.calm(before.due_at + SignedDuration::from_secs(SECONDS)).await;
+    let before = cluster.wait_until_idle(Timestamp::UNIX_EPOCH).await;
+    let after = cluster.wait_until_idle(before.due_at + SignedDuration::from_secs(SECONDS)).await;
     for (_, instance) in cluster.instances {
         instance.stop().await;
     }
 
-    // On a busy machine a fire may be so late that it is one with the next: what counts is what ran.
+    // On a busy machine a fire may be so late that it is coalesced with the next one, so the runs are counted.
     let mut runs: BTreeMap<u8, BTreeSet<String>> = BTreeMap::new();
-    while let Some((host, run, due_at)) = cluster.ran.recv().await {
+    while let Some((host, run, due_at)) = cluster.attempts.recv().await {
         if due_at > before.due_at && due_at <= after.due_at {
             runs.entry(host).or_default().insert(run);
         }
@@ -152,33 +155,34 @@ async fn a_fire_costs_each_instance_two_requests(namespace: &str, size: u8, fail
     let fires: Vec<u64> = runs.values().map(|runs| runs.len() as u64).collect();
     assert_eq!(fires.len(), usize::from(size), "every instance ran something: {runs:?}");
     assert!(fires.iter().all(|fires| *fires >= 50), "enough to count: {fires:?}");
-    let each: Vec<u64> = after.sent.iter().zip(&before.sent).map(|(b, a)| b - a).collect();
+    let each: Vec<u64> =
+        after.requests_sent.iter().zip(&before.requests_sent).map(|(b, a)| b - a).collect();
     assert!(
-        each.iter().zip(&fires).all(|(requests, fires)| *requests <= BAR * fires),
+        each.iter().zip(&fires).all(|(requests, fires)| *requests <= MAX_REQUESTS_PER_FIRE * fires),
         "{each:?} requests of {size} instances for {fires:?} fires"
     );
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_one_instance_two_requests() {
-    a_fire_costs_each_instance_two_requests("one-waits", 1, Failover::Wait).await;
+async fn fire_costs_one_instance_two_requests() {
+    check_requests_per_fire("one-waits", 1, Failover::Wait).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_one_instance_two_requests_with_failover() {
-    a_fire_costs_each_instance_two_requests("one-takes-over", 1, Failover::TakeOver).await;
+async fn fire_costs_one_instance_two_requests_with_failover() {
+    check_requests_per_fire("one-takes-over", 1, Failover::TakeOver).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_each_of_three_instances_two_requests() {
-    a_fire_costs_each_instance_two_requests("three-wait", 3, Failover::Wait).await;
+async fn fire_costs_each_of_three_instances_two_requests() {
+    check_requests_per_fire("three-wait", 3, Failover::Wait).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a real ZooKeeper: make test"]
-async fn a_fire_costs_each_of_three_instances_two_requests_with_failover() {
-    a_fire_costs_each_instance_two_requests("three-take-over", 3, Failover::TakeOver).await;
+async fn fire_costs_each_of_three_instances_two_requests_with_failover() {
+    check_requests_per_fire("three-take-over", 3, Failover::TakeOver).await;
 }

@@ -1,4 +1,4 @@
-//! Where the tests play: a registry in memory, a clock that stands still, lines that can be cut and held up, Java instances.
+//! The environment of the tests: a memory registry, a manual clock, connections that can be cut or delayed, Java instances.
 
 use std::{
     sync::{Arc, Mutex},
@@ -20,21 +20,21 @@ use elasticjob::{
 };
 use tokio::sync::{oneshot, watch};
 
-/// Longer than a second look at everything is away, in seconds.
-pub(crate) const TICK: u64 = 80;
+/// Seconds after which every member has rechecked the whole state; a member does so about once a minute.
+pub(crate) const RECHECK_SECONDS: u64 = 80;
 
-/// One job in one registry, and the clock everybody goes by.
-pub(crate) struct Stage {
+/// One job in one registry, and the clock that all instances use.
+pub(crate) struct Cluster {
     pub(crate) server: MemoryServer,
     pub(crate) clock: ManualClock,
     pub(crate) tree: JobTree,
     observer: MemoryRegistry,
 }
 
-/// Somebody's connection to the registry.
+/// The connection of one instance to the registry.
 #[derive(Clone)]
-pub(crate) struct Line {
-    pub(crate) registry: Arc<Gated>,
+pub(crate) struct Connection {
+    pub(crate) registry: Arc<GatedRegistry>,
     pub(crate) link: Link,
 }
 
@@ -52,36 +52,39 @@ pub(crate) fn fire(nth: i64) -> Fire {
     Fire::scheduled("settle".parse().unwrap(), due_at)
 }
 
-impl Stage {
+impl Cluster {
     pub(crate) async fn new() -> Self {
-        Self::of("settle").await
+        Self::with_job("settle").await
     }
 
-    pub(crate) async fn of(job: &str) -> Self {
+    pub(crate) async fn with_job(job: &str) -> Self {
         let clock = clock();
-        Self::on(MemoryServer::new(Arc::new(clock.clone())), clock, job).await
+        Self::on_server(MemoryServer::new(Arc::new(clock.clone())), clock, job).await
     }
 
-    pub(crate) async fn on(server: MemoryServer, clock: ManualClock, job: &str) -> Self {
+    pub(crate) async fn on_server(server: MemoryServer, clock: ManualClock, job: &str) -> Self {
         let observer = server.join("shop".parse().unwrap()).await.unwrap();
         let tree = JobTree::new(observer.namespace(), &job.parse().unwrap()).unwrap();
         Self { server, clock, tree, observer }
     }
 
-    pub(crate) async fn line(&self) -> Line {
+    pub(crate) async fn connect(&self) -> Connection {
         let inner = self.server.join("shop".parse().unwrap()).await.unwrap();
         let link = inner.link();
-        let is_listing = Arc::new(watch::Sender::new(false));
-        Line { registry: Arc::new(Gated { inner, gate: Mutex::new(None), is_listing }), link }
+        let is_listing_delayed = Arc::new(watch::Sender::new(false));
+        Connection {
+            registry: Arc::new(GatedRegistry { inner, gate: Mutex::new(None), is_listing_delayed }),
+            link,
+        }
     }
 
-    /// Lets everybody come to rest; no time passes. Tokio's own time is paused: it moves on when nobody has anything to do.
+    /// Waits until all tasks are idle; the clock of the cluster stands still. Tokio's paused time advances only when every task is idle.
     pub(crate) async fn settle(&self) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
-    /// Lets time pass, in steps in which everybody comes to rest.
-    pub(crate) async fn pass(&self, span: Duration) {
+    /// Advances the clock in steps, and waits after each until all tasks are idle.
+    pub(crate) async fn advance(&self, span: Duration) {
         let step = Duration::from_millis(if span > Duration::from_mins(1) { 1_000 } else { 100 });
         let end = self.clock.monotonic() + span;
         while self.clock.monotonic() < end {
@@ -90,11 +93,11 @@ impl Stage {
         }
     }
 
-    pub(crate) async fn pass_seconds(&self, seconds: u64) {
-        self.pass(Duration::from_secs(seconds)).await;
+    pub(crate) async fn advance_seconds(&self, seconds: u64) {
+        self.advance(Duration::from_secs(seconds)).await;
     }
 
-    /// What a node says; `None` if there is none.
+    /// The data of a node as text; `None` if the node does not exist.
     pub(crate) async fn text(&self, path: &Path) -> Option<String> {
         let node = self.observer.get(path).await.unwrap()?;
         Some(String::from_utf8(node.data.to_vec()).unwrap())
@@ -104,7 +107,7 @@ impl Stage {
         self.observer.exists(path).await.unwrap()
     }
 
-    pub(crate) async fn is_there(&self, path: &Path) -> bool {
+    pub(crate) async fn exists(&self, path: &Path) -> bool {
         self.stat(path).await.is_some()
     }
 
@@ -119,10 +122,10 @@ impl Stage {
     }
 
     pub(crate) async fn is_flagged(&self, shard: u32) -> bool {
-        self.is_there(&self.tree.failover_item(shard)).await
+        self.exists(&self.tree.failover_item(shard)).await
     }
 
-    /// The owner of each shard, in order.
+    /// The owner of each shard, in the order of the shards; empty for an unassigned shard.
     pub(crate) async fn owners(&self, total: u32) -> Vec<String> {
         let mut owners = Vec::new();
         for shard in 0..total {
@@ -132,7 +135,7 @@ impl Stage {
         owners
     }
 
-    /// Writes a node as a console or Java would, parents first.
+    /// Writes a node as a console or a Java instance does, parents first.
     pub(crate) async fn write(&self, path: &Path, data: &str) {
         if let Some(parent) = path.parent() {
             plant(&self.observer, &parent).await.unwrap();
@@ -151,7 +154,7 @@ impl Stage {
         self.observer.multi(ops).await.unwrap();
     }
 
-    /// Deletes a node and all below, as a console does.
+    /// Deletes a node with its descendants, as a console does.
     pub(crate) async fn remove(&self, path: &Path) {
         for child in self.children(path).await {
             Box::pin(self.remove(&path.join(child).unwrap())).await;
@@ -162,19 +165,19 @@ impl Stage {
         }
     }
 
-    /// A Java instance, as far as it writes: its server, then itself.
-    pub(crate) async fn java(&self, id: &'static str) -> Java {
-        let line = self.line().await;
-        let java = Java { id, line };
+    /// Registers a Java instance: first its server, then the instance.
+    pub(crate) async fn java(&self, id: &'static str) -> JavaInstance {
+        let connection = self.connect().await;
+        let java = JavaInstance { id, connection };
         let server = id.split('@').next().unwrap();
         self.write(&self.tree.server(server), "ENABLED").await;
-        plant(&*java.line.registry, &self.tree.instances()).await.unwrap();
-        java.enter(&self.tree).await;
+        plant(&*java.connection.registry, &self.tree.instances()).await.unwrap();
+        java.register(&self.tree).await;
         java
     }
 
-    /// What a Java leader writes when it has dealt: owners, and the flags go.
-    pub(crate) async fn java_deals(&self, owners: &[&str]) {
+    /// Writes what a Java leader writes when it has assigned the shards: the owners; then it deletes the flags.
+    pub(crate) async fn assign_as_java_leader(&self, owners: &[&str]) {
         for (shard, owner) in (0..).zip(owners) {
             self.write(&self.tree.shard(shard, Part::Owner), owner).await;
         }
@@ -183,74 +186,76 @@ impl Stage {
     }
 }
 
-/// A Java instance.
-pub(crate) struct Java {
+/// A Java instance, represented by its registry writes.
+pub(crate) struct JavaInstance {
     pub(crate) id: &'static str,
-    pub(crate) line: Line,
+    pub(crate) connection: Connection,
 }
 
-impl Java {
-    async fn enter(&self, tree: &JobTree) {
+impl JavaInstance {
+    async fn register(&self, tree: &JobTree) {
         let server = self.id.split('@').next().unwrap();
         let document = format!("jobInstanceId: {}\nserverIp: {server}\n", self.id);
-        self.ephemeral(&tree.instance(self.id), &document).await;
+        self.create_ephemeral(&tree.instance(self.id), &document).await;
     }
 
-    /// `persistEphemeral`: what is there goes, then it is created.
-    pub(crate) async fn ephemeral(&self, path: &Path, data: &str) {
-        let _ = self.line.registry.delete(path, Expected::Any).await;
-        let session = self.line.registry.session().id();
+    /// Does what Java's `persistEphemeral` does: deletes an existing node, then creates it.
+    pub(crate) async fn create_ephemeral(&self, path: &Path, data: &str) {
+        let _ = self.connection.registry.delete(path, Expected::Any).await;
+        let session = self.connection.registry.session().id();
         let create = Create::ephemeral(path, data.to_owned(), session);
-        self.line.registry.create(create).await.unwrap();
+        self.connection.registry.create(create).await.unwrap();
     }
 
-    pub(crate) async fn leads(&self, tree: &JobTree) {
-        plant(&*self.line.registry, &tree.leader().parent().unwrap()).await.unwrap();
-        self.ephemeral(&tree.leader(), self.id).await;
+    pub(crate) async fn become_leader(&self, tree: &JobTree) {
+        plant(&*self.connection.registry, &tree.leader().parent().unwrap()).await.unwrap();
+        self.create_ephemeral(&tree.leader(), self.id).await;
     }
 
-    /// Says that it runs a shard of a job with failover.
-    pub(crate) async fn runs(&self, tree: &JobTree, shard: u32) {
+    /// Creates the `running` node of a shard; it is persistent because the job has failover.
+    pub(crate) async fn mark_running(&self, tree: &JobTree, shard: u32) {
         let path = tree.shard(shard, Part::Running);
-        self.line.registry.create(Create::persistent(&path, self.id)).await.unwrap();
+        self.connection.registry.create(Create::persistent(&path, self.id)).await.unwrap();
     }
 
-    /// What it does on every reconnect, also when its session lives.
-    pub(crate) async fn vanishes(&self, tree: &JobTree) {
-        self.line.registry.delete(&tree.instance(self.id), Expected::Any).await.unwrap();
+    /// The first half of every reconnect of Java, even if the session is still alive.
+    pub(crate) async fn delete_instance_node(&self, tree: &JobTree) {
+        self.connection.registry.delete(&tree.instance(self.id), Expected::Any).await.unwrap();
     }
 
-    pub(crate) async fn returns(&self, tree: &JobTree) {
-        self.enter(tree).await;
+    /// The second half of every reconnect of Java.
+    pub(crate) async fn recreate_instance_node(&self, tree: &JobTree) {
+        self.register(tree).await;
     }
 
-    pub(crate) async fn dies(self) {
-        self.line.registry.close().await;
+    pub(crate) async fn die(self) {
+        self.connection.registry.close().await;
     }
 }
 
-type Wanted = Box<dyn Fn(&[Op]) -> bool + Send>;
+type WriteFilter = Box<dyn Fn(&[Op]) -> bool + Send>;
 
-/// A registry whose next write of a kind can be held up, so that something else happens first, and whose watches can be.
+/// A registry that can block its next write of some kind, so that something else happens first, and that can delay the listing of its
+/// watches.
 #[derive(Debug)]
-pub(crate) struct Gated {
+pub(crate) struct GatedRegistry {
     inner: MemoryRegistry,
     gate: Mutex<Option<Gate>>,
-    is_listing: Arc<watch::Sender<bool>>,
+    is_listing_delayed: Arc<watch::Sender<bool>>,
 }
 
-/// A watch of which, while listing takes its time, only the beginning of a snapshot is heard.
+/// A watch that, while listing is delayed, delivers only the beginning of a snapshot.
 struct SlowWatch {
     inner: Watch,
-    is_listing: watch::Receiver<bool>,
-    has_begun: bool,
+    is_listing_delayed: watch::Receiver<bool>,
+    is_in_snapshot: bool,
 }
 
 impl SlowWatch {
-    fn note(&mut self, event: &Event) {
+    fn track(&mut self, event: &Event) {
         match event {
-            Event::Init => self.has_begun = true,
-            Event::InitDone => self.has_begun = false,
+            Event::Init => self.is_in_snapshot = true,
+            Event::InitDone => self.is_in_snapshot = false,
             Event::InitApply { .. } | Event::Apply { .. } | Event::Delete { .. } => {}
         }
     }
@@ -259,85 +264,89 @@ impl SlowWatch {
 #[async_trait::async_trait]
 impl WatchSource for SlowWatch {
     async fn next(&mut self) -> Option<Event> {
-        if self.has_begun {
-            let _ = self.is_listing.wait_for(|is_listing| !is_listing).await;
+        if self.is_in_snapshot {
+            let _ =
+                self.is_listing_delayed.wait_for(|is_listing_delayed| !is_listing_delayed).await;
         }
         let event = self.inner.next().await?;
-        self.note(&event);
+        self.track(&event);
         Some(event)
     }
 
     fn try_next(&mut self) -> Option<Event> {
-        if self.has_begun && *self.is_listing.borrow() {
+        if self.is_in_snapshot && *self.is_listing_delayed.borrow() {
             return None;
         }
         let event = self.inner.try_next()?;
-        self.note(&event);
+        self.track(&event);
         Some(event)
     }
 
     fn is_current(&self) -> bool {
-        !self.has_begun && self.inner.is_current()
+        !self.is_in_snapshot && self.inner.is_current()
     }
 }
 
 struct Gate {
-    wanted: Wanted,
+    filter: WriteFilter,
     reached: oneshot::Sender<()>,
     go: oneshot::Receiver<()>,
 }
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a gate")
+        f.write_str("Gate")
     }
 }
 
-/// A write that is held up until this is let go.
-pub(crate) struct HeldUp {
+/// A write that is blocked until [`unblock`](Self::unblock) is called.
+pub(crate) struct BlockedWrite {
     reached: oneshot::Receiver<()>,
     go: oneshot::Sender<()>,
 }
 
-impl HeldUp {
-    /// Waits until the write is about to leave.
+impl BlockedWrite {
+    /// Waits until the write is about to be sent.
     pub(crate) async fn reached(&mut self) {
-        (&mut self.reached).await.expect("somebody writes it");
+        (&mut self.reached).await.expect("the blocked write is attempted");
     }
 
-    pub(crate) fn let_go(self) {
-        self.go.send(()).expect("it waits");
+    pub(crate) fn unblock(self) {
+        self.go.send(()).expect("the blocked write waits");
     }
 }
 
-impl Line {
-    /// Holds up the next write that is like this.
-    pub(crate) fn hold_up(&self, wanted: impl Fn(&[Op]) -> bool + Send + 'static) -> HeldUp {
+impl Connection {
+    /// Blocks the next write that matches the filter.
+    pub(crate) fn block_next(
+        &self,
+        filter: impl Fn(&[Op]) -> bool + Send + 'static,
+    ) -> BlockedWrite {
         let (reached, was_reached) = oneshot::channel();
         let (go, may_go) = oneshot::channel();
-        let gate = Gate { wanted: Box::new(wanted), reached, go: may_go };
+        let gate = Gate { filter: Box::new(filter), reached, go: may_go };
         *self.registry.gate.lock().unwrap() = Some(gate);
-        HeldUp { reached: was_reached, go }
+        BlockedWrite { reached: was_reached, go }
     }
 
-    /// From now on, or no longer, it takes its time to list what is there.
-    pub(crate) fn lists(&self, is_listing: bool) {
-        self.registry.is_listing.send_replace(is_listing);
+    /// Delays the listing of watched nodes from now on, or ends the delay.
+    pub(crate) fn delay_listing(&self, is_listing_delayed: bool) {
+        self.registry.is_listing_delayed.send_replace(is_listing_delayed);
     }
 
-    /// Ends the session, as a death does.
+    /// Ends the session, as the death of the process does.
     pub(crate) async fn die(&self) {
         self.registry.close().await;
     }
 }
 
-/// Whether one of these writes creates something whose name ends so.
+/// Whether one of the operations creates a node whose path ends with `end`.
 pub(crate) fn creates(ops: &[Op], end: &str) -> bool {
     ops.iter().any(|op| matches!(op, Op::Create(create) if create.path.as_str().ends_with(end)))
 }
 
 #[async_trait::async_trait]
-impl Registry for Gated {
+impl Registry for GatedRegistry {
     fn namespace(&self) -> &Namespace {
         self.inner.namespace()
     }
@@ -349,7 +358,7 @@ impl Registry for Gated {
     async fn multi(&self, ops: Vec<Op>) -> Result<Committed, Error> {
         let gate = {
             let mut gate = self.gate.lock().unwrap();
-            gate.take_if(|gate| (gate.wanted)(&ops))
+            gate.take_if(|gate| (gate.filter)(&ops))
         };
         if let Some(gate) = gate {
             let _ = gate.reached.send(());
@@ -376,8 +385,8 @@ impl Registry for Gated {
 
     async fn watch(&self, prefix: &Path) -> Result<Watch, Error> {
         let inner = self.inner.watch(prefix).await?;
-        let is_listing = self.is_listing.subscribe();
-        Ok(Watch::new(SlowWatch { inner, is_listing, has_begun: false }))
+        let is_listing_delayed = self.is_listing_delayed.subscribe();
+        Ok(Watch::new(SlowWatch { inner, is_listing_delayed, is_in_snapshot: false }))
     }
 
     async fn close(&self) {

@@ -1,4 +1,4 @@
-//! A shard runs once for every fire, and whoever claims it knows whether it still is theirs.
+//! A shard runs once for every fire, and its holder learns when it loses the claim.
 
 use std::time::Duration;
 
@@ -15,63 +15,61 @@ use elasticjob::{
 };
 
 use crate::cluster::{
-    Cluster, PATIENCE, claim, finish, items, job, request, try_claim, until, with_failover,
+    Cluster, TIMEOUT, claim, finish, items, job, request, try_claim, wait_for_news, with_failover,
 };
 
-pub(crate) async fn a_fire_is_not_run_twice_however_often_it_is_claimed(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-fire-is-not").await;
+pub(crate) async fn fire_runs_once_however_often_it_is_claimed(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "fire-runs-once").await;
     let node = cluster.join(1, job(2)).await;
     let fire = cluster.fire();
 
     let claimed = claim(&node, &fire).await;
-    let while_running = try_claim(&node, &fire, PATIENCE).await;
+    let while_running = try_claim(&node, &fire, TIMEOUT).await;
     finish(&node, claimed).await;
-    let afterwards = try_claim(&node, &fire, PATIENCE).await;
+    let afterwards = try_claim(&node, &fire, TIMEOUT).await;
 
     assert!(matches!(while_running, Err(Refused::Nothing)), "{while_running:?}");
     assert!(matches!(afterwards, Err(Refused::Nothing)), "{afterwards:?}");
 }
 
-pub(crate) async fn a_mark_that_a_run_was_missed_runs_nothing_once_the_last_fire_has_run(
-    ground: &dyn Ground,
-) {
-    let mut cluster = Cluster::new(ground, "a-mark-that").await;
+pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "misfire-mark-runs").await;
     let node = cluster.join(1, job(1)).await;
     let (last, next) = (cluster.fire(), cluster.fire());
     let claimed = claim(&node, &last).await;
     let mark = cluster.tree.shard(0, Part::Misfire);
-    // Somebody who wanted to run it, too, was refused and did not know why.
+    // Another instance that also wanted to run the shard was refused and did not know why.
     cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
     finish(&node, claimed).await;
     let late = |fire: &Fire| {
         let since = jiff::Timestamp::MAX;
-        Request { why: Why::Late { since }, ..request(fire, PATIENCE) }
+        Request { why: Why::Late { since }, ..request(fire, TIMEOUT) }
     };
 
     let again = node.member.claims().claim(late(&last)).await;
     let missed = node.member.claims().claim(late(&next)).await.unwrap();
 
     assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
-    assert_eq!(items(&missed), [0], "a later one that nobody started is made up for");
+    assert_eq!(items(&missed), [0], "a later fire that did not start is compensated");
     finish(&node, missed).await;
     assert_eq!(cluster.registry().get(&mark).await.unwrap(), None);
 }
 
-/// Seeds 16408 (it never ran before) and 16440 of the simulation.
-pub(crate) async fn a_fire_that_falls_between_two_clocks_is_made_up_for(ground: &dyn Ground) {
-    let cluster = Cluster::new(ground, "a-fire-that-falls").await;
+/// Seeds 16408 (the shard has never run before) and 16440 of the simulation.
+pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn Ground) {
+    let cluster = Cluster::new(ground, "fire-missed-between").await;
     let slow = cluster.join(1, job(2)).await;
-    cluster.eventually("all", 2, &[2]).await;
-    // Due now; by the clock of the one who has the shards it is not yet, and so they are dealt anew before it runs them.
+    cluster.wait_for_shares("all", 2, &[2]).await;
+    // The fire is due now, but not yet by the clock of the owner, so the shards are reassigned before the owner runs them.
     for _ in 0..2 {
         let fire = Fire::scheduled("settle".parse().unwrap(), SystemClock.now());
         let mut newcomer = cluster.join(2, job(2)).await;
-        cluster.eventually("one each", 2, &[1, 1]).await;
+        cluster.wait_for_shares("one each", 2, &[1, 1]).await;
 
         let own = claim(&slow, &fire).await;
-        until(&mut newcomer, |news| *news == News::Missed).await;
+        wait_for_news(&mut newcomer, |news| *news == News::Missed).await;
         let since = jiff::Timestamp::MAX;
-        let late = Request { why: Why::Late { since }, ..request(&fire, PATIENCE) };
+        let late = Request { why: Why::Late { since }, ..request(&fire, TIMEOUT) };
         let missed = newcomer.member.claims().claim(late).await.unwrap();
 
         assert_eq!((own.shards.len(), missed.shards.len()), (1, 1));
@@ -79,14 +77,14 @@ pub(crate) async fn a_fire_that_falls_between_two_clocks_is_made_up_for(ground: 
         finish(&slow, own).await;
         finish(&newcomer, missed).await;
         newcomer.member.leave().await;
-        cluster.all_to(&slow, 2).await;
+        cluster.wait_for_owner(&slow, 2).await;
     }
 }
 
-pub(crate) async fn a_disabled_item_is_not_claimed(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-disabled-item-is").await;
+pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "disabled-shard-is").await;
     let node = cluster.join(1, job(2)).await;
-    cluster.eventually("all", 2, &[2]).await;
+    cluster.wait_for_shares("all", 2, &[2]).await;
     let disabled = cluster.tree.shard(1, Part::Disabled);
     cluster.registry().create(Create::persistent(&disabled, "")).await.unwrap();
 
@@ -96,8 +94,8 @@ pub(crate) async fn a_disabled_item_is_not_claimed(ground: &dyn Ground) {
     assert_eq!(items(&claimed), [0]);
 }
 
-pub(crate) async fn a_claim_that_is_taken_away_is_told_to_whoever_runs_it(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-claim-that-is").await;
+pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "overwritten-claim-cancels").await;
     let node = cluster.join(1, job(1)).await;
     let claimed = claim(&node, &cluster.fire()).await;
     let hold: &member::Hold = &claimed.shards[0].hold;
@@ -106,28 +104,26 @@ pub(crate) async fn a_claim_that_is_taken_away_is_told_to_whoever_runs_it(ground
     cluster.registry().delete(&running, Expected::Any).await.unwrap();
     cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
 
-    let told = tokio::time::timeout(PATIENCE, hold.cancel().cancelled()).await.unwrap();
-    assert_eq!(told, CancelReason::LeaseLost);
+    let reason = tokio::time::timeout(TIMEOUT, hold.cancel().cancelled()).await.unwrap();
+    assert_eq!(reason, CancelReason::LeaseLost);
     assert!(hold.is_lost());
     finish(&node, claimed).await;
-    let theirs = cluster.registry().get(&running).await.unwrap().unwrap();
-    assert_eq!(theirs.data, "10.0.0.9@-@9", "it is not ours to take away");
+    let other_claim = cluster.registry().get(&running).await.unwrap().unwrap();
+    assert_eq!(other_claim.data, "10.0.0.9@-@9", "the claim of another instance stays");
 }
 
-pub(crate) async fn without_monitoring_the_ledger_keeps_two_from_running_one_shard(
-    ground: &dyn Ground,
-) {
-    let mut cluster = Cluster::new(ground, "without-monitoring-the").await;
-    let blind = || job(1).monitor(Monitor::Nothing);
-    let one = cluster.join(1, blind()).await;
-    cluster.eventually("all", 1, &[1]).await;
+pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "ledger-prevents-concurrent").await;
+    let unmonitored = || job(1).monitor(Monitor::Nothing);
+    let one = cluster.join(1, unmonitored()).await;
+    cluster.wait_for_shares("all", 1, &[1]).await;
     let claimed = claim(&one, &cluster.fire()).await;
     let server = cluster.tree.server(one.member.id().server());
-    let two = cluster.join(2, blind()).await;
+    let two = cluster.join(2, unmonitored()).await;
 
-    // The shard moves at once, because nothing shows that it runs.
+    // The shard moves at once, because without monitoring it has no running node.
     cluster.registry().set(&server, "DISABLED".into(), Expected::Any).await.unwrap();
-    cluster.all_to(&two, 1).await;
+    cluster.wait_for_owner(&two, 1).await;
     let next = cluster.fire();
     let early = try_claim(&two, &next, Duration::from_millis(300)).await;
     assert!(matches!(early, Err(Refused::Resharding)), "{early:?}");
@@ -136,13 +132,13 @@ pub(crate) async fn without_monitoring_the_ledger_keeps_two_from_running_one_sha
     assert_eq!(items(&claim(&two, &next).await), [0]);
 }
 
-pub(crate) async fn what_ended_fenced_while_its_session_lives_can_run_again(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "what-ended-fenced").await;
+pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "fenced-shard-runs").await;
     let node = cluster.join(1, with_failover(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
 
-    // It was cut off for longer than its lease, and not for longer than its session.
+    // The connection was lost for longer than the lease, but not for longer than the session.
     node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
 
     assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
@@ -152,19 +148,19 @@ pub(crate) async fn what_ended_fenced_while_its_session_lives_can_run_again(grou
     assert_eq!(items(&claim(&node, &next).await), [0]);
 }
 
-pub(crate) async fn a_mark_for_a_run_that_has_begun_is_no_second_run(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-mark-for-a-run").await;
+pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "misfire-mark-of").await;
     let mut node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
     let mark = cluster.tree.shard(0, Part::Misfire);
     cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
     finish(&node, claimed).await;
-    until(&mut node, |news| *news == News::Missed).await;
+    wait_for_news(&mut node, |news| *news == News::Missed).await;
 
     let late = |fire: &Fire| Request {
         why: Why::Late { since: jiff::Timestamp::MAX },
-        ..request(fire, PATIENCE)
+        ..request(fire, TIMEOUT)
     };
     let again = node.member.claims().claim(late(&fire)).await;
     let next = cluster.fire();
@@ -174,8 +170,8 @@ pub(crate) async fn a_mark_for_a_run_that_has_begun_is_no_second_run(ground: &dy
     assert_eq!((items(&missed), &missed.fire), (vec![0], &next));
 }
 
-pub(crate) async fn a_claim_that_was_taken_away_does_not_stay_in_the_ledger(ground: &dyn Ground) {
-    let mut cluster = Cluster::new(ground, "a-claim-that-was-taken").await;
+pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Ground) {
+    let mut cluster = Cluster::new(ground, "deleted-claim-ends").await;
     let node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
