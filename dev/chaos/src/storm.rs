@@ -292,7 +292,7 @@ impl StormDriver {
             }
             Fault::PartitionFollower => {
                 hit = self.server(Role::Follower);
-                self.ensemble.deafen(hit);
+                self.ensemble.hold_leader_messages(hit);
             }
         }
         Ok(hit)
@@ -311,7 +311,7 @@ impl StormDriver {
                 self.cluster.proxies(worker).iter().for_each(Proxy::release_answers);
             }
             Fault::FillDisk(_) => {
-                tokio::task::block_in_place(|| self.ensemble.server(*server).make_room());
+                tokio::task::block_in_place(|| self.ensemble.server(*server).restart_with_free_disk());
             }
             Fault::KillServer(_) => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).restart());
@@ -319,7 +319,7 @@ impl StormDriver {
             Fault::FreezeLeader => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).thaw());
             }
-            Fault::PartitionFollower => self.ensemble.undeafen(*server),
+            Fault::PartitionFollower => self.ensemble.release_leader_messages(*server),
         }
         Ok(())
     }
