@@ -59,8 +59,8 @@ final class Jobs {
     }
 
     /**
-     * Joins many jobs that differ only in their names, {@code prefix0} and on, one after the other as a program does. Stops early when the time or the
-     * number of threads is exceeded. Returns how many jobs it has joined and, if it stopped early, the reason.
+     * Joins many jobs that differ only in their names, {@code prefix0} and on, one after the other as a program does. Stops early when the time or
+     * the number of threads is exceeded. Returns how many jobs it has joined and, if it stopped early, the reason.
      */
     JsonObject startMany(final JsonObject command) {
         long until = System.nanoTime() + command.get("withinMs").getAsLong() * 1_000_000;
@@ -78,7 +78,8 @@ final class Jobs {
             }
             JobConfigurationPOJO job = read(command);
             job.setJobName(command.get("prefix").getAsString() + joined);
-            ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(registry(), new StartRecorder(command.get("lastsMs").getAsLong()), job.toJobConfiguration());
+            StartRecorder recorder = new StartRecorder(command.get("lastsMs").getAsLong());
+            ScheduleJobBootstrap bootstrap = new ScheduleJobBootstrap(registry(), recorder, job.toJobConfiguration());
             started.put(job.getJobName(), bootstrap);
             bootstrap.schedule();
             joined++;

@@ -10,8 +10,8 @@ import org.apache.shardingsphere.elasticjob.infra.handler.sharding.JobShardingSt
 import org.apache.shardingsphere.elasticjob.infra.handler.sharding.impl.AverageAllocationJobShardingStrategy;
 
 /**
- * The strategy that 3.0.5 has and 3.0.4 lacks, by the rule of 3.0.5: the first instance changes with the time. Writes an event with the time at which it
- * assigned the shards, because the assignment depends on it.
+ * The strategy that 3.0.5 has and 3.0.4 lacks, by the rule of 3.0.5: the first instance changes with the time. Writes an event with the time at which
+ * it assigned the shards, because the assignment depends on it.
  */
 public final class SingleShardingBalanceStrategy implements JobShardingStrategy {
 
