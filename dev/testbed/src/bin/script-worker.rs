@@ -1,4 +1,4 @@
-//! A worker with one script job that is due every second. It prints how every shard ended.
+//! A worker with one script job that is due every second. It prints the outcome of every shard.
 //!
 //! ```sh
 //! script-worker REGISTRY COMMAND-LINE [PROPERTY=VALUE]…
@@ -27,20 +27,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut job =
         Job::named("script")?.cron("* * * * * ?")?.prop("script.command.line", command_line)?;
     for property in arguments {
-        let (key, value) = property.split_once('=').ok_or("a property is KEY=VALUE")?;
+        let (key, value) = property.split_once('=').ok_or("a property has the form KEY=VALUE")?;
         job = job.prop(key, value)?;
     }
     let node = Node::join(&registry)
         .supervisor(supervisor)
-        .with(NodeJob::script(job).listener(Arc::new(Printing)));
+        .with(NodeJob::script(job).listener(Arc::new(OutcomePrinter)));
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(node.run())?;
     Ok(())
 }
 
-struct Printing;
+struct OutcomePrinter;
 
 #[async_trait]
-impl Listener for Printing {
+impl Listener for OutcomePrinter {
     async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
         for ran in ran {
             writeln!(io::stdout(), "{}", ran.outcome)?;

@@ -1,4 +1,4 @@
-//! Somebody who is logged in, on one line that stays open.
+//! A logged-in HTTP client on one connection that stays open.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,31 +10,34 @@ use serde_json::json;
 
 use crate::{BoxError, stopwatch::Stopwatch};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(super) struct Visitor {
+pub(super) struct HttpClient {
     address: String,
-    line: BufReader<TcpStream>,
+    connection: BufReader<TcpStream>,
     cookie: String,
 }
 
-impl Visitor {
+impl HttpClient {
     pub(super) fn login(address: &str, password: &str) -> Result<Self, BoxError> {
-        let line = TcpStream::connect(address)?;
-        line.set_read_timeout(Some(PATIENCE))?;
-        line.set_nodelay(true)?;
-        let mut visitor =
-            Self { address: address.to_owned(), line: BufReader::new(line), cookie: String::new() };
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        let mut client = Self {
+            address: address.to_owned(),
+            connection: BufReader::new(stream),
+            cookie: String::new(),
+        };
         let body = json!({ "username": "admin", "password": password }).to_string();
-        let (_, head) = visitor.exchange("POST", "/api/v1/login", &body)?;
+        let (_, head) = client.exchange("POST", "/api/v1/login", &body)?;
         let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
         let cookie = cookie.and_then(|cookie| cookie.split(';').next());
-        cookie.ok_or("nobody is logged in")?.clone_into(&mut visitor.cookie);
-        Ok(visitor)
+        cookie.ok_or("the login sets no cookie")?.clone_into(&mut client.cookie);
+        Ok(client)
     }
 
-    /// Asks, and says how long the first byte took. The whole answer is read.
-    pub(super) fn ask(&mut self, path: &str) -> Result<Duration, BoxError> {
+    /// Reads the whole answer and returns the time to its first byte.
+    pub(super) fn get(&mut self, path: &str) -> Result<Duration, BoxError> {
         Ok(self.exchange("GET", path, "")?.0)
     }
 
@@ -51,18 +54,18 @@ impl Visitor {
             body.len()
         );
         let stopwatch = Stopwatch::start();
-        self.line.get_mut().write_all(request.as_bytes())?;
-        self.line.fill_buf()?;
+        self.connection.get_mut().write_all(request.as_bytes())?;
+        self.connection.fill_buf()?;
         let first = stopwatch.elapsed();
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            if self.line.read_line(&mut head)? == 0 {
-                return Err("the console closed the line".into());
+            if self.connection.read_line(&mut head)? == 0 {
+                return Err("the console closed the connection".into());
             }
         }
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let mut body = vec![0; length.ok_or("an answer without a length")?.trim().parse()?];
-        self.line.read_exact(&mut body)?;
+        let mut body = vec![0; length.ok_or("the answer has no content-length")?.trim().parse()?];
+        self.connection.read_exact(&mut body)?;
         if !head.starts_with("HTTP/1.1 200 ") {
             return Err(format!("{path}: {head}{}", String::from_utf8_lossy(&body)).into());
         }

@@ -1,4 +1,4 @@
-//! A way to ZooKeeper on which every request is counted by its kind.
+//! A proxy in front of ZooKeeper that counts reads and writes.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,15 +16,15 @@ use tokio::{
 
 use crate::BoxError;
 
-/// What went over a wire until now.
+/// The requests so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestCounts {
     pub(super) reads: u64,
-    /// A transaction is one, however much it holds.
+    /// A transaction counts as one write.
     pub(super) writes: u64,
 }
 
-impl Asked {
+impl RequestCounts {
     pub(super) fn since(self, before: Self) -> Self {
         Self { reads: self.reads - before.reads, writes: self.writes - before.writes }
     }
@@ -36,14 +36,14 @@ struct Counts {
     writes: AtomicU64,
 }
 
-/// A proxy in front of a server; it ends when it is dropped.
-pub(super) struct Wire {
+/// Dropping the proxy closes its connections.
+pub(super) struct CountingProxy {
     address: SocketAddr,
     counts: Arc<Counts>,
     _tasks: JoinSet<()>,
 }
 
-impl Wire {
+impl CountingProxy {
     pub(super) async fn start(server: SocketAddr) -> Result<Self, BoxError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let (address, counts) = (listener.local_addr()?, Arc::new(Counts::default()));
@@ -56,9 +56,12 @@ impl Wire {
         self.address
     }
 
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn counts(&self) -> RequestCounts {
         let Counts { reads, writes } = &*self.counts;
-        Asked { reads: reads.load(Ordering::Relaxed), writes: writes.load(Ordering::Relaxed) }
+        RequestCounts {
+            reads: reads.load(Ordering::Relaxed),
+            writes: writes.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -67,20 +70,20 @@ async fn accept(listener: TcpListener, server: SocketAddr, counts: Arc<Counts>) 
     while let Ok((client, _)) = listener.accept().await {
         let counts = Arc::clone(&counts);
         connections.spawn(async move {
-            // Whoever hangs up has his reasons.
-            let _ = carry(client, server, &counts).await;
+            // An error means that one end closed the connection.
+            let _ = forward(client, server, &counts).await;
         });
     }
 }
 
-async fn carry(client: TcpStream, server: SocketAddr, counts: &Counts) -> io::Result<()> {
+async fn forward(client: TcpStream, server: SocketAddr, counts: &Counts) -> io::Result<()> {
     let server = TcpStream::connect(server).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
-    let questions = async {
-        let (mut frames, mut buffer) = (Frames::default(), vec![0; 64 * 1024]);
+    let requests = async {
+        let (mut frames, mut buffer) = (FrameReader::default(), vec![0; 64 * 1024]);
         loop {
             let length = from_client.read(&mut buffer).await?;
             if length == 0 {
@@ -94,55 +97,55 @@ async fn carry(client: TcpStream, server: SocketAddr, counts: &Counts) -> io::Re
         io::copy(&mut from_server, &mut to_client).await?;
         to_client.shutdown().await
     };
-    tokio::try_join!(questions, answers).map(|_| ())
+    tokio::try_join!(requests, answers).map(|_| ())
 }
 
-/// Length, transaction id and kind of a request.
-const HEAD: usize = 12;
+/// Size of the length, transaction id and type of a request.
+const HEADER: usize = 12;
 
-/// Finds the requests in what a client sends.
+/// Finds the requests in the bytes that a client sends.
 #[derive(Debug, Default)]
-struct Frames {
-    /// As much of the next one's head as is there.
-    head: Vec<u8>,
-    /// What is left of the one before.
+struct FrameReader {
+    /// The part of the next request's header that has arrived.
+    header: Vec<u8>,
+    /// Remaining bytes of the current request.
     rest: usize,
-    /// The first one is a greeting.
-    has_greeted: bool,
+    /// The first frame is the connect request, which does not count.
+    is_connected: bool,
 }
 
-impl Frames {
+impl FrameReader {
     fn feed(&mut self, mut bytes: &[u8], counts: &Counts) {
         while !bytes.is_empty() {
             let skipped = self.rest.min(bytes.len());
             (self.rest, bytes) = (self.rest - skipped, &bytes[skipped..]);
-            let taken = (HEAD - self.head.len()).min(bytes.len());
-            self.head.extend_from_slice(&bytes[..taken]);
+            let taken = (HEADER - self.header.len()).min(bytes.len());
+            self.header.extend_from_slice(&bytes[..taken]);
             bytes = &bytes[taken..];
-            if self.head.len() == HEAD {
+            if self.header.len() == HEADER {
                 let [length, kind] = [0, 8].map(|at| self.number(at));
-                if self.has_greeted {
+                if self.is_connected {
                     count(kind, counts);
                 }
-                self.has_greeted = true;
-                self.rest = usize::try_from(length).unwrap_or_default().saturating_sub(HEAD - 4);
-                self.head.clear();
+                self.is_connected = true;
+                self.rest = usize::try_from(length).unwrap_or_default().saturating_sub(HEADER - 4);
+                self.header.clear();
             }
         }
     }
 
     fn number(&self, at: usize) -> i32 {
         let mut bytes = [0; 4];
-        bytes.copy_from_slice(&self.head[at..at + 4]);
+        bytes.copy_from_slice(&self.header[at..at + 4]);
         i32::from_be_bytes(bytes)
     }
 }
 
-/// Heartbeats are no requests, nor are ends of sessions.
+/// Pings and session closes do not count.
 fn count(kind: i32, counts: &Counts) {
     match kind {
         11 | -11 => {}
-        // create, delete, set, set access, transaction, and the other ways to create and delete.
+        // create, delete, setData, setACL, multi, and the other variants of create and delete.
         1 | 2 | 5 | 7 | 14 | 15 | 19 | 20 | 21 => {
             counts.writes.fetch_add(1, Ordering::Relaxed);
         }
@@ -165,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_counted_by_their_kind_however_they_are_cut() {
-        let greeting = request(1, 30);
+    fn requests_are_counted_by_kind_for_any_chunk_size() {
+        let connect = request(1, 30);
         let sent: Vec<u8> =
-            [greeting, request(4, 9), request(11, 0), request(14, 200), request(5, 3)].concat();
+            [connect, request(4, 9), request(11, 0), request(14, 200), request(5, 3)].concat();
 
         for piece in [1, 5, 12, 13, 1_000] {
-            let (mut frames, counts) = (Frames::default(), Counts::default());
+            let (mut frames, counts) = (FrameReader::default(), Counts::default());
             for bytes in sent.chunks(piece) {
                 frames.feed(bytes, &counts);
             }

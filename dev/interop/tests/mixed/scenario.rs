@@ -1,4 +1,4 @@
-//! A namespace on a ground, who is there, and what can be seen of them.
+//! The fixture of the scenarios: a namespace in a registry, the processes in it, and ways to wait for what they do.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,27 +22,27 @@ use testbed::{Proxy, ZooKeeper};
 use tinykeeper::server::{Config, Server};
 
 use crate::{
+    event_log::{EventLog, TIMEOUT},
     peer::{self, Peer},
-    record::{PATIENCE, Record},
 };
 
-/// How long a session lasts, where a test does not need another.
+/// The session timeout, unless a test needs another.
 pub(crate) const SESSION: Duration = Duration::from_secs(6);
 
 /// How long a job may stay assigned to the wrong instances, with no resharding requested, before the request counts as lost. Java's
 /// listener sets a request within milliseconds.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
-/// One for all tests; each has a namespace of its own.
+/// Shared by all tests; each uses its own namespace.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
-/// Where instances meet.
-pub(crate) struct Ground {
+/// The server of a scenario: ZooKeeper or tinykeeper.
+pub(crate) struct TestRegistry {
     address: SocketAddr,
     _server: Option<Server>,
 }
 
-impl Ground {
+impl TestRegistry {
     pub(crate) fn zookeeper() -> Self {
         let address = tokio::task::block_in_place(|| ZOOKEEPER.address());
         Self { address, _server: None }
@@ -54,71 +54,71 @@ impl Ground {
     }
 }
 
-pub(crate) struct Scene {
+pub(crate) struct Scenario {
     pub(crate) registry: Arc<dyn Registry>,
-    pub(crate) record: Record,
+    pub(crate) events: EventLog,
     address: SocketAddr,
     namespace: String,
     session: Duration,
     logs: PathBuf,
 }
 
-impl Scene {
-    pub(crate) async fn new(ground: &Ground, namespace: &str) -> Self {
+impl Scenario {
+    pub(crate) async fn new(server: &TestRegistry, namespace: &str) -> Self {
         let name = namespace.parse().unwrap();
-        let settings = ZooKeeperSettings::new([ground.address.into()], name)
+        let settings = ZooKeeperSettings::new([server.address.into()], name)
             .session_timeout(Duration::from_secs(30));
-        // One folder for each ground: the tests of both have the same names.
+        // One folder per server: the tests on both servers have the same names.
         let logs = Folder::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("interop-{}", ground.address.port()))
+            .join(format!("interop-{}", server.address.port()))
             .join(namespace);
         std::fs::create_dir_all(&logs).unwrap();
         Self {
             registry: Arc::new(Client::connect(&settings).await.unwrap()),
-            record: Record::new(),
-            address: ground.address,
+            events: EventLog::new(),
+            address: server.address,
             namespace: namespace.to_owned(),
             session: SESSION,
             logs,
         }
     }
 
-    /// With sessions of another length.
+    /// Sets the session timeout.
     pub(crate) fn session(mut self, session: Duration) -> Self {
         self.session = session;
         self
     }
 
-    /// One more JVM. All of a machine have one address, that of the machine.
+    /// Starts a JVM. All JVMs of a machine have the same address, that of the machine.
     pub(crate) async fn java(&self, name: &str) -> Peer {
-        let line = Proxy::start(self.address).await;
-        let command = peer::java(&line.address().to_string(), &self.namespace, self.session);
-        self.peer(name, command, line).await
+        let proxy = Proxy::start(self.address).await;
+        let command = peer::java(&proxy.address().to_string(), &self.namespace, self.session);
+        self.peer(name, command, proxy).await
     }
 
-    /// A JVM with 2.1.5, in a namespace of its own.
-    pub(crate) async fn old(&self, namespace: &str) -> Peer {
-        let line = Proxy::start(self.address).await;
-        let command = peer::old(&line.address().to_string(), namespace, self.session);
-        self.peer("old", command, line).await
+    /// Starts a JVM with elastic-job 2.1.5, in another namespace.
+    pub(crate) async fn java_2_1_5(&self, namespace: &str) -> Peer {
+        let proxy = Proxy::start(self.address).await;
+        let command = peer::java_2_1_5(&proxy.address().to_string(), namespace, self.session);
+        self.peer("old", command, proxy).await
     }
 
-    /// Where the namespace is, for the binary.
+    /// The registry URL, for the command line.
     pub(crate) fn url(&self) -> String {
         format!("zookeeper://{}/{}", self.address, self.namespace)
     }
 
-    /// One more Rust process, at 10.0.0.`host`.
+    /// Starts a Rust process, with the address 10.0.0.`host`.
     pub(crate) async fn rust(&self, host: u8) -> Peer {
-        let (line, address) = (Proxy::start(self.address).await, format!("10.0.0.{host}"));
-        let server = line.address().to_string();
+        let (proxy, address) = (Proxy::start(self.address).await, format!("10.0.0.{host}"));
+        let server = proxy.address().to_string();
         let command = peer::rust(&server, &self.namespace, self.session, &address);
-        self.peer(&format!("rust-{host}"), command, line).await
+        self.peer(&format!("rust-{host}"), command, proxy).await
     }
 
-    async fn peer(&self, name: &str, command: tokio::process::Command, line: Proxy) -> Peer {
+    async fn peer(&self, name: &str, command: tokio::process::Command, proxy: Proxy) -> Peer {
         let log = self.logs.join(format!("{name}.log"));
-        Peer::start(name, command, line, &self.record, &log).await
+        Peer::start(name, command, proxy, &self.events, &log).await
     }
 
     pub(crate) fn admin(&self) -> Admin {
@@ -138,7 +138,7 @@ impl Scene {
         self.registry.children(path).await.unwrap().unwrap_or_default().into_iter().collect()
     }
 
-    pub(crate) async fn is_there(&self, path: &Path) -> bool {
+    pub(crate) async fn exists(&self, path: &Path) -> bool {
         self.registry.exists(path).await.unwrap().is_some()
     }
 
@@ -157,14 +157,18 @@ impl Scene {
         owners
     }
 
-    /// Waits until the shards are dealt to exactly these, as the job's strategy deals them; who has which.
-    pub(crate) async fn dealt(&self, job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
-        let expected = deal(job, ids);
+    /// Waits until the shards are assigned to exactly these instances, as the job's strategy assigns them. Returns the owners.
+    pub(crate) async fn wait_until_assigned(
+        &self,
+        job: &Job,
+        ids: &[&str],
+    ) -> BTreeMap<u32, String> {
+        let expected = expected_owners(job, ids);
         let tree = self.tree(job);
-        self.until(&format!("{} is dealt as {expected:?}", job.name), async || {
-            let is_under_way =
-                self.is_there(&tree.necessary()).await || self.is_there(&tree.processing()).await;
-            !is_under_way && self.owners(job).await == expected
+        self.until(&format!("{} is assigned as {expected:?}", job.name), async || {
+            let is_resharding =
+                self.exists(&tree.necessary()).await || self.exists(&tree.processing()).await;
+            !is_resharding && self.owners(job).await == expected
         })
         .await;
         expected
@@ -173,18 +177,22 @@ impl Scene {
     /// Waits until the shards are assigned to exactly these instances, and repeats a resharding request that a Java leader lost.
     ///
     /// This is for the preparation of a test, where a Java instance joins under a Java leader. That leader reads the list of instances
-    /// before it looks at `necessary`, and deletes `necessary` once it has assigned the shards: an instance that joins in between is
-    /// left out for good. No Rust instance is there to notice, so the test does what an operator would. A test that checks how Rust
-    /// joins or leaves uses [`Scene::dealt`], which only waits.
-    pub(crate) async fn assigned(&self, job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
-        let expected = deal(job, ids);
+    /// before it reads `necessary`, and deletes `necessary` once it has assigned the shards: an instance that joins in between
+    /// never gets shards. No Rust instance is there to notice, so the test does what an operator would do. A test that checks how Rust
+    /// joins or leaves uses [`Scenario::wait_until_assigned`], which only waits.
+    pub(crate) async fn wait_until_assigned_by_java(
+        &self,
+        job: &Job,
+        ids: &[&str],
+    ) -> BTreeMap<u32, String> {
+        let expected = expected_owners(job, ids);
         let tree = self.tree(job);
         let mut wrong_since = None;
         self.until(&format!("{} is assigned as {expected:?}", job.name), async || {
-            let is_under_way =
-                self.is_there(&tree.necessary()).await || self.is_there(&tree.processing()).await;
+            let is_resharding =
+                self.exists(&tree.necessary()).await || self.exists(&tree.processing()).await;
             let owners = self.owners(job).await;
-            if is_under_way {
+            if is_resharding {
                 wrong_since = None;
                 return false;
             }
@@ -203,55 +211,62 @@ impl Scene {
         expected
     }
 
-    /// Lets instances join a scheduled job one after the other: the next one joins once the shards are assigned to those before it, and
-    /// a fire has just begun. Java reshards at the beginning of a fire only, so nobody joins during a resharding. The ids, in order.
+    /// Lets instances join a scheduled job one after the other: the next one joins once the shards are assigned to those before it, and a fire has
+    /// just started. Java reshards only at the beginning of a fire, so no instance joins during a resharding. Returns the instance ids, in order.
     pub(crate) async fn join_in_turn<const N: usize>(
         &self,
         job: &Job,
         peers: [&mut Peer; N],
-        lasts: Duration,
+        duration: Duration,
     ) -> [String; N] {
         let mut ids: Vec<String> = Vec::new();
         for peer in peers {
-            ids.push(peer.joins(job, lasts).await);
+            ids.push(peer.join(job, duration).await);
             let present: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let owners = self.assigned(job, &present).await;
-            self.runs_as(job, &owners).await;
+            let owners = self.wait_until_assigned_by_java(job, &present).await;
+            self.wait_until_owners_run(job, &owners).await;
         }
         ids.try_into().unwrap()
     }
 
     /// Lets a Java instance join an idle job as its leader, and waits until its listener has requested a resharding: from then on it
-    /// hears of other instances and of triggers in the order in which they come. Without this the trigger may come first. Java would
-    /// then request another resharding after the one that the trigger caused, and leave it undone until the next trigger. The id.
-    pub(crate) async fn java_leads(&self, java: &mut Peer, job: &Job, lasts: Duration) -> String {
-        let id = java.joins(job, lasts).await;
+    /// receives notifications of instances and triggers in order. Without this the trigger may come first. Java would then request another resharding
+    /// after the one that the trigger caused, and not perform it until the next trigger. Returns the instance id.
+    pub(crate) async fn join_java_as_leader(
+        &self,
+        java: &mut Peer,
+        job: &Job,
+        duration: Duration,
+    ) -> String {
+        let id = java.join(job, duration).await;
         let necessary = self.tree(job).necessary();
-        self.until("Java requests a resharding", async || self.is_there(&necessary).await).await;
+        self.until("Java requests a resharding", async || self.exists(&necessary).await).await;
         assert_eq!(self.leader(job).await.as_ref(), Some(&id));
         id
     }
 
-    /// Waits until every shard has begun anew, on its owner.
-    pub(crate) async fn runs_as(&self, job: &Job, owners: &BTreeMap<u32, String>) {
-        let before = self.record.runs(job.name.as_str()).len();
-        self.record
-            .until(&format!("{} runs on {owners:?}", job.name), job.name.as_str(), |runs| {
+    /// Waits until every shard has started again, on its owner.
+    pub(crate) async fn wait_until_owners_run(&self, job: &Job, owners: &BTreeMap<u32, String>) {
+        let before = self.events.executions(job.name.as_str()).len();
+        self.events
+            .until(&format!("{} runs on {owners:?}", job.name), job.name.as_str(), |executions| {
                 let is_on = |(item, owner): (&u32, &String)| {
-                    runs[before..].iter().any(|run| run.item == *item && run.instance == *owner)
+                    executions[before..]
+                        .iter()
+                        .any(|execution| execution.item == *item && execution.instance == *owner)
                 };
                 owners.iter().all(is_on).then_some(())
             })
             .await;
     }
 
-    /// Waits until nothing is left of what went wrong: nobody runs, nothing waits to be taken over, no latch is held.
-    pub(crate) async fn is_at_peace(&self, job: &Job) {
+    /// Waits until no shard runs, none is flagged for failover and no latch is held.
+    pub(crate) async fn wait_until_quiescent(&self, job: &Job) {
         let tree = self.tree(job);
-        self.until(&format!("{} is at peace", job.name), async || {
+        self.until(&format!("{} is quiescent", job.name), async || {
             for item in 0..job.shards.get() {
                 for part in [Part::Running, Part::Failover, Part::Failovering] {
-                    if self.is_there(&tree.shard(item, part)).await {
+                    if self.exists(&tree.shard(item, part)).await {
                         return false;
                     }
                 }
@@ -266,26 +281,29 @@ impl Scene {
         .await;
     }
 
-    pub(crate) async fn until(&self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-        let waited = tokio::time::timeout(PATIENCE, async {
-            while !is_so().await {
+    pub(crate) async fn until(&self, expectation: &str, mut check: impl AsyncFnMut() -> bool) {
+        let waited = tokio::time::timeout(TIMEOUT, async {
+            while !check().await {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
         if waited.await.is_err() {
-            let said: Vec<String> = self
-                .record
+            let events: Vec<String> = self
+                .events
                 .all()
                 .iter()
-                .map(|said| format!("{}: {}", said.peer, said.words))
+                .map(|event| format!("{}: {}", event.peer, event.fields))
                 .collect();
-            let last = said[said.len().saturating_sub(30)..].join("\n");
-            panic!("{what}: not in {PATIENCE:?}\n{}\nlast heard:\n{last}", self.picture().await);
+            let last = events[events.len().saturating_sub(30)..].join("\n");
+            panic!(
+                "{expectation}: not within {TIMEOUT:?}\n{}\nlast events:\n{last}",
+                self.dump_tree().await
+            );
         }
     }
 
-    /// All nodes of the namespace, for whoever reads why a test failed.
-    async fn picture(&self) -> String {
+    /// All nodes of the namespace, for the report of a failed test.
+    async fn dump_tree(&self) -> String {
         let mut lines = Vec::new();
         let mut paths = vec![self.registry.namespace().path().clone()];
         while let Some(path) = paths.pop() {
@@ -300,13 +318,13 @@ impl Scene {
     }
 }
 
-/// Who gets which shard.
-pub(crate) fn deal(job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
-    deal_at(job, ids, 0)
+/// The owners that the strategy of the job assigns.
+pub(crate) fn expected_owners(job: &Job, ids: &[&str]) -> BTreeMap<u32, String> {
+    expected_owners_at(job, ids, 0)
 }
 
-/// Who gets which shard at this time, in milliseconds, where a strategy looks at it.
-pub(crate) fn deal_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeMap<u32, String> {
+/// The owners that the strategy of the job assigns at a time in milliseconds, if it depends on the time.
+pub(crate) fn expected_owners_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeMap<u32, String> {
     let candidates: Vec<Candidate> = ids.iter().map(|id| Candidate::new(*id)).collect();
     let situation = Situation {
         job: job.name.as_str(),
@@ -318,14 +336,14 @@ pub(crate) fn deal_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeMap<u32, Str
     (0..).zip(Strategy::of(job).deal(&situation)).collect()
 }
 
-/// A job with this schedule, in words that Java of this version reads.
+/// A job with this schedule, in the spelling that Java ElasticJob 3.0.4 reads.
 pub(crate) fn job(name: &str, cron: &str, shards: u32) -> Job {
     let mut job = Job::named(name).unwrap().cron(cron).unwrap().shards(shards);
     job.spelling = Spelling::UpTo304;
     job
 }
 
-/// A job that is due in another life only, so that it runs when somebody asks for it.
+/// A job whose only fire is in 2099, so that it runs only when it is triggered.
 pub(crate) fn idle(name: &str, shards: u32) -> Job {
     job(name, "0 0 2 1 1 ? 2099", shards)
 }

@@ -1,4 +1,4 @@
-//! Whether the tree is as it should be when nothing goes wrong.
+//! Checks that the registry tree holds no leftovers once no more faults are injected.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,99 +13,99 @@ use elasticjob::{
     registry::{Error, Path, Registry},
 };
 
-use crate::task::Task;
+use crate::step_job::StepJob;
 
-/// How long the cluster may take to get there.
-const PATIENCE: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long the cluster may take to become quiescent.
+const TIMEOUT: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Waits until so many instances share every job and nothing is left of those before them; otherwise what is not so.
-pub async fn settles(
+/// Waits until `instances` instances share every job and no node of an earlier instance is left. Returns the remaining problems on timeout.
+pub async fn wait_until_quiescent(
     registry: &dyn Registry,
-    tasks: &[Task],
+    jobs: &[StepJob],
     instances: usize,
 ) -> Result<(), Vec<String>> {
-    let mut wrong = Vec::new();
-    let settling = async {
+    let mut problems = Vec::new();
+    let polling = async {
         loop {
-            wrong = look(registry, tasks, instances)
+            problems = find_problems(registry, jobs, instances)
                 .await
                 .unwrap_or_else(|error| vec![error.to_string()]);
-            if wrong.is_empty() {
+            if problems.is_empty() {
                 return;
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let settled = tokio::time::timeout(PATIENCE, settling).await;
-    settled.map_err(|_| wrong)
+    let quiescent = tokio::time::timeout(TIMEOUT, polling).await;
+    quiescent.map_err(|_| problems)
 }
 
-/// What is not as it should be. Between two looks something may run: what does is nobody's fault.
-async fn look(
+/// Lists the differences from a quiescent tree. Claims of live instances are not reported: a run may be in progress.
+async fn find_problems(
     registry: &dyn Registry,
-    tasks: &[Task],
+    jobs: &[StepJob],
     instances: usize,
 ) -> Result<Vec<String>, Error> {
     registry.sync().await?;
-    let mut wrong = Vec::new();
-    for task in tasks {
-        let name = task.name.parse().map_err(|_| Error::Closed)?;
+    let mut problems = Vec::new();
+    for job in jobs {
+        let name = job.name.parse().map_err(|_| Error::Closed)?;
         let tree = JobTree::new(registry.namespace(), &name).map_err(|_| Error::Closed)?;
-        let mut say = |what: String| wrong.push(format!("{}: {what}", task.name));
+        let mut report = |problem: String| problems.push(format!("{}: {problem}", job.name));
         let live: BTreeSet<String> = children(registry, &tree.instances()).await?;
         if live.len() != instances {
-            say(format!("{} instances of {instances}", live.len()));
+            report(format!("{} instances instead of {instances}", live.len()));
         }
         for server in children(registry, &tree.servers()).await? {
             let status = text(registry, &tree.server(&server)).await?;
             if status.as_deref() != Some("ENABLED") {
-                say(format!("{server} is {status:?}"));
+                report(format!("{server} is {status:?}"));
             }
         }
         for path in [tree.necessary(), tree.processing()] {
             if registry.exists(&path).await?.is_some() {
-                say(format!("{path} is there"));
+                report(format!("{path} exists"));
             }
         }
-        let mut left = BTreeMap::new();
-        left.insert("to be taken over", tree.failover_items());
-        left.insert("in the election", tree.election_latch());
-        left.insert("waiting to take over", tree.failover_latch());
-        for (what, path) in left {
-            let there = children(registry, &path).await?;
-            if !there.is_empty() {
-                say(format!("{what}: {there:?}"));
+        let mut leftovers = BTreeMap::new();
+        leftovers.insert("flagged for failover", tree.failover_items());
+        leftovers.insert("in the election queue", tree.election_latch());
+        leftovers.insert("in the failover queue", tree.failover_latch());
+        for (place, path) in leftovers {
+            let names = children(registry, &path).await?;
+            if !names.is_empty() {
+                report(format!("{place}: {names:?}"));
             }
         }
-        for shard in 0..task.shards {
+        for shard in 0..job.shards {
             let owner = text(registry, &tree.shard(shard, Part::Owner)).await?;
             if instances > 0 && owner.as_ref().is_none_or(|owner| !live.contains(owner)) {
-                say(format!("{shard} belongs to {owner:?}"));
+                report(format!("shard {shard} is assigned to {owner:?}"));
             }
             for part in [Part::Running, Part::Failover, Part::Failovering] {
                 let holder = text(registry, &tree.shard(shard, part)).await?;
                 if holder.as_ref().is_some_and(|holder| !live.contains(holder)) {
-                    say(format!("{shard} has {part:?} of {holder:?}"));
+                    report(format!("shard {shard} has {part:?} of {holder:?}"));
                 }
             }
             let page = registry.get(&tree.page(shard)).await?;
             let page = page.and_then(|node| Page::read(&node.data).ok()).unwrap_or_default();
             let owner = page.owner.map(|owner| owner.to_string()).unwrap_or_default();
             if page.state == State::Running && !live.contains(&owner) {
-                say(format!("{shard} runs on {owner} by the ledger"));
+                report(format!("shard {shard} runs on {owner}, says the ledger"));
             }
         }
     }
-    Ok(wrong)
+    Ok(problems)
 }
 
-/// The names below a node; none if it is not there.
+/// The names of the children of a node; empty if the node does not exist.
 pub async fn children(registry: &dyn Registry, path: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(registry.children(path).await?.unwrap_or_default().into_iter().collect())
 }
 
-/// What a node says, if it is there.
+/// The data of a node as text, if the node exists.
 pub async fn text(registry: &dyn Registry, path: &Path) -> Result<Option<String>, Error> {
     let node = registry.get(path).await?;
     Ok(node.map(|node| String::from_utf8_lossy(&node.data).into_owned()))

@@ -1,4 +1,4 @@
-//! What a worker's jobs are, as its parent tells it.
+//! The jobs that chaos workers run, and their JSON form, in which the parent process passes them to a worker.
 
 use std::time::Duration;
 
@@ -7,29 +7,26 @@ use serde_json::{Value, json};
 
 /// A job that works in steps and writes after each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
-    /// What it is called.
+pub struct StepJob {
     pub name: String,
-    /// When it is due.
     pub cron: String,
-    /// How many shards it has.
     pub shards: u32,
-    /// Whether what a dead instance ran is taken over.
+    /// Whether another instance takes over the shards of a dead one.
     pub failover: bool,
-    /// How many steps a shard takes.
+    /// Number of steps of each shard.
     pub steps: u32,
-    /// How long each takes.
+    /// Duration of a step.
     pub step: Duration,
-    /// A shard that fails after its steps, each time.
+    /// The shard that fails after its steps, in every run.
     pub fails: Option<u32>,
-    /// Goes on when its lease is lost: somebody has to try a stale write.
+    /// Keeps running when its lease is lost, so that there are stale writes to refuse.
     pub stubborn: bool,
-    /// How its shards are dealt.
+    /// The sharding strategy; the default one if `None`.
     pub strategy: Option<String>,
 }
 
-impl Task {
-    /// One that is taken over, with as many steps of this length.
+impl StepJob {
+    /// A job with failover whose shards make `steps` steps of duration `step`.
     pub fn new(name: &str, cron: &str, shards: u32, steps: u32, step: Duration) -> Self {
         Self {
             name: name.into(),
@@ -44,36 +41,31 @@ impl Task {
         }
     }
 
-    /// Is not taken over.
     #[must_use]
     pub fn without_failover(self) -> Self {
         Self { failover: false, ..self }
     }
 
-    /// This shard fails each time.
     #[must_use]
     pub fn failing(self, shard: u32) -> Self {
         Self { fails: Some(shard), ..self }
     }
 
-    /// Goes on whatever happens.
     #[must_use]
     pub fn stubborn(self) -> Self {
         Self { stubborn: true, ..self }
     }
 
-    /// Is dealt like this.
     #[must_use]
-    pub fn dealt_by(self, strategy: &str) -> Self {
+    pub fn with_strategy(self, strategy: &str) -> Self {
         Self { strategy: Some(strategy.into()), ..self }
     }
 
-    /// How long a shard works.
+    /// How long a shard runs.
     pub fn length(&self) -> Duration {
         self.step * self.steps
     }
 
-    /// The job it is.
     pub fn job(&self) -> Result<Job, Invalid> {
         let mut job = Job::named(&self.name)?.cron(&self.cron)?.shards(self.shards);
         if self.failover {
@@ -123,12 +115,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_told_what_its_parent_means() {
-        let task = Task::new("long", "0/5 * * * * ?", 3, 6, Duration::from_millis(500))
+    fn job_survives_json_round_trip() {
+        let job = StepJob::new("long", "0/5 * * * * ?", 3, 6, Duration::from_millis(500))
             .failing(1)
             .stubborn()
-            .dealt_by("SINGLE_SHARDING_BALANCE");
+            .with_strategy("SINGLE_SHARDING_BALANCE");
 
-        assert_eq!(Task::from_json(&task.to_json()), Some(task));
+        assert_eq!(StepJob::from_json(&job.to_json()), Some(job));
     }
 }

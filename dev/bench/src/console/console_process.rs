@@ -1,4 +1,4 @@
-//! The program that is measured.
+//! The process under test: `elasticjob console`.
 
 use std::{
     fs::{self, File},
@@ -10,23 +10,23 @@ use std::{
 use elasticjob::history::HistoryUrl;
 use tempfile::TempDir;
 
-use crate::{BoxError, registry::beside_us, stopwatch::Stopwatch};
+use crate::{BoxError, registry::sibling_program, stopwatch::Stopwatch};
 
-/// How long it may take to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the console may take to start.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `elasticjob console`; dropping it kills it.
-pub(super) struct Console {
+/// Dropping it kills the process.
+pub(super) struct ConsoleProcess {
     child: Child,
     pub(super) address: String,
     pub(super) password: String,
-    // After the child, who writes there.
+    // Declared after the child, which writes there.
     _folder: TempDir,
 }
 
-impl Console {
+impl ConsoleProcess {
     pub(super) fn start(registry: &str, history: &HistoryUrl) -> Result<Self, BoxError> {
-        let program = beside_us("elasticjob", "elasticjob-console")?;
+        let program = sibling_program("elasticjob", "elasticjob-console")?;
         let folder = tempfile::Builder::new().prefix("bench-console-").tempdir()?;
         let log = folder.path().join("log");
         let child = Command::new(program)
@@ -49,17 +49,19 @@ impl Console {
             Self { child, address: String::new(), password: String::new(), _folder: folder };
         let stopwatch = Stopwatch::start();
         loop {
-            let said = fs::read_to_string(&log)?;
-            let word = |before: &str| {
-                let rest = said.split_once(before)?.1;
+            let output = fs::read_to_string(&log)?;
+            let word_after = |before: &str| {
+                let rest = output.split_once(before)?.1;
                 Some(rest.split_whitespace().next()?.trim_end_matches('/').to_owned())
             };
-            if let (Some(password), Some(address)) = (word("admin / "), word("console   http://")) {
+            if let (Some(password), Some(address)) =
+                (word_after("admin / "), word_after("console   http://"))
+            {
                 (console.password, console.address) = (password, address);
                 return Ok(console);
             }
-            if stopwatch.elapsed() > PATIENCE || console.child.try_wait()?.is_some() {
-                return Err(format!("the console did not start: {said}").into());
+            if stopwatch.elapsed() > TIMEOUT || console.child.try_wait()?.is_some() {
+                return Err(format!("the console did not start: {output}").into());
             }
             thread::sleep(Duration::from_millis(5));
         }
@@ -70,9 +72,9 @@ impl Console {
     }
 }
 
-impl Drop for Console {
+impl Drop for ConsoleProcess {
     fn drop(&mut self) {
-        // It has ended by itself at worst.
+        // Fails only if it has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Ten thousand jobs as programs leave them in a registry, and their last runs.
+//! Ten thousand jobs as workers leave them in a registry, and their last runs.
 
 use std::{path::Path as Folder, sync::Arc, time::Duration};
 
@@ -6,18 +6,18 @@ use bytes::Bytes;
 use elasticjob::{
     history::{Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Store},
     job::{FencingToken, Fire, Job, Shard},
-    registry::{Create, Expected, Op, Path, Registry, plant as make_way},
+    registry::{Create, Expected, Op, Path, Registry, plant},
     runtime::{Clock, SystemClock},
 };
 use jiff::SignedDuration;
 
 use crate::BoxError;
 
-/// How many jobs one request writes.
+/// Jobs per request.
 const BATCH: usize = 40;
-/// Machines, with two programs each.
+/// Number of servers, with two workers each.
 const SERVERS: usize = 50;
-/// How many runs of each job history has.
+/// Runs of each job in the history store.
 const RUNS: usize = 5;
 const SHARDS: u32 = 3;
 const AREAS: [&str; 5] = ["settle", "report", "import", "mail", "clean"];
@@ -34,11 +34,7 @@ fn job(number: usize) -> Result<Job, BoxError> {
         .cron(CRONS[number % CRONS.len()])?
         .shards(SHARDS)
         .label(LABELS[number % LABELS.len()])
-        .description(format!(
-            "what {} has to do for shop {}",
-            AREAS[number % AREAS.len()],
-            number / 100
-        ));
+        .description(format!("job of {} for shop {}", AREAS[number % AREAS.len()], number / 100));
     job.disabled = number % 50 == 49;
     Ok(job)
 }
@@ -49,10 +45,10 @@ fn instance(number: usize) -> (String, String) {
     (address, id)
 }
 
-/// Writes them: each with two members and dealt shards; of some nobody is there.
-pub(super) async fn plant(registry: &dyn Registry, jobs: usize) -> Result<(), BoxError> {
+/// Creates the jobs, each with assigned shards and two instances; some jobs have no live instance.
+pub(super) async fn create_jobs(registry: &dyn Registry, jobs: usize) -> Result<(), BoxError> {
     let namespace = registry.namespace().path().clone();
-    make_way(registry, &namespace).await?;
+    plant(registry, &namespace).await?;
     let numbers: Vec<usize> = (0..jobs).collect();
     for batch in numbers.chunks(BATCH) {
         let mut ops = Vec::new();
@@ -73,18 +69,18 @@ fn write(namespace: &Path, number: usize, ops: &mut Vec<Op>) -> Result<(), BoxEr
     };
     put("", ["", "SCRIPT", "HTTP", "com.acme.shop.OrderJob"][number % 4].to_owned())?;
     let config = match number % 1_000 {
-        999 => "jobName: nobody\nshardingTotalCount: many\n".to_owned(),
+        999 => "jobName: broken\nshardingTotalCount: many\n".to_owned(),
         _ => job(number)?.to_yaml(),
     };
     put("config", config)?;
     put("servers", String::new())?;
     put("instances", String::new())?;
     put("sharding", String::new())?;
-    let is_there = number % 40 != 39;
+    let is_alive = number % 40 != 39;
     for member in 0..2 {
         let (address, id) = instance(number + member * 7);
         put(&format!("servers/{address}"), String::new())?;
-        if is_there {
+        if is_alive {
             let data = format!("jobInstanceId: {id}\nserverIp: {address}\n");
             put(&format!("instances/{id}"), data)?;
         }
@@ -97,8 +93,8 @@ fn write(namespace: &Path, number: usize, ops: &mut Vec<Op>) -> Result<(), BoxEr
     Ok(())
 }
 
-/// Their last runs; one of fifty failed.
-pub(super) async fn history(folder: &Folder, jobs: usize) -> Result<HistoryUrl, BoxError> {
+/// Creates a history store with the last runs; one of fifty failed.
+pub(super) async fn create_history(folder: &Folder, jobs: usize) -> Result<HistoryUrl, BoxError> {
     let url = HistoryUrl::sqlite(folder.join("history.db"));
     let store = Store::open(&url).await?;
     let now = SystemClock.now();
@@ -129,13 +125,16 @@ pub(super) async fn history(folder: &Folder, jobs: usize) -> Result<HistoryUrl, 
     Ok(url)
 }
 
-/// Shards begin and end, a thousand a second, for as long as this is polled.
-pub(super) async fn storm(registry: &dyn Registry, jobs: usize) -> Result<(), BoxError> {
+/// Starts and ends shards, a thousand per second, for as long as this is polled.
+pub(super) async fn change_continuously(
+    registry: &dyn Registry,
+    jobs: usize,
+) -> Result<(), BoxError> {
     let namespace = registry.namespace().path().clone();
     for round in 0.. {
         let paths: Result<Vec<Path>, BoxError> = (0..BATCH + 10)
-            .map(|place| {
-                let number = (round / 2 * 53 + place * 17) % jobs;
+            .map(|index| {
+                let number = (round / 2 * 53 + index * 17) % jobs;
                 Ok(namespace.join(format!("{}/sharding/0/running", name(number)))?)
             })
             .collect();
