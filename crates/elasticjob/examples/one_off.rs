@@ -10,7 +10,7 @@
 
 use std::{error::Error, time::Duration};
 
-use elasticjob::{Job, Node, Shard, admin::Admin, coordination::trigger::Ask, registry};
+use elasticjob::{Job, Node, Shard, admin::Admin, coordination::trigger::TriggerRequest, registry};
 use tokio::sync::mpsc;
 
 const SHARDS: u32 = 3;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let node = Node::join(&url).job(job, archive).start().await?;
     let registry = registry::connect(&url.parse()?).await?;
 
-    Admin::on(registry.clone()).trigger(&name, Ask::default()).await?;
+    Admin::on(registry.clone()).trigger(&name, TriggerRequest::default()).await?;
     for _ in 0..SHARDS {
         // Other instances may have their share: then this one gets fewer.
         if tokio::time::timeout(Duration::from_secs(30), ended.recv()).await.is_err() {

@@ -19,7 +19,7 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     Job, NodeJob, Shard,
-    admin::{Admin, Ask, Edit},
+    admin::{Admin, Edit, TriggerRequest},
     execution::{Execution, Failure, OnceListener},
     job::{Failover, JobName, MaxTimeDiff, RunId, Strategy},
     node::Running,
@@ -282,7 +282,7 @@ async fn registry_writes_match_the_golden_file() {
 
     // A trigger with all its fields, and one as Java writes it.
     let admin = scenario.admin();
-    let ask = Ask {
+    let ask = TriggerRequest {
         run: Some(RunId::triggered(7)),
         at: Some("2026-11-14T00:00:00Z".parse().unwrap()),
         shards: BTreeSet::from([0]),
@@ -291,7 +291,7 @@ async fn registry_writes_match_the_golden_file() {
     };
     admin.trigger(&settle, ask).await.unwrap();
     scenario.advance_to("12:01:40").await;
-    admin.trigger(&settle, Ask::default()).await.unwrap();
+    admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
     scenario.advance_to("12:01:50").await;
 
     // A misfire, then a cancellation, then a failure.

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use elasticjob::{
     Job, Node, NodeJob, Shard,
     coordination::{
-        sharding::{Dealer, Situation},
-        tree::{JobTree, Part},
+        sharding::{ShardingInput, ShardingStrategy},
+        tree::{JobTree, ShardNode},
     },
     execution::{DataflowJob, Execution, Failure, Listener},
     job::{CatchUp, Failover, MaxTimeDiff, Misfire, Monitor, Reason, Strategy},
@@ -239,8 +239,8 @@ async fn single_sharding_balance_moves_the_shard_to_the_next_server() {
 #[derive(Debug)]
 struct AllToTheLast;
 
-impl Dealer for AllToTheLast {
-    fn deal(&self, situation: &Situation<'_>) -> Vec<String> {
+impl ShardingStrategy for AllToTheLast {
+    fn assign(&self, situation: &ShardingInput<'_>) -> Vec<String> {
         let last = situation.candidates.iter().map(|candidate| candidate.id.clone()).max();
         vec![last.unwrap_or_default(); situation.total as usize]
     }
@@ -298,7 +298,7 @@ async fn streaming_run_ends_when_its_shard_is_reassigned() {
 
     let mut owners = Vec::new();
     for shard in 0..2 {
-        let path = tree(&cluster).shard(shard, Part::Owner);
+        let path = tree(&cluster).shard(shard, ShardNode::Owner);
         let owner = cluster.registry().get(&path).await.unwrap().unwrap();
         owners.push(String::from_utf8(owner.data.to_vec()).unwrap()[..8].to_owned());
     }
@@ -315,7 +315,7 @@ async fn configuration_changes_take_effect_without_restart() {
     let (log, mut cluster) = (RunLog::default(), Cluster::at(NOON).await);
     let _node = node(&mut cluster, every("0 * * * * ?"), &log, Duration::from_secs(30)).await;
     cluster.advance_to("2026-11-15T12:01:10Z").await;
-    let running = tree(&cluster).shard(0, Part::Running);
+    let running = tree(&cluster).shard(0, ShardNode::Running);
     assert!(cluster.registry().exists(&running).await.unwrap().is_some());
 
     configure(&mut cluster, every("0 * * * * ?").monitor(Monitor::Nothing)).await;

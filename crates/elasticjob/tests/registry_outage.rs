@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     Job, Node, Shard,
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     execution::{Execution, Failure, Listener, Outcome, Ran},
     job::{Failover, Reason},
     node::{NodeJob, Running},
@@ -106,7 +106,7 @@ impl Cluster {
     async fn is_running(&self) -> bool {
         let observer = self.server.join("test".parse().unwrap()).await.unwrap();
         let tree = JobTree::new(observer.namespace(), &"settle".parse().unwrap()).unwrap();
-        observer.exists(&tree.shard(0, Part::Running)).await.unwrap().is_some()
+        observer.exists(&tree.shard(0, ShardNode::Running)).await.unwrap().is_some()
     }
 
     /// Advances the clock to this time of day.

@@ -12,7 +12,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        ledger::{Page, State},
+        ledger::{LedgerPage, LedgerState},
         tree::JobTree,
     },
     job::{Failover, Job, Shard},
@@ -78,7 +78,8 @@ impl Cluster {
         let trees = names
             .iter()
             .map(|name| JobTree::new(observer.namespace(), &name.parse().unwrap()).unwrap());
-        let pages = trees.flat_map(|tree| (0..SHARDS).map(move |shard| tree.page(shard))).collect();
+        let pages =
+            trees.flat_map(|tree| (0..SHARDS).map(move |shard| tree.ledger_page(shard))).collect();
         Self { instances, observer, pages, attempts }
     }
 
@@ -106,15 +107,15 @@ impl Cluster {
         let mut due = BTreeSet::new();
         let mut owners: Vec<BTreeSet<String>> = Vec::new();
         for (number, node) in read.into_iter().enumerate() {
-            let page = Page::read(&node.unwrap()?.data).unwrap();
-            if page.state != State::Done {
+            let page = LedgerPage::read(&node.unwrap()?.data).unwrap();
+            if page.state != LedgerState::Done {
                 return None;
             }
             due.insert(page.due_at?);
             if number.is_multiple_of(SHARDS as usize) {
                 owners.push(BTreeSet::new());
             }
-            owners.last_mut()?.insert(page.owner?.to_string());
+            owners.last_mut()?.insert(page.holder?.to_string());
         }
         let shared = owners.iter().all(|owners| owners.len() == self.instances.len());
         due.first().copied().filter(|_| shared && due.len() == 1)

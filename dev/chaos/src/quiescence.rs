@@ -7,8 +7,8 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        ledger::{Page, State},
-        tree::{JobTree, Part},
+        ledger::{LedgerPage, LedgerState},
+        tree::{JobTree, ShardNode},
     },
     registry::{Error, Path, Registry},
 };
@@ -79,20 +79,20 @@ async fn find_problems(
             }
         }
         for shard in 0..job.shards {
-            let owner = text(registry, &tree.shard(shard, Part::Owner)).await?;
+            let owner = text(registry, &tree.shard(shard, ShardNode::Owner)).await?;
             if instances > 0 && owner.as_ref().is_none_or(|owner| !live.contains(owner)) {
                 report(format!("shard {shard} is assigned to {owner:?}"));
             }
-            for part in [Part::Running, Part::Failover, Part::Failovering] {
+            for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
                 let holder = text(registry, &tree.shard(shard, part)).await?;
                 if holder.as_ref().is_some_and(|holder| !live.contains(holder)) {
                     report(format!("shard {shard} has {part:?} of {holder:?}"));
                 }
             }
-            let page = registry.get(&tree.page(shard)).await?;
-            let page = page.and_then(|node| Page::read(&node.data).ok()).unwrap_or_default();
-            let owner = page.owner.map(|owner| owner.to_string()).unwrap_or_default();
-            if page.state == State::Running && !live.contains(&owner) {
+            let page = registry.get(&tree.ledger_page(shard)).await?;
+            let page = page.and_then(|node| LedgerPage::read(&node.data).ok()).unwrap_or_default();
+            let owner = page.holder.map(|owner| owner.to_string()).unwrap_or_default();
+            if page.state == LedgerState::Running && !live.contains(&owner) {
                 report(format!("shard {shard} runs on {owner}, says the ledger"));
             }
         }

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    coordination::tree::{JobTree, Place},
+    coordination::tree::{JobTree, TreeNode},
     execution::{Execution, Failure, Listener, Outcome, Ran},
     job::Shard,
     node::{Node, NodeJob},
@@ -104,7 +104,7 @@ async fn report_gone_instances(registry: Arc<dyn Registry>, tree: JobTree) {
     let Ok(mut watch) = registry.watch(tree.root()).await else { return };
     while let Some(event) = watch.next().await {
         if let Event::Delete { path } = event
-            && let Some(Place::Instance(instance)) = tree.place(&path)
+            && let Some(TreeNode::Instance(instance)) = tree.node_at(&path)
         {
             let _ = EventKind::InstanceGone(instance).print();
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elasticjob::{
-    admin::Ask,
+    admin::TriggerRequest,
     admin::{Asked, Removed, Switched},
     job::JobName,
 };
@@ -82,10 +82,10 @@ pub(crate) async fn disable(
 pub(crate) async fn trigger(
     access: &Authorized<Operator>,
     job: &JobName,
-    ask: Ask,
+    ask: TriggerRequest,
     request: Value,
 ) -> Result<Asked, Problem> {
-    let ask = Ask { by: Some(access.caller.username.clone()), ..ask };
+    let ask = TriggerRequest { by: Some(access.caller.username.clone()), ..ask };
     let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, ask).await;
     access.change("job.trigger", ChangeTarget::Job(job), request, work).await
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::http::handler::routes;
 use axum::Json;
-use elasticjob::{admin::Ask, job::JobName, schedule::Zone};
+use elasticjob::{admin::TriggerRequest, job::JobName, schedule::Zone};
 use futures_util::{StreamExt, stream};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ async fn apply(
         BulkAction::Enable => as_json(actions::enable(access, &job, request).await),
         BulkAction::Disable => as_json(actions::disable(access, &job, request).await),
         BulkAction::Trigger => {
-            as_json(actions::trigger(access, &job, Ask::default(), request).await)
+            as_json(actions::trigger(access, &job, TriggerRequest::default(), request).await)
         }
         BulkAction::Shutdown => as_json(actions::shutdown(access, &job, request).await),
     }

@@ -13,7 +13,7 @@ use std::{
 use crate::http::handler::routes;
 use axum::{Json, http::HeaderMap};
 use elasticjob::{
-    admin::Ask,
+    admin::TriggerRequest,
     admin::{Admin, AdminError, Asked, Cancelled},
     job::{JobName, RunId},
     runtime::Monotonic,
@@ -76,7 +76,12 @@ async fn trigger(
             format!("a parameter has at most {MAX_PARAMETER_BYTES} bytes"),
         ));
     }
-    let mut ask = Ask { at, shards: body.shards, parameter: body.parameter, ..Ask::default() };
+    let mut ask = TriggerRequest {
+        at,
+        shards: body.shards,
+        parameter: body.parameter,
+        ..TriggerRequest::default()
+    };
     let fingerprint = request.to_string();
     let key = header_text(&headers, "idempotency-key");
     if key.is_some_and(|key| key.is_empty() || key.len() > 255) {

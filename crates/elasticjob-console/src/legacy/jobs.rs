@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use elasticjob::{
-    admin::Ask,
+    admin::TriggerRequest,
     admin::{JobStatus, ShardStatus},
 };
 use serde::Serialize;
@@ -80,7 +80,7 @@ pub(super) async fn trigger(request: LegacyRequest, job: Result<PathJob, Problem
     request
         .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
-            actions::trigger(&access, &job, Ask::default(), json!({})).await
+            actions::trigger(&access, &job, TriggerRequest::default(), json!({})).await
         })
         .await
 }

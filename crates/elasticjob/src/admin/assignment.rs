@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::error::AdminError;
 use crate::{
-    coordination::sharding::{Candidate, Dealer, Situation},
+    coordination::sharding::{Candidate, ShardingInput, ShardingStrategy},
     job::{InstanceId, ShardCount, Strategy},
 };
 
@@ -47,7 +47,7 @@ pub fn assign(
         }
         candidates.push(Candidate::new(id.as_str()));
     }
-    Ok(strategy.deal(&Situation {
+    Ok(strategy.assign(&ShardingInput {
         job,
         total,
         candidates: &candidates,

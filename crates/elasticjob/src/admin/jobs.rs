@@ -13,7 +13,7 @@ use super::{
 };
 use crate::problem::Problem;
 use crate::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     job::{Job, JobName},
     registry::{Error, Path},
 };
@@ -97,7 +97,9 @@ impl Admin {
             registry.get(&config),
             registry.children(&instances),
             self.children_data(&servers, |address| Some(tree.server(address))),
-            self.children_data(&sharding, |item| Some(tree.shard(item.parse().ok()?, Part::Owner))),
+            self.children_data(&sharding, |item| Some(
+                tree.shard(item.parse().ok()?, ShardNode::Owner)
+            )),
         )?;
         let (config, problem) = match config.map(|node| Job::read(job_name, &node.data)) {
             Some(Ok(job)) => (Some(job), None),

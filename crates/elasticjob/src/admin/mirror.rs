@@ -15,7 +15,7 @@ use std::{
 
 use crate::{
     admin::{Admin, AdminError, Instance, Outline},
-    coordination::tree::{JobTree, Part, Place},
+    coordination::tree::{JobTree, ShardNode, TreeNode},
     job::JobName,
     registry::{Error, Event, Namespace, Path, SessionState},
     runtime::Clock,
@@ -212,32 +212,37 @@ impl Mirror {
             return;
         };
         let place = match name.parse::<JobName>() {
-            Ok(job) => JobTree::new(namespace, &job).ok().and_then(|tree| tree.place(path)),
-            Err(_) => Some(Place::Root),
+            Ok(job) => JobTree::new(namespace, &job).ok().and_then(|tree| tree.node_at(path)),
+            Err(_) => Some(TreeNode::Root),
         };
         if let Some(names) = &mut pending.initial_names {
             names.insert(name.to_owned());
         }
         match place {
             Some(
-                Place::Root
-                | Place::Config
-                | Place::Server(_)
-                | Place::Instance(_)
-                | Place::Shard(_, Part::Owner),
+                TreeNode::Root
+                | TreeNode::Config
+                | TreeNode::Server(_)
+                | TreeNode::Instance(_)
+                | TreeNode::Shard(_, ShardNode::Owner),
             ) => {
                 pending.jobs.insert(name.to_owned());
                 pending.shards.insert(name.to_owned());
             }
-            Some(Place::Shard(shard, part)) => {
+            Some(TreeNode::Shard(shard, part)) => {
                 self.update(|snapshot| snapshot.update_shard(name, since, shard, part));
                 pending.shards.insert(name.to_owned());
             }
-            Some(Place::FailoverItem(shard)) => {
+            Some(TreeNode::FailoverItem(shard)) => {
                 self.update(|snapshot| snapshot.update_failover(name, since.is_some(), shard));
                 pending.shards.insert(name.to_owned());
             }
-            Some(Place::Leader | Place::Necessary | Place::Processing | Place::Trigger(_)) => {
+            Some(
+                TreeNode::Leader
+                | TreeNode::Necessary
+                | TreeNode::Processing
+                | TreeNode::Trigger(_),
+            ) => {
                 pending.shards.insert(name.to_owned());
             }
             _ => {}
@@ -386,16 +391,16 @@ impl Seen {
     }
 
     /// A mark of a shard was created at `since`, or deleted if there is none.
-    fn update_shard(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: Part) {
+    fn update_shard(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: ShardNode) {
         let bustle = self.bustle.entry(job.to_owned()).or_default();
         match (part, since) {
-            (Part::Running, None) => drop(bustle.running.remove(&shard)),
+            (ShardNode::Running, None) => drop(bustle.running.remove(&shard)),
             // The watch may report a node again that is known already.
-            (Part::Running, Some(since)) => {
+            (ShardNode::Running, Some(since)) => {
                 bustle.running.entry(shard).or_insert(since);
             }
-            (Part::Disabled, _) => set_present(&mut bustle.disabled, since.is_some(), shard),
-            (Part::Misfire, _) => set_present(&mut bustle.misfired, since.is_some(), shard),
+            (ShardNode::Disabled, _) => set_present(&mut bustle.disabled, since.is_some(), shard),
+            (ShardNode::Misfire, _) => set_present(&mut bustle.misfired, since.is_some(), shard),
             _ => {}
         }
     }

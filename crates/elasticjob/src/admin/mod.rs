@@ -51,4 +51,4 @@ pub use self::{
     switch::{Stored, Switched},
     trigger::{Asked, Cancelled},
 };
-pub use crate::{coordination::trigger::Ask, registry::Version};
+pub use crate::{coordination::trigger::TriggerRequest, registry::Version};

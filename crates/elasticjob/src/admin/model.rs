@@ -307,7 +307,7 @@ pub struct LastRun {
     pub since: Option<Timestamp>,
 }
 
-/// State of the newest run of a shard.
+/// LedgerState of the newest run of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -322,14 +322,14 @@ pub enum RunState {
     Lost,
 }
 
-impl From<ledger::State> for RunState {
-    fn from(state: ledger::State) -> Self {
+impl From<ledger::LedgerState> for RunState {
+    fn from(state: ledger::LedgerState) -> Self {
         match state {
-            ledger::State::Fresh => Self::Fresh,
-            ledger::State::Running => Self::Running,
-            ledger::State::Done => Self::Done,
-            ledger::State::Failed => Self::Failed,
-            ledger::State::Lost => Self::Lost,
+            ledger::LedgerState::Fresh => Self::Fresh,
+            ledger::LedgerState::Running => Self::Running,
+            ledger::LedgerState::Done => Self::Done,
+            ledger::LedgerState::Failed => Self::Failed,
+            ledger::LedgerState::Lost => Self::Lost,
         }
     }
 }

@@ -17,8 +17,8 @@ use super::{
 use crate::problem::Problem;
 use crate::{
     coordination::{
-        ledger::{Illegible, Page},
-        tree::{JobTree, Part, processes},
+        ledger::{LedgerPage, LedgerPageError},
+        tree::{JobTree, ShardNode, processes_path},
     },
     job::{self, Job, JobName, Unreadable, server_of},
     registry::{Error, Node, Path, Registry},
@@ -46,7 +46,7 @@ impl JobSnapshot {
     ) -> Result<Self, Error> {
         registry.sync().await?;
         let alive = async {
-            match processes(registry.namespace()) {
+            match processes_path(registry.namespace()) {
                 Ok(path) => registry.children(&path).await,
                 Err(_) => Ok(None),
             }
@@ -127,7 +127,7 @@ impl JobSnapshot {
 
     /// Instance id of a shard's owner.
     pub(super) fn owner(&self, shard: u32) -> Option<String> {
-        self.text(&self.tree.shard(shard, Part::Owner))
+        self.text(&self.tree.shard(shard, ShardNode::Owner))
     }
 
     /// Numbers of the shards that the configuration defines, and of those that have nodes.
@@ -139,14 +139,17 @@ impl JobSnapshot {
     }
 
     /// The ledger page of a shard, and when it was written.
-    pub(super) fn page(&self, shard: u32) -> Option<(Result<Page, Illegible>, Option<Timestamp>)> {
-        let node = self.ledger.get(&self.tree.page(shard))?;
-        Some((Page::read(&node.data), written_at(node)))
+    pub(super) fn page(
+        &self,
+        shard: u32,
+    ) -> Option<(Result<LedgerPage, LedgerPageError>, Option<Timestamp>)> {
+        let node = self.ledger.get(&self.tree.ledger_page(shard))?;
+        Some((LedgerPage::read(&node.data), written_at(node)))
     }
 
     /// The instance that holds a shard, and since when. Without monitoring there is no `running` node, and only the ledger knows.
     pub(super) fn holder(&self, shard: u32) -> Option<Running> {
-        let running = self.tree.shard(shard, Part::Running);
+        let running = self.tree.shard(shard, ShardNode::Running);
         if self.has(&running) {
             return Some(Running {
                 instance: self.text(&running).unwrap_or_default(),
@@ -154,9 +157,10 @@ impl JobSnapshot {
             });
         }
         let (page, since) = self.page(shard)?;
-        let page =
-            page.ok().filter(|page| page.state == crate::coordination::ledger::State::Running)?;
-        let instance = page.owner.map(|owner| owner.to_string())?;
+        let page = page
+            .ok()
+            .filter(|page| page.state == crate::coordination::ledger::LedgerState::Running)?;
+        let instance = page.holder.map(|owner| owner.to_string())?;
         let is_alive =
             self.processes.contains(&instance) || self.has(&self.tree.instance(&instance));
         is_alive.then_some(Running { instance, since })
@@ -226,8 +230,8 @@ impl JobSnapshot {
         let path = |part| self.tree.shard(item, part);
         let owner = self.owner(item);
         let is_owner_online = owner.as_ref().is_some_and(|owner| ids.contains(owner));
-        let is_running = self.has(&path(Part::Running));
-        let is_disabled = self.has(&path(Part::Disabled));
+        let is_running = self.has(&path(ShardNode::Running));
+        let is_disabled = self.has(&path(ShardNode::Disabled));
         let (last_run, problem) = match self.page(item) {
             None => (None, None),
             Some((Ok(page), since)) => (Some(last_run(page, since)), None),
@@ -247,10 +251,10 @@ impl JobSnapshot {
             is_owner_online,
             parameter: job.and_then(|job| job.items.get(item)).map(ToOwned::to_owned),
             running: self.holder(item),
-            is_taken_over: self.has(&path(Part::Failover)),
-            taken_over_by: self.text(&path(Part::Failover)),
+            is_taken_over: self.has(&path(ShardNode::Failover)),
+            taken_over_by: self.text(&path(ShardNode::Failover)),
             waits_for_failover: self.has(&self.tree.failover_item(item)),
-            is_misfired: self.has(&path(Part::Misfire)),
+            is_misfired: self.has(&path(ShardNode::Misfire)),
             is_disabled,
             last_run,
             problem,
@@ -264,12 +268,12 @@ pub(super) fn no_configuration() -> Problem {
         .with_hint("remove it again")
 }
 
-fn last_run(page: Page, since: Option<Timestamp>) -> LastRun {
+fn last_run(page: LedgerPage, since: Option<Timestamp>) -> LastRun {
     LastRun {
         run_id: page.run.map(|run| run.to_string()),
         due_at: page.due_at,
         attempt: page.attempt,
-        instance: page.owner.map(|owner| owner.to_string()),
+        instance: page.holder.map(|owner| owner.to_string()),
         state: page.state.into(),
         since,
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::{
-    coordination::tree::Part,
+    coordination::tree::ShardNode,
     job::JobName,
     registry::{Create, Error, Expected, Op},
 };
@@ -73,7 +73,10 @@ impl Admin {
     /// Enables a shard. Returns whether it was disabled before.
     pub async fn enable_shard(&self, job: &JobName, shard: u32) -> Result<bool, AdminError> {
         let snapshot = self.existing_shard(job, shard).await?;
-        match self.registry.delete(&snapshot.tree.shard(shard, Part::Disabled), Expected::Any).await
+        match self
+            .registry
+            .delete(&snapshot.tree.shard(shard, ShardNode::Disabled), Expected::Any)
+            .await
         {
             Ok(_) => Ok(true),
             Err(Error::Absent { .. }) => Ok(false),
@@ -86,11 +89,11 @@ impl Admin {
         for _ in 0..MAX_ATTEMPTS {
             let snapshot = self.existing_shard(job, shard).await?;
             let tree = &snapshot.tree;
-            let disabled = tree.shard(shard, Part::Disabled);
+            let disabled = tree.shard(shard, ShardNode::Disabled);
             if snapshot.has(&disabled) {
                 return Ok(false);
             }
-            let paths = [tree.sharding(), tree.shard(shard, Part::Itself), disabled];
+            let paths = [tree.sharding(), tree.shard(shard, ShardNode::Root), disabled];
             let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
             let missing = paths.iter().filter(|path| !snapshot.has(path));
             ops.extend(missing.map(|path| Op::Create(Create::persistent(path, ""))));

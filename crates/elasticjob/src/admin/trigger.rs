@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::{error::AdminError, handle::Admin, model::Language, snapshot::JobSnapshot};
 use crate::{
-    coordination::trigger::{Ask, Trigger},
+    coordination::trigger::{InstanceRequest, TriggerRequest},
     job::{JobName, RunId},
     registry::{Create, Error, Expected, Op},
 };
@@ -55,12 +55,16 @@ pub struct Cancelled {
 impl Admin {
     /// Triggers a run of a job now. Refused if the job has no instance, and if a Java instance would have to run with shards, a time or a parameter,
     /// which only Rust instances understand.
-    pub async fn trigger(&self, job: &JobName, request: Ask) -> Result<Asked, AdminError> {
+    pub async fn trigger(
+        &self,
+        job: &JobName,
+        request: TriggerRequest,
+    ) -> Result<Asked, AdminError> {
         let snapshot = self.existing_job(job).await?;
         check_shards(&snapshot, &request.shards)?;
         let targets = target_instances(&snapshot, &request)?;
         let run = request.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
-        let trigger = Trigger::Run(Ask { run: Some(run.clone()), ..request });
+        let trigger = InstanceRequest::Run(TriggerRequest { run: Some(run.clone()), ..request });
         self.ensure_trigger_parent(&snapshot).await?;
         let (mut instances, mut waiting) = (Vec::new(), Vec::new());
         for id in targets {
@@ -111,7 +115,7 @@ impl Admin {
             self.ensure_trigger_parent(&snapshot).await?;
         }
         for (id, shards) in holders {
-            let data = Trigger::Cancel(shards.clone()).to_bytes();
+            let data = InstanceRequest::Cancel(shards.clone()).to_bytes();
             match self.create_trigger(&snapshot, &id, data, MAX_ATTEMPTS).await? {
                 TriggerCreation::Created => {
                     cancelled.asked.insert(id, shards.into_iter().collect());
@@ -194,7 +198,10 @@ fn check_shards(snapshot: &JobSnapshot, shards: &BTreeSet<u32>) -> Result<(), Ad
 }
 
 /// Ids of the instances to trigger.
-fn target_instances(snapshot: &JobSnapshot, request: &Ask) -> Result<BTreeSet<String>, AdminError> {
+fn target_instances(
+    snapshot: &JobSnapshot,
+    request: &TriggerRequest,
+) -> Result<BTreeSet<String>, AdminError> {
     let (job, ids) = (&snapshot.job, snapshot.instance_ids());
     if ids.is_empty() {
         return Err(no_instance(job));

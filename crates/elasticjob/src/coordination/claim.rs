@@ -3,7 +3,7 @@
 //! Every transaction
 //! * writes the ledger page of each shard by version, so that of two instances with the same view only one succeeds (the tree's own nodes are
 //!   deleted and re-created at version 0, so their versions cannot tell);
-//! * remembers for each operation which shard it belongs to, so that [`Steps::refusal`] can name the shard that lost the race.
+//! * remembers for each operation which shard it belongs to, so that [`ShardTransaction::refusal`] can name the shard that lost the race.
 //!
 //! Those that decide something new (claim, take over, mark lost) also check the version of the configuration they were decided from. A release
 //! or undo does not: a claim is given back even if the job was changed or removed meanwhile.
@@ -12,10 +12,10 @@
 //! [`member`](super::member) sends them.
 
 use super::{
-    latch::Turn,
-    ledger::{Page, Seen, State},
-    tree::{JobTree, Part},
-    view::{Known, ShardView},
+    latch::HeldLatch,
+    ledger::{LedgerPage, LedgerState, VersionedPage},
+    tree::{JobTree, ShardNode},
+    view::{CachedNode, ShardView},
 };
 use crate::{
     job::{Failover, Fire, InstanceId, Monitor},
@@ -26,12 +26,12 @@ use crate::{
 
 /// The instance and session on whose behalf transactions are built, with the job settings they depend on.
 #[derive(Debug, Clone)]
-pub struct Claimant<'a> {
+pub struct TransactionBuilder<'a> {
     pub tree: &'a JobTree,
-    pub me: &'a InstanceId,
+    pub instance: &'a InstanceId,
     pub session: SessionId,
     /// Version of the configuration that the decision is based on.
-    pub config: Version,
+    pub config_version: Version,
     /// Without monitoring, no `running` node is written.
     pub monitor: Monitor,
     /// With failover, `running` is persistent: it survives the instance, so that others can see what was lost.
@@ -40,80 +40,92 @@ pub struct Claimant<'a> {
 
 /// What to do with the failover flag of a shard that is marked lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flag {
+pub enum FailoverFlag {
     /// Leave the flag as it is.
-    Leave,
+    Keep,
     /// Create the flag; none exists.
-    Raise,
+    Create,
     /// Delete and re-create the flag, which is there from an earlier loss. An instance that has seen the shard run since then considers the flag
     /// settled; the re-creation notifies every instance of the new loss.
-    RaiseAnew,
+    Recreate,
 }
 
 /// A shard to claim, as last read from the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stake {
+pub struct ClaimCandidate {
     pub shard: u32,
-    pub seen: Seen,
+    pub page: VersionedPage,
     /// The shard is flagged for failover; a regular claim settles that, too.
-    pub is_flagged: bool,
+    pub awaits_failover: bool,
     /// The shard has a misfire mark; this claim compensates it.
-    pub is_marked: bool,
+    pub has_misfire_mark: bool,
     /// Version of a `failovering` node left behind by an earlier takeover, to be deleted.
-    pub left_behind: Option<Version>,
+    pub stale_failovering: Option<Version>,
 }
 
-impl Stake {
+impl ClaimCandidate {
     /// A shard without flag, mark or leftover.
-    pub fn new(shard: u32, seen: Seen) -> Self {
-        Self { shard, seen, is_flagged: false, is_marked: false, left_behind: None }
+    pub fn new(shard: u32, page: VersionedPage) -> Self {
+        Self {
+            shard,
+            page,
+            awaits_failover: false,
+            has_misfire_mark: false,
+            stale_failovering: None,
+        }
     }
 
     /// What to restore if the claim is withdrawn. A flag is restored only if the ledger page says that the shard is lost: a flag set by Java may
     /// be older than a run that settled it.
-    pub fn cleared(&self) -> Cleared {
-        let is_lost = self.seen.page.state == State::Lost;
-        Cleared { flag: self.is_flagged && is_lost, mark: self.is_marked }
+    pub fn cleared_marks(&self) -> ClearedMarks {
+        let is_lost = self.page.page.state == LedgerState::Lost;
+        ClearedMarks {
+            failover_flag: self.awaits_failover && is_lost,
+            misfire_mark: self.has_misfire_mark,
+        }
     }
 }
 
 /// The flag and mark that a claim cleared. A claim that is withdrawn must restore them, or the loss and the misfire would be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cleared {
+pub struct ClearedMarks {
     /// The failover flag.
-    pub flag: bool,
+    pub failover_flag: bool,
     /// The misfire mark.
-    pub mark: bool,
+    pub misfire_mark: bool,
 }
 
-impl Cleared {
+impl ClearedMarks {
     /// Leaves out the flag or the mark that exists again, because another instance has created it meanwhile.
     #[must_use]
-    pub fn unless_there(self, has_flag: bool, has_mark: bool) -> Self {
-        Self { flag: self.flag && !has_flag, mark: self.mark && !has_mark }
+    pub fn unless_existing(self, has_flag: bool, has_mark: bool) -> Self {
+        Self {
+            failover_flag: self.failover_flag && !has_flag,
+            misfire_mark: self.misfire_mark && !has_mark,
+        }
     }
 }
 
 /// A shard to release.
 #[derive(Debug, Clone, Copy)]
-pub struct Return<'a> {
+pub struct ShardRelease<'a> {
     pub shard: u32,
     /// The ledger page to write.
-    pub page: &'a Page,
+    pub page: &'a LedgerPage,
     /// Present version of the ledger page.
     pub version: Version,
     pub view: Option<&'a ShardView>,
     /// Zxid of the claim. Only nodes that were created by it are deleted.
-    pub claimed_in: Zxid,
+    pub claim_zxid: Zxid,
     /// What the claim cleared and the release restores.
-    pub put_back: Cleared,
+    pub restore: ClearedMarks,
 }
 
 /// Why a transaction was refused. In every case the caller reads again and decides again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The configuration has changed, the latch is no longer held, or this process's node is gone.
-    Ground,
+    Precondition,
     /// The shard is already running.
     Running(u32),
     /// The ledger page of the shard has changed.
@@ -124,12 +136,12 @@ pub enum Refusal {
 
 /// A transaction (one multi), with the meaning of a refusal of each of its operations.
 #[derive(Debug, Clone, Default)]
-pub struct Steps {
+pub struct ShardTransaction {
     ops: Vec<Op>,
     refusals: Vec<Refusal>,
 }
 
-impl Steps {
+impl ShardTransaction {
     fn add(&mut self, op: Op, refusal: Refusal) {
         self.ops.push(op);
         self.refusals.push(refusal);
@@ -140,7 +152,7 @@ impl Steps {
     }
 
     /// The paths that the transaction creates.
-    pub fn created(&self) -> impl Iterator<Item = &Path> {
+    pub fn created_paths(&self) -> impl Iterator<Item = &Path> {
         self.ops
             .iter()
             .filter_map(|op| if let Op::Create(create) = op { Some(&create.path) } else { None })
@@ -159,7 +171,7 @@ impl Steps {
     }
 
     /// The new versions of the ledger pages, by shard.
-    pub fn pages(&self, committed: &Committed) -> Vec<(u32, Version)> {
+    pub fn page_versions(&self, committed: &Committed) -> Vec<(u32, Version)> {
         let written = self.refusals.iter().zip(&committed.done).filter_map(|(refusal, done)| {
             let Refusal::Page(shard) = refusal else { return None };
             match done {
@@ -172,21 +184,21 @@ impl Steps {
     }
 }
 
-impl Claimant<'_> {
+impl TransactionBuilder<'_> {
     /// Claims shards for a fire: creates `running`, writes the page, and clears failover flag and misfire mark, which this run settles.
-    pub fn claim(&self, fire: &Fire, candidates: &[Stake]) -> Steps {
+    pub fn claim(&self, fire: &Fire, candidates: &[ClaimCandidate]) -> ShardTransaction {
         let mut transaction = self.with_config_check();
         for candidate in candidates {
             if self.monitor == Monitor::Executions {
                 let running =
-                    self.create_holder(candidate.shard, Part::Running, self.running_kind());
+                    self.create_holder(candidate.shard, ShardNode::Running, self.running_kind());
                 transaction.add(running, Refusal::Running(candidate.shard));
             }
             self.write_page(
                 &mut transaction,
                 candidate.shard,
-                &candidate.seen,
-                &candidate.seen.page.started(fire, self.me),
+                &candidate.page,
+                &candidate.page.page.after_claim(fire, self.instance),
             );
             self.clear_marks(&mut transaction, candidate);
         }
@@ -194,29 +206,35 @@ impl Claimant<'_> {
     }
 
     /// Takes over lost shards and claims them in the same transaction, so that no instance can die unnoticed between the two.
-    pub fn take(&self, latch: &Turn, fire: &Fire, candidates: &[Stake]) -> Steps {
+    pub fn take_over(
+        &self,
+        latch: &HeldLatch,
+        fire: &Fire,
+        candidates: &[ClaimCandidate],
+    ) -> ShardTransaction {
         let mut transaction = self.with_config_check();
-        transaction.add(latch.check(), Refusal::Ground);
+        transaction.add(latch.check(), Refusal::Precondition);
         for candidate in candidates {
             let shard = candidate.shard;
             self.write_page(
                 &mut transaction,
                 shard,
-                &candidate.seen,
-                &candidate.seen.page.started(fire, self.me),
+                &candidate.page,
+                &candidate.page.page.after_claim(fire, self.instance),
             );
             self.clear_marks(&mut transaction, candidate);
-            if let Some(version) = candidate.left_behind {
-                let path = self.tree.shard(shard, Part::Failovering);
+            if let Some(version) = candidate.stale_failovering {
+                let path = self.tree.shard(shard, ShardNode::Failovering);
                 let expected = Expected::Version(version);
                 transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
-            let failover = self.create_holder(shard, Part::Failover, Kind::Ephemeral(self.session));
+            let failover =
+                self.create_holder(shard, ShardNode::Failover, Kind::Ephemeral(self.session));
             transaction.add(failover, Refusal::Shard(shard));
-            let failovering = self.create_holder(shard, Part::Failovering, Kind::Persistent);
+            let failovering = self.create_holder(shard, ShardNode::Failovering, Kind::Persistent);
             transaction.add(failovering, Refusal::Shard(shard));
             if self.monitor == Monitor::Executions {
-                let running = self.create_holder(shard, Part::Running, self.running_kind());
+                let running = self.create_holder(shard, ShardNode::Running, self.running_kind());
                 transaction.add(running, Refusal::Running(shard));
             }
         }
@@ -227,54 +245,54 @@ impl Claimant<'_> {
     /// also checks that this process is still registered: the shards of a dead process are for others to take over.
     pub fn release<'s>(
         &self,
-        releases: impl IntoIterator<Item = Return<'s>>,
+        releases: impl IntoIterator<Item = ShardRelease<'s>>,
         is_fenced: bool,
-    ) -> Steps {
-        let mut transaction = Steps::default();
+    ) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
         if is_fenced {
-            let path = self.tree.process(self.me);
-            transaction.add(Op::Check { path, expected: Expected::Any }, Refusal::Ground);
+            let path = self.tree.process(self.instance);
+            transaction.add(Op::Check { path, expected: Expected::Any }, Refusal::Precondition);
         }
-        for Return { shard, page, version, view, claimed_in, put_back } in releases {
+        for ShardRelease { shard, page, version, view, claim_zxid, restore } in releases {
             for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
-                let document = known.as_ref().and_then(Known::read);
-                if document.is_some_and(|document| document.created == claimed_in) {
+                let document = known.as_ref().and_then(CachedNode::document);
+                if document.is_some_and(|document| document.created == claim_zxid) {
                     let path = self.tree.shard(shard, shard_node);
                     transaction
                         .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
                 }
             }
-            let before = Seen { page: Page::default(), version: Some(version) };
+            let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
             self.write_page(&mut transaction, shard, &before, page);
-            self.restore_marks(&mut transaction, shard, put_back);
+            self.restore_marks(&mut transaction, shard, restore);
         }
         transaction
     }
 
     /// Marks a dead instance's shard as lost: deletes the nodes that name the instance, writes the page `after`, and treats the failover flag as
     /// `flag` says. `after` equals the present page if the shard was not running and only its nodes were left.
-    pub fn bury(
+    pub fn mark_lost(
         &self,
         dead: &InstanceId,
         shard: u32,
-        before: &Seen,
-        after: &Page,
+        before: &VersionedPage,
+        after: &LedgerPage,
         view: &ShardView,
-        flag: Flag,
-    ) -> Steps {
+        flag: FailoverFlag,
+    ) -> ShardTransaction {
         let mut transaction = self.with_config_check();
         self.write_page(&mut transaction, shard, before, after);
         let path = self.tree.failover_item(shard);
-        if flag == Flag::RaiseAnew {
+        if flag == FailoverFlag::Recreate {
             let path = path.clone();
             transaction.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
         }
-        if flag != Flag::Leave {
+        if flag != FailoverFlag::Keep {
             transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         }
         for (shard_node, known) in view.holders() {
             let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
-            if let Some(document) = of_dead.and_then(Known::read) {
+            if let Some(document) = of_dead.and_then(CachedNode::document) {
                 let path = self.tree.shard(shard, shard_node);
                 let expected = Expected::Version(document.version);
                 transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
@@ -283,59 +301,59 @@ impl Claimant<'_> {
         transaction
     }
 
-    /// Undoes a claim whose answer was lost: restores the page as it was before the claim, and the flag and mark in `put_back`.
+    /// Undoes a claim whose answer was lost: restores the page as it was before the claim, and the flag and mark in `restore`.
     pub fn undo(
         &self,
-        candidate: &Stake,
+        candidate: &ClaimCandidate,
         version: Version,
         view: &ShardView,
-        put_back: Cleared,
-    ) -> Steps {
-        let mut transaction = Steps::default();
+        restore: ClearedMarks,
+    ) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
         let shard = candidate.shard;
         for (shard_node, known) in view.holders() {
-            if known.as_ref().and_then(Known::text) == Some(self.me.as_str()) {
+            if known.as_ref().and_then(CachedNode::text) == Some(self.instance.as_str()) {
                 let path = self.tree.shard(shard, shard_node);
                 transaction
                     .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
             }
         }
-        let before = Seen { page: Page::default(), version: Some(version) };
-        self.write_page(&mut transaction, shard, &before, &candidate.seen.page);
-        self.restore_marks(&mut transaction, shard, put_back);
+        let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
+        self.write_page(&mut transaction, shard, &before, &candidate.page.page);
+        self.restore_marks(&mut transaction, shard, restore);
         transaction
     }
 
     /// A transaction that fails if the configuration has changed.
-    fn with_config_check(&self) -> Steps {
-        let mut transaction = Steps::default();
-        let expected = Expected::Version(self.config);
-        transaction.add(Op::Check { path: self.tree.config(), expected }, Refusal::Ground);
+    fn with_config_check(&self) -> ShardTransaction {
+        let mut transaction = ShardTransaction::default();
+        let expected = Expected::Version(self.config_version);
+        transaction.add(Op::Check { path: self.tree.config(), expected }, Refusal::Precondition);
         transaction
     }
 
-    fn clear_marks(&self, transaction: &mut Steps, candidate: &Stake) {
+    fn clear_marks(&self, transaction: &mut ShardTransaction, candidate: &ClaimCandidate) {
         let mut delete = |path: Path| {
             transaction
                 .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(candidate.shard));
         };
-        if candidate.is_flagged {
+        if candidate.awaits_failover {
             delete(self.tree.failover_item(candidate.shard));
         }
-        if candidate.is_marked {
-            delete(self.tree.shard(candidate.shard, Part::Misfire));
+        if candidate.has_misfire_mark {
+            delete(self.tree.shard(candidate.shard, ShardNode::Misfire));
         }
     }
 
-    fn restore_marks(&self, transaction: &mut Steps, shard: u32, cleared: Cleared) {
+    fn restore_marks(&self, transaction: &mut ShardTransaction, shard: u32, cleared: ClearedMarks) {
         let mut create = |path: Path| {
             transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
         };
-        if cleared.flag {
+        if cleared.failover_flag {
             create(self.tree.failover_item(shard));
         }
-        if cleared.mark {
-            create(self.tree.shard(shard, Part::Misfire));
+        if cleared.misfire_mark {
+            create(self.tree.shard(shard, ShardNode::Misfire));
         }
     }
 
@@ -346,13 +364,23 @@ impl Claimant<'_> {
         }
     }
 
-    fn create_holder(&self, shard: u32, shard_node: Part, kind: Kind) -> Op {
-        Op::Create(Create::new(&self.tree.shard(shard, shard_node), self.me.to_string(), kind))
+    fn create_holder(&self, shard: u32, shard_node: ShardNode, kind: Kind) -> Op {
+        Op::Create(Create::new(
+            &self.tree.shard(shard, shard_node),
+            self.instance.to_string(),
+            kind,
+        ))
     }
 
     /// Writes `page`, provided that the version is still the one of `before`.
-    fn write_page(&self, transaction: &mut Steps, shard: u32, before: &Seen, page: &Page) {
-        let path = self.tree.page(shard);
+    fn write_page(
+        &self,
+        transaction: &mut ShardTransaction,
+        shard: u32,
+        before: &VersionedPage,
+        page: &LedgerPage,
+    ) {
+        let path = self.tree.ledger_page(shard);
         let op = match before.version {
             Some(version) => {
                 Op::Set { path, data: page.to_bytes().into(), expected: Expected::Version(version) }
@@ -390,7 +418,7 @@ mod tests {
             let parents = ["/shop~ledger", "/shop~ledger/settle", "/shop/settle"];
             let parents = parents.map(|path| path.parse().unwrap()).into_iter();
             let parents = parents.chain([tree.config()]).chain(tree.skeleton());
-            let shards = (0..3).map(|shard| tree.shard(shard, Part::Itself));
+            let shards = (0..3).map(|shard| tree.shard(shard, ShardNode::Root));
             for path in parents.chain(shards) {
                 registry.create(Create::persistent(&path, "")).await.unwrap();
             }
@@ -401,12 +429,16 @@ mod tests {
             self.server.join("shop".parse().unwrap()).await.unwrap()
         }
 
-        fn builder<'a>(&'a self, me: &'a InstanceId, registry: &MemoryRegistry) -> Claimant<'a> {
-            Claimant {
+        fn builder<'a>(
+            &'a self,
+            me: &'a InstanceId,
+            registry: &MemoryRegistry,
+        ) -> TransactionBuilder<'a> {
+            TransactionBuilder {
                 tree: &self.tree,
-                me,
+                instance: me,
                 session: registry.session().id(),
-                config: Version(0),
+                config_version: Version(0),
                 monitor: Monitor::Executions,
                 failover: Failover::Wait,
             }
@@ -417,13 +449,16 @@ mod tests {
         Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap())
     }
 
-    fn candidates(shards: &[u32]) -> Vec<Stake> {
-        shards.iter().map(|shard| Stake::new(*shard, Seen::default())).collect()
+    fn candidates(shards: &[u32]) -> Vec<ClaimCandidate> {
+        shards.iter().map(|shard| ClaimCandidate::new(*shard, VersionedPage::default())).collect()
     }
 
-    async fn read_page(registry: &MemoryRegistry, tree: &JobTree, shard: u32) -> Seen {
-        let node = registry.get(&tree.page(shard)).await.unwrap().expect("the page exists");
-        Seen { page: Page::read(&node.data).unwrap(), version: Some(node.stat.version) }
+    async fn read_page(registry: &MemoryRegistry, tree: &JobTree, shard: u32) -> VersionedPage {
+        let node = registry.get(&tree.ledger_page(shard)).await.unwrap().expect("the page exists");
+        VersionedPage {
+            page: LedgerPage::read(&node.data).unwrap(),
+            version: Some(node.stat.version),
+        }
     }
 
     fn ids() -> (InstanceId, InstanceId) {
@@ -444,7 +479,7 @@ mod tests {
 
         assert_eq!(transaction.refusal(&refused), Some(Refusal::Running(1)));
         two.multi(loser.claim(&due, &candidates(&[0])).ops()).await.unwrap();
-        let running = two.get(&scene.tree.shard(1, Part::Running)).await.unwrap().unwrap();
+        let running = two.get(&scene.tree.shard(1, ShardNode::Running)).await.unwrap().unwrap();
         assert_eq!(running.data, first.to_string());
     }
 
@@ -459,11 +494,12 @@ mod tests {
 
         let committed = registry.multi(transaction.ops()).await.unwrap();
 
-        let running = registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+        let running =
+            registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap().unwrap();
         assert_eq!(running.created, committed.zxid);
         let session = registry.session().id();
         assert_eq!(running.owner, Some(session), "without failover it is ephemeral");
-        assert_eq!(transaction.pages(&committed), [(0, Version(0)), (2, Version(0))]);
+        assert_eq!(transaction.page_versions(&committed), [(0, Version(0)), (2, Version(0))]);
     }
 
     #[tokio::test]
@@ -472,8 +508,8 @@ mod tests {
         let registry = scene.member().await;
         let (me, _) = ids();
         let builder = scene.builder(&me, &registry);
-        let page = Page::default().to_bytes();
-        registry.create(Create::persistent(&scene.tree.page(0), page)).await.unwrap();
+        let page = LedgerPage::default().to_bytes();
+        registry.create(Create::persistent(&scene.tree.ledger_page(0), page)).await.unwrap();
 
         let transaction = builder.claim(&fire("2026-11-15T06:36:07Z"), &candidates(&[0]));
         let refused = registry.multi(transaction.ops()).await.unwrap_err();
@@ -481,8 +517,8 @@ mod tests {
         registry.set(&scene.tree.config(), "new".into(), Expected::Any).await.unwrap();
         let refused = registry.multi(transaction.ops()).await.unwrap_err();
 
-        assert_eq!(transaction.refusal(&refused), Some(Refusal::Ground));
-        assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
+        assert_eq!(transaction.refusal(&refused), Some(Refusal::Precondition));
+        assert_eq!(registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap(), None);
     }
 
     #[tokio::test]
@@ -491,33 +527,37 @@ mod tests {
         let registry = scene.member().await;
         let (dead, me) = ids();
         let due = fire("2026-11-15T06:36:07Z");
-        let builder = Claimant { failover: Failover::TakeOver, ..scene.builder(&dead, &registry) };
+        let builder =
+            TransactionBuilder { failover: Failover::TakeOver, ..scene.builder(&dead, &registry) };
         registry.multi(builder.claim(&due, &candidates(&[0])).ops()).await.unwrap();
         let page = read_page(&registry, &scene.tree, 0).await;
-        let running = registry.get(&scene.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+        let running =
+            registry.get(&scene.tree.shard(0, ShardNode::Running)).await.unwrap().unwrap();
         let running = crate::coordination::view::Document {
             data: running.data,
             version: running.stat.version,
             created: running.stat.created,
             written_at_ms: 0,
         };
-        let view =
-            ShardView { running: Some(Known::Read(Box::new(running))), ..ShardView::default() };
-        let transaction = scene.builder(&me, &registry).bury(
+        let view = ShardView {
+            running: Some(CachedNode::Read(Box::new(running))),
+            ..ShardView::default()
+        };
+        let transaction = scene.builder(&me, &registry).mark_lost(
             &dead,
             0,
             &page,
-            &page.page.lost(&dead),
+            &page.page.after_loss(&dead),
             &view,
-            Flag::Raise,
+            FailoverFlag::Create,
         );
 
         registry.multi(transaction.ops()).await.unwrap();
         let second = registry.multi(transaction.ops()).await.unwrap_err();
 
         assert_eq!(transaction.refusal(&second), Some(Refusal::Page(0)));
-        assert_eq!(read_page(&registry, &scene.tree, 0).await.page.state, State::Lost);
+        assert_eq!(read_page(&registry, &scene.tree, 0).await.page.state, LedgerState::Lost);
         assert!(registry.exists(&scene.tree.failover_item(0)).await.unwrap().is_some());
-        assert_eq!(registry.exists(&scene.tree.shard(0, Part::Running)).await.unwrap(), None);
+        assert_eq!(registry.exists(&scene.tree.shard(0, ShardNode::Running)).await.unwrap(), None);
     }
 }

@@ -13,23 +13,23 @@ pub enum Flaw {
     /// Shards run without a claim.
     SkipClaim,
     /// A shard that was reassigned while it was being claimed runs nevertheless.
-    KeepWhatMoved,
+    KeepReassigned,
     /// Running shards continue after the lease has ended.
     IgnoreLease,
     /// The shards of an absent instance are marked lost without a check whether the instance is dead and whether they were running.
-    BuryUnseen,
+    MarkLostUnchecked,
     /// An absent Java instance counts as dead at once, without a grace period.
-    NoGrace,
+    NoGracePeriod,
     /// Leftovers are not cleaned up.
     NoJanitor,
     /// Shards are claimed without a check in the ledger whether the fire was already started.
-    ForgetLedger,
+    IgnoreLedger,
     /// An instance that sees a failover flag late takes the shard over again.
-    TakeTwice,
+    TakeOverTwice,
     /// Fires that were due during an outage are forgotten.
-    ForgetMissed,
+    ForgetMissedFires,
     /// A member does not notice that its claim was taken away.
-    TrustClaim,
+    IgnoreClaimLoss,
 }
 
 /// The precaution that is disabled, if any; always none outside the simulation.

@@ -14,10 +14,10 @@ use crate::registry::{Create, Error, Event, Expected, Kind, Op, Path, Registry, 
 /// Pause between attempts to leave a queue while the registry is unreachable.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// A held latch: this instance is first in the queue and may act until it [leaves](Turn::pass) the queue.
+/// A held latch: this instance is first in the queue and may act until it [leaves](HeldLatch::release) the queue.
 #[derive(Debug)]
-pub struct Turn {
-    /// This instance's latch node, which the acting transaction must [check](Turn::check).
+pub struct HeldLatch {
+    /// This instance's latch node, which the acting transaction must [check](HeldLatch::check).
     pub node: Path,
     entry: QueueEntry,
 }
@@ -30,7 +30,7 @@ struct QueueEntry {
     session: SessionId,
 }
 
-impl Turn {
+impl HeldLatch {
     /// The operation that makes a transaction fail unless this instance still holds the latch.
     pub fn check(&self) -> Op {
         Op::Check { path: self.node.clone(), expected: Expected::Any }
@@ -38,18 +38,18 @@ impl Turn {
 
     /// Leaves the queue, so that the next instance in it may act. Retries as long as the session lives, because an entry that stays blocks every
     /// entry behind it.
-    pub async fn pass(self, registry: &dyn Registry) {
+    pub async fn release(self, registry: &dyn Registry) {
         self.entry.leave(registry).await;
     }
 }
 
 /// Queues in `latch` and waits until this instance is first; `None` if `timeout` passes before that. `ticket` must be unique.
-pub async fn queue(
+pub async fn acquire(
     registry: &dyn Registry,
     latch: &Path,
     ticket: u128,
     timeout: Duration,
-) -> Result<Option<Turn>, Error> {
+) -> Result<Option<HeldLatch>, Error> {
     let entry =
         QueueEntry { latch: latch.clone(), uuid: uuid(ticket), session: registry.session().id() };
     let waiting = async {
@@ -58,7 +58,7 @@ pub async fn queue(
     };
     let result = tokio::time::timeout(timeout, waiting).await.unwrap_or(Ok(None));
     match result {
-        Ok(Some(node)) => Ok(Some(Turn { node, entry })),
+        Ok(Some(node)) => Ok(Some(HeldLatch { node, entry })),
         Ok(None) => {
             entry.leave(registry).await;
             Ok(None)
@@ -203,15 +203,15 @@ mod tests {
         );
         let latch: Path = "/shop/job/leader/election/latch".parse().unwrap();
 
-        let first = queue(&one, &latch, 1, TIMEOUT).await.unwrap().expect("the queue was empty");
-        let mut waiting = std::pin::pin!(queue(&two, &latch, 2, TIMEOUT));
+        let first = acquire(&one, &latch, 1, TIMEOUT).await.unwrap().expect("the queue was empty");
+        let mut waiting = std::pin::pin!(acquire(&two, &latch, 2, TIMEOUT));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut waiting).await;
         assert!(early.is_err(), "the first entry is still there");
-        first.pass(&one).await;
+        first.release(&one).await;
         let second = waiting.await.unwrap().expect("the first entry has left");
 
         assert!(second.node.name().ends_with("-latch-0000000001"), "{}", second.node);
-        second.pass(&two).await;
+        second.release(&two).await;
         assert_eq!(one.children(&latch).await.unwrap(), Some(vec![]));
     }
 
@@ -220,10 +220,10 @@ mod tests {
         let server = MemoryServer::new(Arc::new(SystemClock));
         let registry = server.join("shop".parse().unwrap()).await.unwrap();
         let latch: Path = "/shop/latch".parse().unwrap();
-        queue(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap().pass(&registry).await;
+        acquire(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap().release(&registry).await;
 
         registry.link().cut_after_next_request();
-        let mut lost = std::pin::pin!(queue(&registry, &latch, 2, TIMEOUT));
+        let mut lost = std::pin::pin!(acquire(&registry, &latch, 2, TIMEOUT));
         let early = tokio::time::timeout(Duration::from_millis(50), &mut lost).await;
         assert!(early.is_err(), "it cannot leave while the connection is cut");
         registry.link().heal();
@@ -237,9 +237,9 @@ mod tests {
         let server = MemoryServer::new(Arc::new(SystemClock));
         let registry = server.join("shop".parse().unwrap()).await.unwrap();
         let latch: Path = "/shop/latch".parse().unwrap();
-        let holder = queue(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap();
+        let holder = acquire(&registry, &latch, 1, TIMEOUT).await.unwrap().unwrap();
 
-        let late = queue(&registry, &latch, 2, Duration::from_millis(20)).await.unwrap();
+        let late = acquire(&registry, &latch, 2, Duration::from_millis(20)).await.unwrap();
 
         assert!(late.is_none());
         assert_eq!(registry.children(&latch).await.unwrap().unwrap(), [holder.node.name()]);

@@ -14,7 +14,7 @@ use crate::{
 
 /// A ledger page: the record of a shard's last claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct LedgerPage {
     /// The run that the shard was last claimed for; `None` if the shard was never claimed, or if the run that was lost is unknown.
     pub run: Option<RunId>,
     /// The newest scheduled fire that was started.
@@ -22,11 +22,11 @@ pub struct Page {
     /// Number of the last attempt within `run`, counted across all instances.
     pub attempt: u32,
     /// The instance that claimed the shard last.
-    pub owner: Option<InstanceId>,
+    pub holder: Option<InstanceId>,
     /// The state of the last attempt.
-    pub state: State,
+    pub state: LedgerState,
     /// The trigger's details if the run was triggered, so that an instance that takes the shard over runs the same.
-    pub asked: Option<Box<TriggerDetails>>,
+    pub trigger: Option<Box<TriggerDetails>>,
 }
 
 /// The details of a trigger, as far as a takeover needs them.
@@ -64,7 +64,7 @@ impl TriggerDetails {
 
 /// The state of a shard's last attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum LedgerState {
     /// The shard has never run.
     #[default]
     Fresh,
@@ -75,13 +75,13 @@ pub enum State {
     Lost,
 }
 
-impl State {
-    const STORED_NAMES: [(&'static str, State); 5] = [
-        ("FRESH", State::Fresh),
-        ("RUNNING", State::Running),
-        ("DONE", State::Done),
-        ("FAILED", State::Failed),
-        ("LOST", State::Lost),
+impl LedgerState {
+    const STORED_NAMES: [(&'static str, LedgerState); 5] = [
+        ("FRESH", LedgerState::Fresh),
+        ("RUNNING", LedgerState::Running),
+        ("DONE", LedgerState::Done),
+        ("FAILED", LedgerState::Failed),
+        ("LOST", LedgerState::Lost),
     ];
 
     fn stored_name(self) -> &'static str {
@@ -91,27 +91,29 @@ impl State {
 
 /// A page with the version in which it was read or written; no version if it does not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
-    pub page: Page,
+pub struct VersionedPage {
+    pub page: LedgerPage,
     pub version: Option<Version>,
 }
 
 /// A ledger page that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot parse ledger page: {problem}; hint: was it written by a newer version?")]
-pub struct Illegible {
+pub struct LedgerPageError {
     pub problem: String,
 }
 
-impl Page {
-    pub fn read(data: &[u8]) -> Result<Self, Illegible> {
-        let invalid = |problem: String| Illegible { problem };
+impl LedgerPage {
+    pub fn read(data: &[u8]) -> Result<Self, LedgerPageError> {
+        let invalid = |problem: String| LedgerPageError { problem };
         let value: Map<String, Value> =
             serde_json::from_slice(data).map_err(|error| invalid(error.to_string()))?;
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let name = text("state").unwrap_or_default();
-        let state =
-            State::STORED_NAMES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
+        let state = LedgerState::STORED_NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, state)| *state);
         Ok(Self {
             run: text("run")
                 .map(|run| run.parse().map_err(|_| invalid(format!("run {run:?}"))))
@@ -124,11 +126,11 @@ impl Page {
                 .and_then(Value::as_u64)
                 .and_then(|count| u32::try_from(count).ok())
                 .unwrap_or(0),
-            owner: text("owner")
+            holder: text("owner")
                 .map(|owner| owner.parse().map_err(|_| invalid(format!("owner {owner:?}"))))
                 .transpose()?,
             state: state.ok_or_else(|| invalid(format!("state {name:?}")))?,
-            asked: value.get("asked").and_then(Value::as_object).and_then(TriggerDetails::read),
+            trigger: value.get("asked").and_then(Value::as_object).and_then(TriggerDetails::read),
         })
     }
 
@@ -137,10 +139,10 @@ impl Page {
             "run": self.run.as_ref().map(ToString::to_string),
             "dueAt": self.due_at.map(|due| due.to_string()),
             "attempt": self.attempt,
-            "owner": self.owner.as_ref().map(ToString::to_string),
+            "owner": self.holder.as_ref().map(ToString::to_string),
             "state": self.state.stored_name(),
         });
-        if let Some(details) = &self.asked {
+        if let Some(details) = &self.trigger {
             page["asked"] = details.to_json();
         }
         page.to_string().into_bytes()
@@ -157,37 +159,37 @@ impl Page {
 
     /// The page after `holder` has claimed the shard for this fire. A triggered run leaves `due_at` unchanged.
     #[must_use]
-    pub fn started(&self, fire: &Fire, holder: &InstanceId) -> Self {
+    pub fn after_claim(&self, fire: &Fire, holder: &InstanceId) -> Self {
         let is_same_run = self.run.as_ref() == Some(&fire.run);
         Self {
             run: Some(fire.run.clone()),
             due_at: if fire.run.is_scheduled() { Some(fire.due_at) } else { self.due_at },
             attempt: if is_same_run { self.attempt + 1 } else { 1 },
-            owner: Some(holder.clone()),
-            state: State::Running,
-            asked: TriggerDetails::from_fire(fire),
+            holder: Some(holder.clone()),
+            state: LedgerState::Running,
+            trigger: TriggerDetails::from_fire(fire),
         }
     }
 
     /// The page after `holder`, which ran the shard, has died. The run is unknown if the page does not record it: Java writes no ledger.
     #[must_use]
-    pub fn lost(&self, holder: &InstanceId) -> Self {
-        if self.state == State::Running && self.owner.as_ref() == Some(holder) {
-            return Self { state: State::Lost, ..self.clone() };
+    pub fn after_loss(&self, holder: &InstanceId) -> Self {
+        if self.state == LedgerState::Running && self.holder.as_ref() == Some(holder) {
+            return Self { state: LedgerState::Lost, ..self.clone() };
         }
         Self {
             run: None,
             due_at: self.due_at,
             attempt: 1,
-            owner: Some(holder.clone()),
-            state: State::Lost,
-            asked: None,
+            holder: Some(holder.clone()),
+            state: LedgerState::Lost,
+            trigger: None,
         }
     }
 
     /// The other instance that runs the shard according to the page. That instance may be dead.
-    pub fn is_held_by_other(&self, me: &InstanceId) -> Option<&InstanceId> {
-        self.owner.as_ref().filter(|holder| self.state == State::Running && *holder != me)
+    pub fn other_holder(&self, me: &InstanceId) -> Option<&InstanceId> {
+        self.holder.as_ref().filter(|holder| self.state == LedgerState::Running && *holder != me)
     }
 }
 
@@ -198,30 +200,31 @@ mod tests {
     #[test]
     fn page_survives_a_round_trip() {
         let due_at: Timestamp = "2026-11-15T06:36:07Z".parse().unwrap();
-        for (_, state) in State::STORED_NAMES {
-            let page = Page {
+        for (_, state) in LedgerState::STORED_NAMES {
+            let page = LedgerPage {
                 run: Some(RunId::scheduled("settle".parse().unwrap(), due_at)),
                 due_at: Some(due_at),
                 attempt: 2,
-                owner: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
+                holder: Some("10.0.0.7@-@4711-ab12".parse().unwrap()),
                 state,
-                asked: None,
+                trigger: None,
             };
 
-            assert_eq!(Page::read(&page.to_bytes()), Ok(page));
+            assert_eq!(LedgerPage::read(&page.to_bytes()), Ok(page));
         }
-        assert_eq!(Page::read(&Page::default().to_bytes()), Ok(Page::default()));
+        assert_eq!(LedgerPage::read(&LedgerPage::default().to_bytes()), Ok(LedgerPage::default()));
         let triggered = Fire::triggered("settle".parse().unwrap(), due_at, RunId::triggered(7))
             .by(Some("jane".into()))
             .given(Some("42".into()));
-        let page = Page::default().started(&triggered, &"10.0.0.7@-@4711-ab12".parse().unwrap());
-        assert_eq!(Page::read(&page.to_bytes()), Ok(page));
+        let page =
+            LedgerPage::default().after_claim(&triggered, &"10.0.0.7@-@4711-ab12".parse().unwrap());
+        assert_eq!(LedgerPage::read(&page.to_bytes()), Ok(page));
     }
 
     #[test]
     fn invalid_page_is_an_error() {
         for bad in ["", "[]", "{}", r#"{"state":"ASLEEP"}"#, r#"{"state":"DONE","dueAt":"soon"}"#] {
-            assert!(Page::read(bad.as_bytes()).is_err(), "{bad}");
+            assert!(LedgerPage::read(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 
@@ -230,13 +233,13 @@ mod tests {
         let fire =
             |due_at: &str| Fire::scheduled("settle".parse().unwrap(), due_at.parse().unwrap());
         let due = fire("2026-11-15T06:36:07Z");
-        let running = Page::default().started(&due, &"10.0.0.7@-@4711".parse().unwrap());
-        let in_state = |state| Page { state, ..running.clone() };
+        let running = LedgerPage::default().after_claim(&due, &"10.0.0.7@-@4711".parse().unwrap());
+        let in_state = |state| LedgerPage { state, ..running.clone() };
 
-        assert!(running.has_started(&due) && in_state(State::Lost).has_started(&due));
+        assert!(running.has_started(&due) && in_state(LedgerState::Lost).has_started(&due));
         assert!(running.has_started(&fire("2026-11-15T06:36:02Z")));
-        assert!(!in_state(State::Done).has_started(&fire("2026-11-15T06:36:12Z")));
-        assert!(!Page::default().has_started(&due));
+        assert!(!in_state(LedgerState::Done).has_started(&fire("2026-11-15T06:36:12Z")));
+        assert!(!LedgerPage::default().has_started(&due));
     }
 
     #[test]
@@ -246,14 +249,14 @@ mod tests {
         let due =
             Fire::scheduled("settle".parse().unwrap(), "2026-11-15T06:36:07Z".parse().unwrap());
 
-        let lost = Page::default().started(&due, &dead).lost(&dead);
-        let again = lost.started(&due, &successor);
+        let lost = LedgerPage::default().after_claim(&due, &dead).after_loss(&dead);
+        let again = lost.after_claim(&due, &successor);
 
-        assert_eq!((&lost.run, lost.state), (&Some(due.run.clone()), State::Lost));
-        assert_eq!((again.attempt, again.state), (2, State::Running));
-        assert_eq!(again.is_held_by_other(&dead), Some(&successor));
+        assert_eq!((&lost.run, lost.state), (&Some(due.run.clone()), LedgerState::Lost));
+        assert_eq!((again.attempt, again.state), (2, LedgerState::Running));
+        assert_eq!(again.other_holder(&dead), Some(&successor));
         assert_eq!(
-            again.lost(&dead).run,
+            again.after_loss(&dead).run,
             None,
             "the page does not record a run of the dead instance"
         );
@@ -267,10 +270,10 @@ mod tests {
         let later = "2026-11-15T06:36:09Z".parse().unwrap();
         let triggered = Fire::triggered("settle".parse().unwrap(), later, RunId::triggered(7));
 
-        let page = Page::default().started(&triggered, &me);
+        let page = LedgerPage::default().after_claim(&triggered, &me);
 
         assert!(page.has_started(&triggered));
         assert!(!page.has_started(&due), "the scheduled fire has not started");
-        assert!(page.started(&due, &me).has_started(&due));
+        assert!(page.after_claim(&due, &me).has_started(&due));
     }
 }

@@ -15,7 +15,7 @@ pub mod ledger;
 pub mod member;
 pub mod process;
 pub mod sharding;
-pub mod skew;
+pub mod clock_skew;
 pub mod tree;
 pub mod trigger;
 pub mod view;

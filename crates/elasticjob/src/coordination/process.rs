@@ -5,21 +5,22 @@
 //! instance is dead when both nodes are gone. Java has no such node. A Java instance counts as dead only after its instance node has been absent
 //! for a grace period, because Java deletes and re-creates that node whenever it reconnects.
 
-use super::tree::processes;
+use super::tree::processes_path;
 use crate::{
     job::InstanceId,
     registry::{Create, Error, Registry, SessionId, plant},
 };
 
 /// Creates the process node of this instance. The node exists as long as the session.
-pub async fn announce(
+pub async fn register(
     registry: &dyn Registry,
     id: &InstanceId,
     session: SessionId,
 ) -> Result<(), Error> {
     let invalid =
         |reason: String| Error::Invalid { path: registry.namespace().path().clone(), reason };
-    let parent = processes(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
+    let parent =
+        processes_path(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
     plant(registry, &parent).await?;
     let path = parent.join(id).map_err(|error| invalid(error.to_string()))?;
     match registry.create(Create::ephemeral(&path, "", session)).await {

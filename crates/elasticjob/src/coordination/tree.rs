@@ -22,7 +22,7 @@ pub struct JobTree {
 /// A node at or below a job's root, as its path identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Place {
+pub enum TreeNode {
     Root,
     Config,
     Server(String),
@@ -31,7 +31,7 @@ pub enum Place {
     Necessary,
     Processing,
     FailoverItem(u32),
-    Shard(u32, Part),
+    Shard(u32, ShardNode),
     Trigger(String),
     StartedGate,
     StartedRegistration(u32),
@@ -61,9 +61,9 @@ const SKELETON: [&str; 8] = [
 /// A shard's own node, or one below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Part {
+pub enum ShardNode {
     /// The shard's own node, parent of the others.
-    Itself,
+    Root,
     Owner,
     Running,
     Failover,
@@ -72,22 +72,23 @@ pub enum Part {
     Disabled,
 }
 
-impl Part {
+impl ShardNode {
     /// The nodes that name the holder of a shard.
-    pub const HOLDERS: [Part; 3] = [Part::Running, Part::Failover, Part::Failovering];
+    pub const HOLDERS: [ShardNode; 3] =
+        [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering];
 
-    const NAMES: [(&'static str, Part); 6] = [
-        ("instance", Part::Owner),
-        ("running", Part::Running),
-        ("failover", Part::Failover),
-        ("failovering", Part::Failovering),
-        ("misfire", Part::Misfire),
-        ("disabled", Part::Disabled),
+    const NAMES: [(&'static str, ShardNode); 6] = [
+        ("instance", ShardNode::Owner),
+        ("running", ShardNode::Running),
+        ("failover", ShardNode::Failover),
+        ("failovering", ShardNode::Failovering),
+        ("misfire", ShardNode::Misfire),
+        ("disabled", ShardNode::Disabled),
     ];
 }
 
 /// Parent of the process nodes of a namespace.
-pub fn processes(namespace: &Namespace) -> Result<Path, PathError> {
+pub fn processes_path(namespace: &Namespace) -> Result<Path, PathError> {
     Ok(namespace.sibling("processes")?.path().clone())
 }
 
@@ -97,7 +98,7 @@ impl JobTree {
         Ok(Self {
             root: namespace.path().join(job)?,
             ledger: namespace.sibling("ledger")?.path().join(job)?,
-            processes: processes(namespace)?,
+            processes: processes_path(namespace)?,
         })
     }
 
@@ -171,8 +172,8 @@ impl JobTree {
     }
 
     /// A shard's own node, or one below it.
-    pub fn shard(&self, shard: u32, shard_node: Part) -> Path {
-        match Part::NAMES.iter().find(|(_, known)| *known == shard_node) {
+    pub fn shard(&self, shard: u32, shard_node: ShardNode) -> Path {
+        match ShardNode::NAMES.iter().find(|(_, known)| *known == shard_node) {
             Some((name, _)) => self.at(format_args!("sharding/{shard}/{name}")),
             None => self.at(format_args!("sharding/{shard}")),
         }
@@ -229,7 +230,7 @@ impl JobTree {
     }
 
     /// The ledger page of a shard.
-    pub fn page(&self, shard: u32) -> Path {
+    pub fn ledger_page(&self, shard: u32) -> Path {
         self.ledger.join(shard).expect("a number is a valid path segment")
     }
 
@@ -244,50 +245,49 @@ impl JobTree {
     }
 
     /// The node that a path stands for; `None` if the path is not at or below this job's root.
-    pub fn place(&self, path: &Path) -> Option<Place> {
+    pub fn node_at(&self, path: &Path) -> Option<TreeNode> {
         if *path == self.root {
-            return Some(Place::Root);
+            return Some(TreeNode::Root);
         }
         let relative = path.below(&self.root)?;
         let segments: Vec<&str> = relative.split('/').collect();
         let number = |text: &str| text.parse::<u32>().ok();
         Some(match segments.as_slice() {
-            ["config"] => Place::Config,
-            ["servers", address] => Place::Server((*address).to_owned()),
-            ["instances", id] => Place::Instance((*id).to_owned()),
-            ["leader", "election", "instance"] => Place::Leader,
-            ["leader", "sharding", "necessary"] => Place::Necessary,
-            ["leader", "sharding", "processing"] => Place::Processing,
+            ["config"] => TreeNode::Config,
+            ["servers", address] => TreeNode::Server((*address).to_owned()),
+            ["instances", id] => TreeNode::Instance((*id).to_owned()),
+            ["leader", "election", "instance"] => TreeNode::Leader,
+            ["leader", "sharding", "necessary"] => TreeNode::Necessary,
+            ["leader", "sharding", "processing"] => TreeNode::Processing,
             ["leader", "failover", "items", shard] => {
-                number(shard).map_or(Place::Other, Place::FailoverItem)
+                number(shard).map_or(TreeNode::Other, TreeNode::FailoverItem)
             }
-            ["sharding", shard] => {
-                number(shard).map_or(Place::Other, |shard| Place::Shard(shard, Part::Itself))
-            }
+            ["sharding", shard] => number(shard)
+                .map_or(TreeNode::Other, |shard| TreeNode::Shard(shard, ShardNode::Root)),
             ["sharding", shard, shard_node] => {
-                let shard_node = Part::NAMES
+                let shard_node = ShardNode::NAMES
                     .iter()
                     .find(|(name, _)| name == shard_node)
                     .map(|(_, shard_node)| *shard_node);
                 match (number(shard), shard_node) {
-                    (Some(shard), Some(shard_node)) => Place::Shard(shard, shard_node),
-                    _ => Place::Other,
+                    (Some(shard), Some(shard_node)) => TreeNode::Shard(shard, shard_node),
+                    _ => TreeNode::Other,
                 }
             }
-            ["trigger", id] => Place::Trigger((*id).to_owned()),
-            ["guarantee", "started"] => Place::StartedGate,
+            ["trigger", id] => TreeNode::Trigger((*id).to_owned()),
+            ["guarantee", "started"] => TreeNode::StartedGate,
             ["guarantee", "started", shard] => {
-                number(shard).map_or(Place::Other, Place::StartedRegistration)
+                number(shard).map_or(TreeNode::Other, TreeNode::StartedRegistration)
             }
-            ["guarantee", "completed"] => Place::CompletedGate,
+            ["guarantee", "completed"] => TreeNode::CompletedGate,
             ["guarantee", "completed", shard] => {
-                number(shard).map_or(Place::Other, Place::CompletedRegistration)
+                number(shard).map_or(TreeNode::Other, TreeNode::CompletedRegistration)
             }
-            ["next-job-instance-ip"] => Place::NextInstanceIp,
+            ["next-job-instance-ip"] => TreeNode::NextInstanceIp,
             _ => SKELETON
                 .iter()
                 .position(|parent| *parent == relative)
-                .map_or(Place::Other, Place::Parent),
+                .map_or(TreeNode::Other, TreeNode::Parent),
         })
     }
 
@@ -309,29 +309,29 @@ mod tests {
     fn path_identifies_its_node() {
         let tree = tree();
         for (path, node) in [
-            (tree.root().clone(), Place::Root),
-            (tree.config(), Place::Config),
-            (tree.server("10.0.0.1"), Place::Server("10.0.0.1".into())),
-            (tree.instance("10.0.0.1@-@7"), Place::Instance("10.0.0.1@-@7".into())),
-            (tree.leader(), Place::Leader),
-            (tree.necessary(), Place::Necessary),
-            (tree.processing(), Place::Processing),
-            (tree.failover_item(3), Place::FailoverItem(3)),
-            (tree.shard(2, Part::Itself), Place::Shard(2, Part::Itself)),
-            (tree.shard(2, Part::Running), Place::Shard(2, Part::Running)),
-            (tree.trigger("x@-@1"), Place::Trigger("x@-@1".into())),
-            (tree.election_latch(), Place::Other),
-            (tree.servers(), Place::Parent(0)),
+            (tree.root().clone(), TreeNode::Root),
+            (tree.config(), TreeNode::Config),
+            (tree.server("10.0.0.1"), TreeNode::Server("10.0.0.1".into())),
+            (tree.instance("10.0.0.1@-@7"), TreeNode::Instance("10.0.0.1@-@7".into())),
+            (tree.leader(), TreeNode::Leader),
+            (tree.necessary(), TreeNode::Necessary),
+            (tree.processing(), TreeNode::Processing),
+            (tree.failover_item(3), TreeNode::FailoverItem(3)),
+            (tree.shard(2, ShardNode::Root), TreeNode::Shard(2, ShardNode::Root)),
+            (tree.shard(2, ShardNode::Running), TreeNode::Shard(2, ShardNode::Running)),
+            (tree.trigger("x@-@1"), TreeNode::Trigger("x@-@1".into())),
+            (tree.election_latch(), TreeNode::Other),
+            (tree.servers(), TreeNode::Parent(0)),
         ] {
-            assert_eq!(tree.place(&path), Some(node), "{path}");
+            assert_eq!(tree.node_at(&path), Some(node), "{path}");
         }
-        assert_eq!(tree.place(&"/shop/settle2/config".parse().unwrap()), None);
-        assert_eq!(tree.place(tree.ledger()), None);
+        assert_eq!(tree.node_at(&"/shop/settle2/config".parse().unwrap()), None);
+        assert_eq!(tree.node_at(tree.ledger()), None);
     }
 
     #[test]
     fn ledger_is_a_sibling_of_the_namespace() {
-        assert_eq!(tree().page(4).as_str(), "/shop~ledger/settle/4");
-        assert_eq!(tree().shard(4, Part::Owner).as_str(), "/shop/settle/sharding/4/instance");
+        assert_eq!(tree().ledger_page(4).as_str(), "/shop~ledger/settle/4");
+        assert_eq!(tree().shard(4, ShardNode::Owner).as_str(), "/shop/settle/sharding/4/instance");
     }
 }

@@ -12,15 +12,15 @@ use crate::job::RunId;
 
 /// A request to one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trigger {
-    Run(Ask),
+pub enum InstanceRequest {
+    Run(TriggerRequest),
     /// Cancel these running shards; all of them if empty.
     Cancel(BTreeSet<u32>),
 }
 
 /// A request to run now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ask {
+pub struct TriggerRequest {
     /// Id of the run, so that all instances use the same one.
     pub run: Option<RunId>,
     /// Logical time of the run; the present time if unset.
@@ -33,11 +33,11 @@ pub struct Ask {
     pub by: Option<String>,
 }
 
-impl Trigger {
+impl InstanceRequest {
     /// Parses the data of a trigger node. Java's triggers are empty, and data that cannot be parsed counts as empty.
     pub fn read(data: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Map<String, Value>>(data) else {
-            return Self::Run(Ask::default());
+            return Self::Run(TriggerRequest::default());
         };
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let shards = value.get("shards").and_then(Value::as_array).into_iter().flatten();
@@ -45,7 +45,7 @@ impl Trigger {
         if value.get("cancel").and_then(Value::as_bool) == Some(true) {
             return Self::Cancel(shards);
         }
-        Self::Run(Ask {
+        Self::Run(TriggerRequest {
             run: text("run").and_then(|run| run.parse().ok()),
             at: text("at").and_then(|at| at.parse().ok()),
             shards,
@@ -57,7 +57,7 @@ impl Trigger {
     /// The data of the trigger node: empty, as Java writes it, for a request without details.
     pub fn to_bytes(&self) -> Vec<u8> {
         let value = match self {
-            Self::Run(request) if *request == Ask::default() => return Vec::new(),
+            Self::Run(request) if *request == TriggerRequest::default() => return Vec::new(),
             Self::Run(request) => json!({
                 "run": request.run.as_ref().map(ToString::to_string),
                 "at": request.at.map(|at| at.to_string()),
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn trigger_survives_a_round_trip_and_other_data_means_run_now() {
-        let request = Ask {
+        let request = TriggerRequest {
             run: Some(RunId::triggered(7)),
             at: Some("2026-11-15T06:36:07Z".parse().unwrap()),
             shards: BTreeSet::from([0, 2]),
@@ -85,15 +85,19 @@ mod tests {
             by: Some("ann".into()),
         };
         for trigger in [
-            Trigger::Run(request),
-            Trigger::Run(Ask::default()),
-            Trigger::Cancel(BTreeSet::from([1])),
+            InstanceRequest::Run(request),
+            InstanceRequest::Run(TriggerRequest::default()),
+            InstanceRequest::Cancel(BTreeSet::from([1])),
         ] {
-            assert_eq!(Trigger::read(&trigger.to_bytes()), trigger);
+            assert_eq!(InstanceRequest::read(&trigger.to_bytes()), trigger);
         }
-        assert!(Trigger::Run(Ask::default()).to_bytes().is_empty());
+        assert!(InstanceRequest::Run(TriggerRequest::default()).to_bytes().is_empty());
         for other in ["TRIGGER", "[]", "{}", "{\"run\":7}"] {
-            assert_eq!(Trigger::read(other.as_bytes()), Trigger::Run(Ask::default()), "{other}");
+            assert_eq!(
+                InstanceRequest::read(other.as_bytes()),
+                InstanceRequest::Run(TriggerRequest::default()),
+                "{other}"
+            );
         }
     }
 }

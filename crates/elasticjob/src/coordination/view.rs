@@ -2,9 +2,9 @@
 //!
 //! One recursive [`Watch`](crate::registry::Watch) feeds the mirror. Most nodes matter only by their existence. Of some the data matters, too
 //! (configuration, servers, instances, leader, owners), and a notification does not carry it. Such a node is *dirty* until it has been read, and
-//! nothing may be decided from it meanwhile: [`View::dirty`] lists the paths to read, [`View::learn`] takes the result. The data of a holder node
-//! matters only when the holder may be dead. Holder nodes change with every fire, so they are read only then ([`View::unread_holders`]).
-//! A member's own writes need not be read: [`View::expect`].
+//! nothing may be decided from it meanwhile: [`View::dirty_paths`] lists the paths to read, [`View::record_read`] takes the result. The data of a holder node
+//! matters only when the holder may be dead. Holder nodes change with every fire, so they are read only then ([`View::dirty_holders`]).
+//! A member's own writes need not be read: [`View::expect_echo`].
 //!
 //! The mirror is passive and pure: it does no I/O and takes no decisions.
 
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::tree::{JobTree, Part, Place, SKELETON_SIZE};
+use super::tree::{JobTree, SKELETON_SIZE, ShardNode, TreeNode};
 use crate::{
     job::Instance,
     registry::{Event, Node, Path, Stat, Version, Zxid},
@@ -20,7 +20,7 @@ use crate::{
 
 /// An existing node whose data matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known {
+pub enum CachedNode {
     /// The node was created or changed and must be read before anything is decided from it.
     Dirty,
     /// The node as last read. Boxed, because most nodes are never read and a process with a thousand jobs mirrors many of them.
@@ -38,15 +38,15 @@ pub struct Document {
     pub written_at_ms: i64,
 }
 
-impl Known {
+impl CachedNode {
     /// The document, unless the node is dirty.
-    pub fn read(&self) -> Option<&Document> {
-        if let Known::Read(document) = self { Some(document) } else { None }
+    pub fn document(&self) -> Option<&Document> {
+        if let CachedNode::Read(document) = self { Some(document) } else { None }
     }
 
     /// The data as text, unless the node is dirty or its data is not UTF-8.
     pub fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.read()?.data).ok()
+        std::str::from_utf8(&self.document()?.data).ok()
     }
 }
 
@@ -54,13 +54,13 @@ impl Known {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardView {
     /// The instance that the shard is assigned to.
-    pub owner: Option<Known>,
+    pub owner: Option<CachedNode>,
     /// The instance that runs the shard now.
-    pub running: Option<Known>,
+    pub running: Option<CachedNode>,
     /// The instance that has taken the shard over. Ephemeral.
-    pub failover: Option<Known>,
+    pub failover: Option<CachedNode>,
     /// The same instance, in a persistent node that survives it.
-    pub failovering: Option<Known>,
+    pub failovering: Option<CachedNode>,
     /// The misfire mark: a fire of the shard was not started and has to be compensated.
     pub misfire: bool,
     /// The shard must not run.
@@ -69,11 +69,11 @@ pub struct ShardView {
 
 impl ShardView {
     /// The nodes that name the holder of the shard.
-    pub fn holders(&self) -> [(Part, &Option<Known>); 3] {
+    pub fn holders(&self) -> [(ShardNode, &Option<CachedNode>); 3] {
         [
-            (Part::Running, &self.running),
-            (Part::Failover, &self.failover),
-            (Part::Failovering, &self.failovering),
+            (ShardNode::Running, &self.running),
+            (ShardNode::Failover, &self.failover),
+            (ShardNode::Failovering, &self.failovering),
         ]
     }
 }
@@ -89,14 +89,14 @@ pub struct View {
     /// Whether the mirror is complete: false from a gap in the watch until the next snapshot is complete.
     current: bool,
     /// The job's root. Its data names the class or type that runs the job.
-    pub root: Option<Known>,
-    pub config: Option<Known>,
-    pub servers: BTreeMap<String, Known>,
-    pub instances: BTreeMap<String, Known>,
+    pub root: Option<CachedNode>,
+    pub config: Option<CachedNode>,
+    pub servers: BTreeMap<String, CachedNode>,
+    pub instances: BTreeMap<String, CachedNode>,
     /// Weights other than one, by instance; `None` if the instance's document is invalid. Parsed once, because weights are needed after every
     /// change.
     non_default_weights: BTreeMap<String, Option<u32>>,
-    pub leader: Option<Known>,
+    pub leader: Option<CachedNode>,
     /// Shards have to be reassigned.
     pub necessary: bool,
     /// The leader is assigning shards.
@@ -107,7 +107,7 @@ pub struct View {
     /// Ids of the instances that have a trigger.
     pub triggers: BTreeSet<String>,
     /// Address of the server that runs next, for a job whose single shard rotates.
-    pub next_server: Option<Known>,
+    pub next_server: Option<CachedNode>,
 }
 
 impl View {
@@ -137,7 +137,7 @@ impl View {
         &self.tree
     }
 
-    /// Whether the mirror is complete. Nodes may still be [dirty](View::dirty).
+    /// Whether the mirror is complete. Nodes may still be [dirty](View::dirty_paths).
     pub fn is_current(&self) -> bool {
         self.current
     }
@@ -149,7 +149,7 @@ impl View {
     }
 
     /// Applies an event of the watch and returns the node that it changed.
-    pub fn apply(&mut self, event: &Event) -> Option<Place> {
+    pub fn apply(&mut self, event: &Event) -> Option<TreeNode> {
         match event {
             Event::Init => {
                 *self = Self::new(self.tree.clone());
@@ -160,7 +160,7 @@ impl View {
                 None
             }
             Event::InitApply { path, .. } | Event::Apply { path } => {
-                let tree_node = self.tree.place(path)?;
+                let tree_node = self.tree.node_at(path)?;
                 match self.pending_echoes.remove(path) {
                     Some(document) => self.store(&tree_node, *document),
                     None => self.mark_present(&tree_node),
@@ -168,7 +168,7 @@ impl View {
                 Some(tree_node)
             }
             Event::Delete { path } => {
-                let tree_node = self.tree.place(path)?;
+                let tree_node = self.tree.node_at(path)?;
                 self.mark_absent(&tree_node);
                 Some(tree_node)
             }
@@ -177,29 +177,29 @@ impl View {
 
     /// Announces one of the member's own writes, so that the node is not read when the watch reports it. Call this after the write was answered
     /// and before the watch is drained. If another client changed the node since, the watch reports that change afterwards.
-    pub fn expect(&mut self, path: Path, document: Document) {
+    pub fn expect_echo(&mut self, path: Path, document: Document) {
         self.pending_echoes.insert(path, Box::new(document));
     }
 
     /// The paths of all dirty holder nodes.
-    pub fn unread_holders(&self) -> Vec<Path> {
-        self.shards.keys().flat_map(|shard| self.unread_holders_of(*shard)).collect()
+    pub fn dirty_holders(&self) -> Vec<Path> {
+        self.shards.keys().flat_map(|shard| self.dirty_holders_of(*shard)).collect()
     }
 
     /// The paths of the dirty holder nodes of one shard.
-    pub fn unread_holders_of(&self, shard: u32) -> Vec<Path> {
+    pub fn dirty_holders_of(&self, shard: u32) -> Vec<Path> {
         let holders = self.shards.get(&shard).into_iter().flat_map(ShardView::holders);
         holders
-            .filter(|(_, known)| *known == &Some(Known::Dirty))
+            .filter(|(_, known)| *known == &Some(CachedNode::Dirty))
             .map(|(shard_node, _)| self.tree.shard(shard, shard_node))
             .collect()
     }
 
     /// The paths of all dirty nodes other than holder nodes: they must be read before anything is decided from them.
-    pub fn dirty(&self) -> Vec<Path> {
+    pub fn dirty_paths(&self) -> Vec<Path> {
         let mut dirty = Vec::new();
-        let mut add_if_dirty = |known: Option<&Known>, path: &dyn Fn() -> Path| {
-            if known == Some(&Known::Dirty) {
+        let mut add_if_dirty = |known: Option<&CachedNode>, path: &dyn Fn() -> Path| {
+            if known == Some(&CachedNode::Dirty) {
                 dirty.push(path());
             }
         };
@@ -214,14 +214,14 @@ impl View {
             add_if_dirty(Some(known), &|| self.tree.instance(id));
         }
         for (number, shard) in &self.shards {
-            add_if_dirty(shard.owner.as_ref(), &|| self.tree.shard(*number, Part::Owner));
+            add_if_dirty(shard.owner.as_ref(), &|| self.tree.shard(*number, ShardNode::Owner));
         }
         dirty
     }
 
     /// Stores the result of reading `path`; `None` if the node does not exist.
-    pub fn learn(&mut self, path: &Path, node: Option<Node>) {
-        let Some(tree_node) = self.tree.place(path) else { return };
+    pub fn record_read(&mut self, path: &Path, node: Option<Node>) {
+        let Some(tree_node) = self.tree.node_at(path) else { return };
         let Some(Node { data, stat: Stat { version, created, changed_at_ms, .. } }) = node else {
             self.mark_absent(&tree_node);
             return;
@@ -240,17 +240,17 @@ impl View {
         Some(instance.weight())
     }
 
-    fn store(&mut self, tree_node: &Place, document: Document) {
-        if let Place::Instance(id) = tree_node {
+    fn store(&mut self, tree_node: &TreeNode, document: Document) {
+        if let TreeNode::Instance(id) = tree_node {
             match self.parse_weight(id, &document.data) {
                 Some(1) => drop(self.non_default_weights.remove(id)),
                 weight => drop(self.non_default_weights.insert(id.clone(), weight)),
             }
         }
-        let document = Known::Read(Box::new(document));
+        let document = CachedNode::Read(Box::new(document));
         match tree_node {
-            Place::Server(address) => drop(self.servers.insert(address.clone(), document)),
-            Place::Instance(id) => drop(self.instances.insert(id.clone(), document)),
+            TreeNode::Server(address) => drop(self.servers.insert(address.clone(), document)),
+            TreeNode::Instance(id) => drop(self.instances.insert(id.clone(), document)),
             tree_node => match self.slot(tree_node) {
                 Some(slot) => *slot = Some(document),
                 None => self.mark_present(tree_node),
@@ -258,55 +258,55 @@ impl View {
         }
     }
 
-    fn mark_present(&mut self, tree_node: &Place) {
+    fn mark_present(&mut self, tree_node: &TreeNode) {
         match tree_node {
-            Place::Server(address) => {
-                drop(self.servers.insert(address.clone(), Known::Dirty));
+            TreeNode::Server(address) => {
+                drop(self.servers.insert(address.clone(), CachedNode::Dirty));
             }
-            Place::Instance(id) => drop(self.instances.insert(id.clone(), Known::Dirty)),
-            Place::Necessary => self.necessary = true,
-            Place::Processing => self.processing = true,
-            Place::FailoverItem(shard) => drop(self.failover_items.insert(*shard)),
-            Place::Trigger(id) => drop(self.triggers.insert(id.clone())),
-            Place::Parent(number) => self.parents[*number] = true,
-            Place::Shard(shard, Part::Itself) => drop(self.shards.entry(*shard).or_default()),
-            Place::Shard(shard, Part::Misfire) => {
+            TreeNode::Instance(id) => drop(self.instances.insert(id.clone(), CachedNode::Dirty)),
+            TreeNode::Necessary => self.necessary = true,
+            TreeNode::Processing => self.processing = true,
+            TreeNode::FailoverItem(shard) => drop(self.failover_items.insert(*shard)),
+            TreeNode::Trigger(id) => drop(self.triggers.insert(id.clone())),
+            TreeNode::Parent(number) => self.parents[*number] = true,
+            TreeNode::Shard(shard, ShardNode::Root) => drop(self.shards.entry(*shard).or_default()),
+            TreeNode::Shard(shard, ShardNode::Misfire) => {
                 self.shards.entry(*shard).or_default().misfire = true;
             }
-            Place::Shard(shard, Part::Disabled) => {
+            TreeNode::Shard(shard, ShardNode::Disabled) => {
                 self.shards.entry(*shard).or_default().disabled = true;
             }
             tree_node => {
                 if let Some(slot) = self.slot(tree_node) {
-                    *slot = Some(Known::Dirty);
+                    *slot = Some(CachedNode::Dirty);
                 }
             }
         }
     }
 
-    fn mark_absent(&mut self, tree_node: &Place) {
+    fn mark_absent(&mut self, tree_node: &TreeNode) {
         match tree_node {
-            Place::Server(address) => drop(self.servers.remove(address)),
-            Place::Instance(id) => {
+            TreeNode::Server(address) => drop(self.servers.remove(address)),
+            TreeNode::Instance(id) => {
                 self.instances.remove(id);
                 self.non_default_weights.remove(id);
             }
-            Place::Necessary => self.necessary = false,
-            Place::Processing => self.processing = false,
-            Place::FailoverItem(shard) => drop(self.failover_items.remove(shard)),
-            Place::Trigger(id) => drop(self.triggers.remove(id)),
-            Place::Parent(number) => self.parents[*number] = false,
-            Place::Shard(shard, Part::Itself) => drop(self.shards.remove(shard)),
-            Place::Shard(shard, shard_node) => {
+            TreeNode::Necessary => self.necessary = false,
+            TreeNode::Processing => self.processing = false,
+            TreeNode::FailoverItem(shard) => drop(self.failover_items.remove(shard)),
+            TreeNode::Trigger(id) => drop(self.triggers.remove(id)),
+            TreeNode::Parent(number) => self.parents[*number] = false,
+            TreeNode::Shard(shard, ShardNode::Root) => drop(self.shards.remove(shard)),
+            TreeNode::Shard(shard, shard_node) => {
                 let Some(shard) = self.shards.get_mut(shard) else { return };
                 match shard_node {
-                    Part::Itself => {}
-                    Part::Owner => shard.owner = None,
-                    Part::Running => shard.running = None,
-                    Part::Failover => shard.failover = None,
-                    Part::Failovering => shard.failovering = None,
-                    Part::Misfire => shard.misfire = false,
-                    Part::Disabled => shard.disabled = false,
+                    ShardNode::Root => {}
+                    ShardNode::Owner => shard.owner = None,
+                    ShardNode::Running => shard.running = None,
+                    ShardNode::Failover => shard.failover = None,
+                    ShardNode::Failovering => shard.failovering = None,
+                    ShardNode::Misfire => shard.misfire = false,
+                    ShardNode::Disabled => shard.disabled = false,
                 }
             }
             tree_node => {
@@ -318,20 +318,20 @@ impl View {
     }
 
     /// The field of a node that has one of its own; servers and instances are in maps.
-    fn slot(&mut self, tree_node: &Place) -> Option<&mut Option<Known>> {
+    fn slot(&mut self, tree_node: &TreeNode) -> Option<&mut Option<CachedNode>> {
         match tree_node {
-            Place::Root => Some(&mut self.root),
-            Place::Config => Some(&mut self.config),
-            Place::Leader => Some(&mut self.leader),
-            Place::NextInstanceIp => Some(&mut self.next_server),
-            Place::Shard(shard, shard_node) => {
+            TreeNode::Root => Some(&mut self.root),
+            TreeNode::Config => Some(&mut self.config),
+            TreeNode::Leader => Some(&mut self.leader),
+            TreeNode::NextInstanceIp => Some(&mut self.next_server),
+            TreeNode::Shard(shard, shard_node) => {
                 let shard = self.shards.entry(*shard).or_default();
                 match shard_node {
-                    Part::Owner => Some(&mut shard.owner),
-                    Part::Running => Some(&mut shard.running),
-                    Part::Failover => Some(&mut shard.failover),
-                    Part::Failovering => Some(&mut shard.failovering),
-                    Part::Itself | Part::Misfire | Part::Disabled => None,
+                    ShardNode::Owner => Some(&mut shard.owner),
+                    ShardNode::Running => Some(&mut shard.running),
+                    ShardNode::Failover => Some(&mut shard.failover),
+                    ShardNode::Failovering => Some(&mut shard.failovering),
+                    ShardNode::Root | ShardNode::Misfire | ShardNode::Disabled => None,
                 }
             }
             _ => None,
@@ -368,39 +368,39 @@ mod tests {
         let mut view = view();
         let config = view.tree().config();
 
-        assert_eq!(view.apply(&apply(&config)), Some(Place::Config));
-        assert_eq!(view.dirty(), std::slice::from_ref(&config));
-        view.learn(&config, Some(node("cron: x")));
-        assert_eq!(view.config.as_ref().and_then(Known::text), Some("cron: x"));
-        assert!(view.dirty().is_empty());
+        assert_eq!(view.apply(&apply(&config)), Some(TreeNode::Config));
+        assert_eq!(view.dirty_paths(), std::slice::from_ref(&config));
+        view.record_read(&config, Some(node("cron: x")));
+        assert_eq!(view.config.as_ref().and_then(CachedNode::text), Some("cron: x"));
+        assert!(view.dirty_paths().is_empty());
         view.apply(&apply(&config));
 
-        assert_eq!(view.dirty(), std::slice::from_ref(&config));
+        assert_eq!(view.dirty_paths(), std::slice::from_ref(&config));
         assert_eq!(
-            view.config.as_ref().and_then(Known::text),
+            view.config.as_ref().and_then(CachedNode::text),
             None,
             "a dirty node has no data to decide from"
         );
-        view.learn(&config, None);
+        view.record_read(&config, None);
         assert_eq!(view.config, None);
     }
 
     #[test]
     fn own_write_needs_no_read_until_another_client_changes_it() {
         let mut view = view();
-        let running = view.tree().shard(0, Part::Running);
+        let running = view.tree().shard(0, ShardNode::Running);
         let own_write =
             Document { data: "me".into(), version: Version(0), created: Zxid(9), written_at_ms: 0 };
 
-        view.expect(running.clone(), own_write.clone());
+        view.expect_echo(running.clone(), own_write.clone());
         view.apply(&apply(&running));
-        assert_eq!(view.shards[&0].running, Some(Known::Read(Box::new(own_write))));
+        assert_eq!(view.shards[&0].running, Some(CachedNode::Read(Box::new(own_write))));
         view.apply(&Event::Delete { path: running.clone() });
         view.apply(&apply(&running));
 
-        assert_eq!(view.shards[&0].running, Some(Known::Dirty), "another client created it");
-        assert_eq!(view.unread_holders(), [running]);
-        assert!(view.dirty().is_empty(), "holder nodes are read only when needed");
+        assert_eq!(view.shards[&0].running, Some(CachedNode::Dirty), "another client created it");
+        assert_eq!(view.dirty_holders(), [running]);
+        assert!(view.dirty_paths().is_empty(), "holder nodes are read only when needed");
     }
 
     #[test]
@@ -409,8 +409,8 @@ mod tests {
         let paths = [
             view.tree().necessary(),
             view.tree().processing(),
-            view.tree().shard(1, Part::Misfire),
-            view.tree().shard(1, Part::Disabled),
+            view.tree().shard(1, ShardNode::Misfire),
+            view.tree().shard(1, ShardNode::Disabled),
             view.tree().failover_item(1),
             view.tree().trigger("me"),
         ];
@@ -418,7 +418,7 @@ mod tests {
             view.apply(&apply(path));
         }
 
-        assert!(view.dirty().is_empty());
+        assert!(view.dirty_paths().is_empty());
         assert!(
             view.necessary
                 && view.processing

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     coordination::{
         flaw::Flaws,
-        sharding::{Dealer, Dealers},
+        sharding::{CustomStrategies, ShardingStrategy},
     },
     execution::{Alerts, IntoWork, Output, Supervisor, Transports},
     history::Recorder,
@@ -52,7 +52,7 @@ pub struct Node {
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     zone: Option<Zone>,
-    strategies: Dealers,
+    strategies: CustomStrategies,
     output: Arc<dyn Output>,
     wrap_registry: RegistryWrapper,
     history: Option<Recorder>,
@@ -91,7 +91,7 @@ impl Node {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             zone: None,
-            strategies: Dealers::default(),
+            strategies: CustomStrategies::default(),
             output: Arc::new(()),
             wrap_registry: Box::new(|registry| registry),
             history: None,
@@ -170,7 +170,7 @@ impl Node {
     /// Adds a sharding strategy that jobs can name in `elasticjob.strategy`. Every instance of such a job should have it: a leader without it uses
     /// `AVG_ALLOCATION` and logs that.
     #[must_use]
-    pub fn strategy(mut self, name: impl AsRef<str>, strategy: Arc<dyn Dealer>) -> Self {
+    pub fn strategy(mut self, name: impl AsRef<str>, strategy: Arc<dyn ShardingStrategy>) -> Self {
         self.strategies.insert(name, strategy);
         self
     }

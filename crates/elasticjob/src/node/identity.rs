@@ -37,7 +37,7 @@ impl Identity {
             return Ok(id.clone());
         }
         let id = InstanceId::new(self.address, std::process::id(), randomness.bits() as u32);
-        process::announce(registry, &id, session).await?;
+        process::register(registry, &id, session).await?;
         *current = Some((session, id.clone()));
         Ok(id)
     }

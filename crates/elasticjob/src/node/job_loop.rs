@@ -29,9 +29,9 @@ use crate::{
         member::{
             Author, Ground, IfAbsent, JoinError, Joining, Member, News, Why, settle_configuration,
         },
-        sharding::Dealers,
+        sharding::CustomStrategies,
         tree::JobTree,
-        trigger::Ask,
+        trigger::TriggerRequest,
     },
     execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
     job::{
@@ -57,7 +57,7 @@ pub(super) struct NodeContext {
     pub(super) identity: Identity,
     pub(super) labels: Option<String>,
     /// Sharding strategies of the program, by name.
-    pub(super) strategies: Dealers,
+    pub(super) strategies: CustomStrategies,
     /// Default time zone for jobs that set none.
     pub(super) zone: Zone,
     pub(super) processors: usize,
@@ -182,7 +182,7 @@ impl JobLoop {
             registry: Arc::clone(&node.registry),
             clock: Arc::clone(&node.clock),
             randomness: Arc::clone(&node.randomness),
-            dealers: node.strategies.clone(),
+            strategies: node.strategies.clone(),
             flaws: node.flaws,
         };
         let member = Member::join(environment, joining).await?;
@@ -342,7 +342,7 @@ impl JobLoop {
                 state.runs.spawn(async move { run.catch_up(schedule, patience).await })
             }
             WorkItem::Misfire => {
-                if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissed) {
+                if job.misfire == Misfire::Skip || self.node.flaws.has(Flaw::ForgetMissedFires) {
                     return None;
                 }
                 let now = self.node.clock.now();
@@ -364,9 +364,9 @@ impl JobLoop {
     /// Gives a trigger of Java ElasticJob a run id, which it lacks, so that a retry is the same run.
     fn with_run_id(&self, item: WorkItem) -> WorkItem {
         match item {
-            WorkItem::Trigger(trigger @ Ask { run: None, .. }) => {
+            WorkItem::Trigger(trigger @ TriggerRequest { run: None, .. }) => {
                 let run = Some(RunId::triggered(self.node.randomness.bits()));
-                WorkItem::Trigger(Ask { run, ..trigger })
+                WorkItem::Trigger(TriggerRequest { run, ..trigger })
             }
             item => item,
         }

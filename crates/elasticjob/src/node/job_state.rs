@@ -10,7 +10,7 @@ use super::{
     pending_work::{PendingWork, WorkItem},
     run::RunResult,
 };
-use crate::{coordination::trigger::Ask, runtime::Cancel};
+use crate::{coordination::trigger::TriggerRequest, runtime::Cancel};
 
 /// State of a job loop that outlives registry sessions.
 pub(super) struct JobState {
@@ -89,7 +89,10 @@ impl JobState {
                 self.pending.may_have_misfires = true;
                 self.pending.may_have_orphans = true;
                 if let (Some(WorkItem::Trigger(trigger)), false) = (item, unclaimed.is_empty()) {
-                    self.pending.put_back(WorkItem::Trigger(Ask { shards: unclaimed, ..trigger }));
+                    self.pending.put_back(WorkItem::Trigger(TriggerRequest {
+                        shards: unclaimed,
+                        ..trigger
+                    }));
                 }
             }
             (RunResult::Postponed, Some(item)) => {

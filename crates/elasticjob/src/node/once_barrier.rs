@@ -91,8 +91,8 @@ impl OnceBarrier {
             Gate::Completed => self.listeners.completed_timeout(),
         };
         let ticket = self.randomness.bits();
-        let mut registration = barrier.register(gate, arrival, ticket, timeout).await?;
-        match registration.all(cancel).await {
+        let mut waiter = barrier.register(gate, arrival, ticket, timeout).await?;
+        match waiter.wait(cancel).await {
             Ok(None) => Ok(()),
             Ok(Some(last)) => {
                 let called = tokio::select! {
@@ -105,12 +105,12 @@ impl OnceBarrier {
             // A cancellation is no failure. Shards that have ended stay registered, so that the other instances can complete.
             Err(BarrierError::Cancelled(_)) => {
                 if gate == Gate::Started || is_lease_lost(cancel) {
-                    registration.withdraw().await;
+                    waiter.withdraw().await;
                 }
                 Ok(())
             }
             Err(error) => {
-                registration.withdraw().await;
+                waiter.withdraw().await;
                 Err(error.into())
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{coordination::trigger::Ask, job::Fire};
+use crate::{coordination::trigger::TriggerRequest, job::Fire};
 
 /// More pending triggers than this are a mistake of the sender.
 const MAX_TRIGGERS: usize = 1_000;
@@ -12,7 +12,7 @@ const MAX_TRIGGERS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct PendingWork {
     due_fire: Option<Fire>,
-    triggers: VecDeque<Ask>,
+    triggers: VecDeque<TriggerRequest>,
     pub(super) needs_catch_up: bool,
     pub(super) may_have_misfires: bool,
     pub(super) may_have_orphans: bool,
@@ -22,7 +22,7 @@ pub(super) struct PendingWork {
 #[derive(Debug, Clone)]
 pub(super) enum WorkItem {
     Fire(Fire),
-    Trigger(Ask),
+    Trigger(TriggerRequest),
     CatchUp,
     Misfire,
     TakeOver,
@@ -46,8 +46,8 @@ impl PendingWork {
     }
 
     /// Adds a trigger. Consecutive triggers without any content count as one.
-    pub(super) fn push_trigger(&mut self, trigger: Ask) {
-        if self.triggers.back() == Some(&trigger) && trigger == Ask::default() {
+    pub(super) fn push_trigger(&mut self, trigger: TriggerRequest) {
+        if self.triggers.back() == Some(&trigger) && trigger == TriggerRequest::default() {
             return;
         }
         if self.triggers.len() < MAX_TRIGGERS {
@@ -88,13 +88,16 @@ mod tests {
     #[test]
     fn own_shards_come_before_orphans_and_no_trigger_is_lost() {
         let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
-        let identified = Ask { run: Some(RunId::triggered(1)), ..Ask::default() };
+        let identified =
+            TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() };
         let mut pending = PendingWork {
             may_have_orphans: true,
             may_have_misfires: true,
             ..PendingWork::default()
         };
-        for trigger in [Ask::default(), Ask::default(), identified.clone(), identified] {
+        for trigger in
+            [TriggerRequest::default(), TriggerRequest::default(), identified.clone(), identified]
+        {
             pending.push_trigger(trigger);
         }
         pending.set_due(fire);

@@ -14,9 +14,9 @@ use super::{busy_shards::BusyShards, history_tap::HistoryTap, once_barrier::Once
 use crate::problem::Problem;
 use crate::{
     coordination::{
+        clock_skew,
         flaw::{Flaw, Flaws},
         member::{Claimed, Claims, Ended, Refused, Request, Why},
-        skew,
         tree::JobTree,
     },
     execution::{
@@ -298,7 +298,7 @@ impl RunContext {
     async fn check_clock_skew(&self) -> Option<Failure> {
         let limit = self.job.max_time_diff.limit()?;
         let tree = JobTree::new(self.registry.namespace(), &self.job.name).ok()?;
-        let skew = match skew::measure(&*self.registry, &*self.clock, &tree).await {
+        let skew = match clock_skew::measure(&*self.registry, &*self.clock, &tree).await {
             Ok(skew) => skew,
             Err(error) => {
                 tracing::warn!(job = %self.job.name, %error, "comparing clocks with the registry failed");

@@ -8,7 +8,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::paused_clock::{PausedClock, is_paused};
 use crate::{
     admin::Admin,
-    coordination::trigger::Ask,
+    coordination::trigger::TriggerRequest,
     job::JobName,
     node::{Node, NodeError, Running},
     registry::{
@@ -133,7 +133,10 @@ impl Cluster {
     pub async fn trigger(&mut self, job: &str) {
         let name: JobName = job.parse().unwrap_or_else(|error| panic!("{error}"));
         let admin = self.admin();
-        admin.trigger(&name, Ask::default()).await.unwrap_or_else(|error| panic!("{error}"));
+        admin
+            .trigger(&name, TriggerRequest::default())
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
         self.settle().await;
     }
 

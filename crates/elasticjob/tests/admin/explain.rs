@@ -3,8 +3,8 @@
 use elasticjob::{
     admin::{Explanation, Severity, Topic},
     coordination::{
-        ledger::{Page, State},
-        tree::Part,
+        ledger::{LedgerPage, LedgerState},
+        tree::ShardNode,
     },
     job::{Fire, Job, RunId},
     testing::conformance::Ground,
@@ -40,9 +40,9 @@ pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn Ground) 
     fixture.assign("settle", &[0], &java.id).await;
     fixture.assign("settle", &[1], "10.0.0.8@-@9").await;
     fixture.write(&tree.necessary(), "").await;
-    fixture.write(&tree.shard(0, Part::Disabled), "").await;
-    fixture.write(&tree.shard(0, Part::Misfire), "").await;
-    fixture.write(&tree.shard(1, Part::Running), "10.0.0.8@-@9").await;
+    fixture.write(&tree.shard(0, ShardNode::Disabled), "").await;
+    fixture.write(&tree.shard(0, ShardNode::Misfire), "").await;
+    fixture.write(&tree.shard(1, ShardNode::Running), "10.0.0.8@-@9").await;
     fixture.write(&tree.failover_item(2), "").await;
     fixture.write(&tree.server("10.0.0.1"), "DISABLED").await;
     fixture.write(&tree.server("10.0.0.2"), "ENABLED").await;
@@ -91,9 +91,9 @@ pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn 
     fixture.wait_assigned("settle").await;
     let admin = fixture.admin_at("2033-11-15T08:00:00Z");
     let explain = async |time: &str| admin.explain(&settle, Some(0), Some(at(time))).await.unwrap();
-    let page = fixture.tree("settle").page(0);
+    let page = fixture.tree("settle").ledger_page(0);
     let due = Fire::scheduled(settle.clone(), at("2033-11-15T06:00:00Z"));
-    let page_started = Page::default().started(&due, node.member.id());
+    let page_started = LedgerPage::default().after_claim(&due, node.member.id());
 
     // The instance joined before these times, and no fire was started.
     let missed = explain("2033-11-15T06:30:00Z").await;
@@ -127,7 +127,7 @@ pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn 
         "{}",
         messages(&started)
     );
-    let lost = Page { state: State::Lost, attempt: 2, ..page_started.clone() };
+    let lost = LedgerPage { state: LedgerState::Lost, attempt: 2, ..page_started.clone() };
     fixture.write(&page, std::str::from_utf8(&lost.to_bytes()).unwrap()).await;
     assert!(
         messages(&explain("2033-11-15T06:30:00Z").await)
@@ -138,7 +138,8 @@ pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn 
     assert!(explain("2033-11-15T07:00:00Z").await.has(Topic::Missed, Some(0)));
     let triggered =
         Fire::triggered(settle.clone(), at("2033-11-15T06:10:00Z"), RunId::triggered(7));
-    let triggered = Page { state: State::Done, ..lost.started(&triggered, node.member.id()) };
+    let triggered =
+        LedgerPage { state: LedgerState::Done, ..lost.after_claim(&triggered, node.member.id()) };
     fixture.write(&page, std::str::from_utf8(&triggered.to_bytes()).unwrap()).await;
     assert!(messages(&explain("2033-11-15T06:30:00Z").await).contains("was triggered: done"));
 

@@ -10,8 +10,8 @@ use elasticjob::{
             Author, Claimed, Ended, Ground as MemberGround, Joining, Member, News, Request, Why,
         },
         process,
-        sharding::Dealers,
-        tree::{JobTree, Part},
+        sharding::CustomStrategies,
+        tree::{JobTree, ShardNode},
     },
     job::{Fire, Handler, Instance, InstanceId, Job, JobName},
     registry::{Create, Error, Expected, Registry, plant},
@@ -96,12 +96,12 @@ impl<'g> Fixture<'g> {
             instance: Instance::new(id).labels("zone=a"),
         };
         let session = connection.registry.session().id();
-        process::announce(&*connection.registry, &joining.instance.id, session).await.unwrap();
+        process::register(&*connection.registry, &joining.instance.id, session).await.unwrap();
         let member_ground = MemberGround {
             registry: Arc::clone(&connection.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
-            dealers: Dealers::default(),
+            strategies: CustomStrategies::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(member_ground, joining).await.unwrap(), connection }
@@ -135,7 +135,7 @@ impl<'g> Fixture<'g> {
     pub(crate) async fn assign(&self, job: &str, shards: &[u32], owner: &str) {
         let tree = self.tree(job);
         for shard in shards {
-            self.write(&tree.shard(*shard, Part::Owner), owner).await;
+            self.write(&tree.shard(*shard, ShardNode::Owner), owner).await;
         }
         if self.registry().exists(&tree.necessary()).await.unwrap().is_some() {
             self.delete(&tree.necessary()).await;

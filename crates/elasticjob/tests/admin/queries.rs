@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elasticjob::{
     admin::{Admin, Edit, JobStatus, JobSummary, Language, RunsWith, ShardStatus},
-    coordination::{tree::Part, trigger::Ask},
+    coordination::{tree::ShardNode, trigger::TriggerRequest},
     job::Job,
     registry::{Create, Digest},
     testing::conformance::Ground,
@@ -23,7 +23,7 @@ pub(crate) async fn java_job_shows_the_statuses_of_javas_console(ground: &dyn Gr
     let java = fixture.java(1, &one_off).await;
 
     assert_eq!(status(&fixture, "settle").await, JobStatus::ShardingFlag, "before any run");
-    let response = admin.trigger(&settle, Ask::default()).await.unwrap();
+    let response = admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
     assert_eq!(response.instances, [&*java.id]);
     assert_eq!(
         fixture.read(&tree.trigger(&java.id)).await.as_deref(),
@@ -149,9 +149,9 @@ pub(crate) async fn dump_has_the_format_of_java_and_masks_whole_addresses(ground
     fixture.write(&tree.config(), "cron: x\njobName: settle\n").await;
     fixture.write(&tree.server("10.0.0.1"), "ENABLED").await;
     fixture.write(&tree.server("10.0.0.12"), "DISABLED").await;
-    fixture.write(&tree.shard(0, Part::Owner), "10.0.0.1@-@7").await;
-    fixture.write(&tree.shard(10, Part::Itself), "").await;
-    fixture.write(&tree.shard(2, Part::Itself), "").await;
+    fixture.write(&tree.shard(0, ShardNode::Owner), "10.0.0.1@-@7").await;
+    fixture.write(&tree.shard(10, ShardNode::Root), "").await;
+    fixture.write(&tree.shard(2, ShardNode::Root), "").await;
 
     let dump = fixture.admin().dump(&name("settle")).await.unwrap();
 
@@ -191,8 +191,8 @@ pub(crate) async fn thousand_jobs_are_listed_quickly(ground: &dyn Ground) {
         creates.push(Create::persistent(&tree.server("10.0.0.1"), "ENABLED"));
         creates.push(Create::ephemeral(&tree.instance(id), "", session));
         for shard in 0..4 {
-            creates.push(Create::persistent(&tree.shard(shard, Part::Itself), ""));
-            creates.push(Create::persistent(&tree.shard(shard, Part::Owner), id));
+            creates.push(Create::persistent(&tree.shard(shard, ShardNode::Root), ""));
+            creates.push(Create::persistent(&tree.shard(shard, ShardNode::Owner), id));
         }
         node.registry
             .multi(creates.into_iter().map(elasticjob::registry::Op::Create).collect())

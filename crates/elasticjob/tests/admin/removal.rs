@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use elasticjob::{
     admin::{Admin, Change, Edit},
-    coordination::{member::News, tree::Part},
+    coordination::{member::News, tree::ShardNode},
     job::Fire,
     registry::Create,
     testing::conformance::Ground,
@@ -57,7 +57,7 @@ pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &
     for iteration in 0..30 {
         let old = admin.plan(Edit::of(job(2))).await.unwrap();
         admin.apply(&old).await.unwrap();
-        fixture.write(&tree.shard(1, Part::Owner), "10.0.0.9@-@1").await;
+        fixture.write(&tree.shard(1, ShardNode::Owner), "10.0.0.9@-@1").await;
 
         let (removed, created) = tokio::join!(admin.remove(&settle, false), async {
             // Re-creates the job as soon as it is gone; every third time at once.
@@ -74,7 +74,7 @@ pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &
             Some(config) => {
                 assert!(created.is_ok() && config.contains("shardingTotalCount: 5"), "{config}");
                 assert_eq!(
-                    fixture.read(&tree.shard(1, Part::Owner)).await,
+                    fixture.read(&tree.shard(1, ShardNode::Owner)).await,
                     None,
                     "no node of the old job"
                 );
@@ -96,8 +96,9 @@ pub(crate) async fn job_too_large_for_one_transaction_is_removed_completely(grou
     for parent in &parents {
         fixture.write(parent, "").await;
     }
-    let nodes: Vec<_> =
-        (0..1_500).flat_map(|shard| [tree.shard(shard, Part::Itself), tree.page(shard)]).collect();
+    let nodes: Vec<_> = (0..1_500)
+        .flat_map(|shard| [tree.shard(shard, ShardNode::Root), tree.ledger_page(shard)])
+        .collect();
     for batch in nodes.chunks(200) {
         try_join_all(
             batch.iter().map(|path| fixture.registry().create(Create::persistent(path, ""))),

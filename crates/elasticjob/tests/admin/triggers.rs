@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use elasticjob::{
-    coordination::{member::News, tree::Part, trigger::Ask},
+    coordination::{member::News, tree::ShardNode, trigger::TriggerRequest},
     job::Fire,
     registry::Create,
     runtime::CancelReason,
@@ -22,7 +22,7 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
     fixture.write(&gone, "").await;
     fixture.write(&tree.trigger(&java.id), "").await;
 
-    let response = admin.trigger(&settle, Ask::default()).await.unwrap();
+    let response = admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
     let news = node.wait_for_news(|news| matches!(news, News::Triggered(_))).await;
 
     assert_eq!((response.instances, response.waiting), (vec![node.id()], vec![java.id.clone()]));
@@ -31,14 +31,15 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
         "{news:?}"
     );
     assert!(fixture.read(&tree.trigger(&java.id)).await.is_some());
-    let with_parameter = Ask { parameter: Some("all".into()), ..Ask::default() };
+    let with_parameter =
+        TriggerRequest { parameter: Some("all".into()), ..TriggerRequest::default() };
     let refused = admin.trigger(&settle, with_parameter).await.unwrap_err();
     assert!(
         matches!(refused, AdminError::Refused { .. }) && refused.to_string().contains(&java.id),
         "{refused}"
     );
     assert!(matches!(
-        admin.trigger(&name("nothing"), Ask::default()).await.unwrap_err(),
+        admin.trigger(&name("nothing"), TriggerRequest::default()).await.unwrap_err(),
         AdminError::NotFound { .. }
     ));
     assert_eq!(
@@ -61,10 +62,10 @@ pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground
     for (shard, owner) in [(0, rust), (1, java.id.as_str()), (2, other)] {
         fixture.assign("settle", &[shard], owner).await;
     }
-    let request = |shards: &[u32]| Ask {
+    let request = |shards: &[u32]| TriggerRequest {
         shards: shards.iter().copied().collect(),
         parameter: Some("p".into()),
-        ..Ask::default()
+        ..TriggerRequest::default()
     };
 
     let response = admin.trigger(&settle, request(&[0])).await.unwrap();
@@ -94,9 +95,9 @@ pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn 
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let node = fixture.rust(1, job(4)).await;
     fixture.wait_assigned("settle").await;
-    let disabled = tree.shard(3, Part::Disabled);
+    let disabled = tree.shard(3, ShardNode::Disabled);
     fixture.write(&disabled, "").await;
-    fixture.write(&tree.shard(2, Part::Running), "10.0.0.8@-@4711").await;
+    fixture.write(&tree.shard(2, ShardNode::Running), "10.0.0.8@-@4711").await;
     let claimed = node.claim(&Fire::scheduled(settle.clone(), at("2026-11-15T06:00:00Z"))).await;
     assert_eq!(claimed.shards.len(), 2);
 

@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use elasticjob::{
     coordination::{
-        barrier::{Arrival, Barrier, BarrierError, Gate, Last, Round},
+        barrier::{Arrival, Barrier, BarrierError, Gate, GateWaiter, ListenerTurn},
         latch,
-        ledger::{Page, State},
-        tree::{JobTree, Part},
+        ledger::{LedgerPage, LedgerState},
+        tree::{JobTree, ShardNode},
     },
     job::{Job, RunId},
     registry::{Create, Event, Expected, Path, Registry, plant},
@@ -49,8 +49,8 @@ impl<'g> Cluster<'g> {
         registry.create(Create::persistent(&tree.config(), job.to_yaml())).await.unwrap();
         let cluster = Self { ground, namespace, observer, tree, total };
         for shard in 0..total {
-            cluster.create(&cluster.tree.shard(shard, Part::Itself), "").await;
-            cluster.create(&cluster.tree.shard(shard, Part::Owner), "owner").await;
+            cluster.create(&cluster.tree.shard(shard, ShardNode::Root), "").await;
+            cluster.create(&cluster.tree.shard(shard, ShardNode::Owner), "owner").await;
         }
         cluster
     }
@@ -91,7 +91,7 @@ impl<'g> Cluster<'g> {
 }
 
 impl Instance {
-    async fn register(&self, fire: i64, shards: &[u32], timeout: Duration) -> Round {
+    async fn register(&self, fire: i64, shards: &[u32], timeout: Duration) -> GateWaiter {
         self.try_register(fire, shards, timeout).await.unwrap()
     }
 
@@ -100,7 +100,7 @@ impl Instance {
         fire: i64,
         shards: &[u32],
         timeout: Duration,
-    ) -> Result<Round, BarrierError> {
+    ) -> Result<GateWaiter, BarrierError> {
         self.arrive(run(fire), due(fire), shards, timeout).await
     }
 
@@ -110,7 +110,7 @@ impl Instance {
         due_at: Timestamp,
         shards: &[u32],
         timeout: Duration,
-    ) -> Result<Round, BarrierError> {
+    ) -> Result<GateWaiter, BarrierError> {
         let arrival = Arrival { run, due_at, shards: shards.to_vec(), total: self.total };
         self.barrier.register(Gate::Started, arrival, 7, timeout).await
     }
@@ -124,13 +124,13 @@ fn run(fire: i64) -> RunId {
     RunId::scheduled("settle".parse().unwrap(), due(fire))
 }
 
-async fn all(round: &mut Round) -> Result<Option<Last>, BarrierError> {
-    let waited = tokio::time::timeout(TIMEOUT * 2, round.all(&Cancel::new())).await;
+async fn all(round: &mut GateWaiter) -> Result<Option<ListenerTurn>, BarrierError> {
+    let waited = tokio::time::timeout(TIMEOUT * 2, round.wait(&Cancel::new())).await;
     waited.expect("the wait has a limit")
 }
 
 /// Passes the gate with all instances; returns how many of them got the turn.
-async fn meet(rounds: Vec<Round>) -> usize {
+async fn meet(rounds: Vec<GateWaiter>) -> usize {
     let turns = join_all(rounds.into_iter().map(|mut round| async move {
         match all(&mut round).await.unwrap() {
             Some(last) => last.finish().await.map(|()| 1).unwrap(),
@@ -188,7 +188,7 @@ pub(crate) async fn withdrawal_deletes_only_own_registrations(ground: &dyn Groun
     impatient.withdraw().await;
 
     assert!(
-        matches!(&late, BarrierError::Late { missing, .. } if *missing == BTreeSet::from([2])),
+        matches!(&late, BarrierError::TimedOut { missing, .. } if *missing == BTreeSet::from([2])),
         "{late}"
     );
     assert_eq!(cluster.registered().await, Some(BTreeSet::from(["1".to_owned()])));
@@ -208,7 +208,7 @@ pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn Ground
     // A Rust instance died in an earlier run, and a Java instance died before its shard got a new owner.
     cluster.create(&cluster.started(1), run(1).to_string()).await;
     cluster.create(&cluster.started(2), "").await;
-    let owner = cluster.tree.shard(2, Part::Owner);
+    let owner = cluster.tree.shard(2, ShardNode::Owner);
     cluster.registry().set(&owner, "another".into(), Expected::Any).await.unwrap();
     let (one, two) = (cluster.join().await, cluster.join().await);
 
@@ -216,7 +216,7 @@ pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn Ground
     let late = all(&mut alone).await.unwrap_err();
     alone.withdraw().await;
     assert!(
-        matches!(&late, BarrierError::Late { missing, .. } if *missing == BTreeSet::from([1, 2])),
+        matches!(&late, BarrierError::TimedOut { missing, .. } if *missing == BTreeSet::from([1, 2])),
         "{late}"
     );
 
@@ -241,12 +241,12 @@ pub(crate) async fn triggered_runs_meet_despite_different_run_ids(ground: &dyn G
 
 pub(crate) async fn disabled_shard_is_not_waited_for(ground: &dyn Ground) {
     let cluster = Cluster::new(ground, "disabled-shard-is-not", 3).await;
-    cluster.create(&cluster.tree.shard(1, Part::Disabled), "").await;
+    cluster.create(&cluster.tree.shard(1, ShardNode::Disabled), "").await;
     let one = cluster.join().await;
 
     let mut round = one.register(1, &[0], TIMEOUT).await;
     assert!(tokio::time::timeout(SHORT, all(&mut round)).await.is_err(), "shard 2 is missing");
-    cluster.create(&cluster.tree.shard(2, Part::Disabled), "").await;
+    cluster.create(&cluster.tree.shard(2, ShardNode::Disabled), "").await;
     let last = all(&mut round).await.unwrap().expect("this is the only instance");
 
     last.finish().await.unwrap();
@@ -275,7 +275,7 @@ pub(crate) async fn java_instance_can_get_the_turn(ground: &dyn Ground) {
     let latch = cluster.tree.started_latch();
 
     // The Java instance is in the latch before any other instance sees the gate complete, and deletes child by child.
-    let turn = latch::queue(cluster.registry(), &latch, 1, TIMEOUT).await.unwrap().unwrap();
+    let turn = latch::acquire(cluster.registry(), &latch, 1, TIMEOUT).await.unwrap().unwrap();
     cluster.create(&cluster.started(1), "").await;
     assert!(
         tokio::time::timeout(SHORT, all(&mut round)).await.is_err(),
@@ -284,7 +284,7 @@ pub(crate) async fn java_instance_can_get_the_turn(ground: &dyn Ground) {
     cluster.delete(&cluster.started(1)).await;
     cluster.delete(&cluster.started(0)).await;
     cluster.delete(&cluster.tree.started()).await;
-    turn.pass(cluster.registry()).await;
+    turn.release(cluster.registry()).await;
 
     assert!(all(&mut round).await.unwrap().is_none(), "the Java instance had the turn");
 }
@@ -300,7 +300,7 @@ pub(crate) async fn gate_cleared_too_early_is_reported_at_once(ground: &dyn Grou
     let error = tokio::time::timeout(TIMEOUT / 2, all(&mut round)).await.unwrap().unwrap_err();
 
     assert!(
-        matches!(&error, BarrierError::Cleared { missing, .. } if *missing == BTreeSet::from([1])),
+        matches!(&error, BarrierError::ClearedEarly { missing, .. } if *missing == BTreeSet::from([1])),
         "{error}"
     );
 }
@@ -308,20 +308,20 @@ pub(crate) async fn gate_cleared_too_early_is_reported_at_once(ground: &dyn Grou
 pub(crate) async fn shard_that_has_gone_on_is_not_waited_for(ground: &dyn Ground) {
     let cluster = Cluster::new(ground, "shard-that-has", 3).await;
     let one = cluster.join().await;
-    let page = |fire, state| Page {
+    let page = |fire, state| LedgerPage {
         run: Some(run(fire)),
         due_at: Some(due(fire)),
         state,
-        ..Page::default()
+        ..LedgerPage::default()
     };
-    cluster.create(&cluster.tree.page(1), page(5, State::Running).to_bytes()).await;
-    cluster.create(&cluster.tree.page(2), page(5, State::Done).to_bytes()).await;
+    cluster.create(&cluster.tree.ledger_page(1), page(5, LedgerState::Running).to_bytes()).await;
+    cluster.create(&cluster.tree.ledger_page(2), page(5, LedgerState::Done).to_bytes()).await;
 
     let mut round = one.register(5, &[0], TIMEOUT).await;
     let error = tokio::time::timeout(TIMEOUT / 2, all(&mut round)).await.unwrap().unwrap_err();
 
     assert!(
-        matches!(&error, BarrierError::GoneOn { shards, .. } if *shards == BTreeSet::from([2])),
+        matches!(&error, BarrierError::MovedOn { shards, .. } if *shards == BTreeSet::from([2])),
         "{error}"
     );
     round.withdraw().await;
@@ -331,7 +331,7 @@ pub(crate) async fn shard_that_has_gone_on_is_not_waited_for(ground: &dyn Ground
     let ahead = two.register(7, &[1, 2], TIMEOUT).await;
     let mut behind = one.register(6, &[0], TIMEOUT).await;
     let error = all(&mut behind).await.unwrap_err();
-    assert!(matches!(error, BarrierError::GoneOn { .. }), "{error}");
+    assert!(matches!(error, BarrierError::MovedOn { .. }), "{error}");
     behind.withdraw().await;
     assert_eq!(meet(vec![ahead, one.register(7, &[0], TIMEOUT).await]).await, 1);
 }
@@ -396,6 +396,6 @@ pub(crate) async fn removed_job_is_not_recreated(ground: &dyn Ground) {
 
     let error = one.try_register(1, &[0], TIMEOUT).await.unwrap_err();
 
-    assert!(matches!(error, BarrierError::Removed), "{error}");
+    assert!(matches!(error, BarrierError::JobRemoved), "{error}");
     assert_eq!(cluster.registered().await, None);
 }

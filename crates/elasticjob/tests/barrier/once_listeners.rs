@@ -10,8 +10,8 @@ use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{self, Joining, Member},
-        sharding::Dealers,
-        tree::{JobTree, Part},
+        sharding::CustomStrategies,
+        tree::{JobTree, ShardNode},
     },
     execution::{Execution, Failure, OnceListener},
     job::{Handler, Instance, InstanceId, Job, Shard},
@@ -111,7 +111,7 @@ async fn wait_for_owners(registry: &dyn Registry) {
     wait_until("each instance has a shard", async || {
         let mut owners = std::collections::BTreeSet::new();
         for shard in 0..3 {
-            let owner = registry.get(&tree.shard(shard, Part::Owner)).await.unwrap();
+            let owner = registry.get(&tree.shard(shard, ShardNode::Owner)).await.unwrap();
             owners.extend(owner.map(|owner| owner.data));
         }
         owners.len() == 3
@@ -194,7 +194,7 @@ pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: 
         registry: Arc::clone(&silent.registry),
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness),
-        dealers: Dealers::default(),
+        strategies: CustomStrategies::default(),
         flaws: Flaws::default(),
     };
     let member = Member::join(environment, joining).await.unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use elasticjob::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     job::{Fire, Job},
     registry::{
         Committed, Create, Error, Event, Expected, Namespace, Node, Op, Path, Registry, Session,
@@ -118,7 +118,7 @@ impl Cluster {
     }
 
     pub(crate) async fn running(&self, shard: u32) -> Option<String> {
-        self.text(&self.tree.shard(shard, Part::Running)).await
+        self.text(&self.tree.shard(shard, ShardNode::Running)).await
     }
 
     pub(crate) async fn is_flagged(&self, shard: u32) -> bool {
@@ -129,7 +129,7 @@ impl Cluster {
     pub(crate) async fn owners(&self, total: u32) -> Vec<String> {
         let mut owners = Vec::new();
         for shard in 0..total {
-            let owner = self.text(&self.tree.shard(shard, Part::Owner)).await;
+            let owner = self.text(&self.tree.shard(shard, ShardNode::Owner)).await;
             owners.push(owner.unwrap_or_default());
         }
         owners
@@ -179,7 +179,7 @@ impl Cluster {
     /// Writes what a Java leader writes when it has assigned the shards: the owners; then it deletes the flags.
     pub(crate) async fn assign_as_java_leader(&self, owners: &[&str]) {
         for (shard, owner) in (0..).zip(owners) {
-            self.write(&self.tree.shard(shard, Part::Owner), owner).await;
+            self.write(&self.tree.shard(shard, ShardNode::Owner), owner).await;
         }
         self.remove(&self.tree.necessary()).await;
         self.remove(&self.tree.processing()).await;
@@ -214,7 +214,7 @@ impl JavaInstance {
 
     /// Creates the `running` node of a shard; it is persistent because the job has failover.
     pub(crate) async fn mark_running(&self, tree: &JobTree, shard: u32) {
-        let path = tree.shard(shard, Part::Running);
+        let path = tree.shard(shard, ShardNode::Running);
         self.connection.registry.create(Create::persistent(&path, self.id)).await.unwrap();
     }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        ledger::State,
+        ledger::LedgerState,
         member::{Ended, News, Refused},
-        tree::Part,
+        tree::ShardNode,
     },
     job::{Misfire, Reason},
 };
@@ -83,7 +83,7 @@ async fn l04_taken_over_and_own_shards_of_a_dead_instance_are_both_found() {
     let successor = cluster.join(1, with_failover(2)).await;
     cluster.settle().await;
     // Left when failover was switched off during a takeover: it names the instance that now dies with a run of its own.
-    cluster.write(&cluster.tree.shard(0, Part::Failovering), java.id).await;
+    cluster.write(&cluster.tree.shard(0, ShardNode::Failovering), java.id).await;
     java.mark_running(&cluster.tree, 1).await;
 
     java.die().await;
@@ -97,7 +97,7 @@ async fn l04_taken_over_and_own_shards_of_a_dead_instance_are_both_found() {
         successor.finish(taken).await;
     }
     assert_eq!(again, [0, 1]);
-    assert!(!cluster.exists(&cluster.tree.shard(0, Part::Failovering)).await);
+    assert!(!cluster.exists(&cluster.tree.shard(0, ShardNode::Failovering)).await);
     // When failover is switched off, remaining flags are deleted.
     cluster.write(&cluster.tree.failover_item(0), "").await;
     cluster.write(&cluster.tree.config(), &job(2).to_yaml()).await;
@@ -114,7 +114,7 @@ async fn l24_disabled_takes_over_nothing_and_survivor_runs_its_own_shards() {
     let disabled = cluster.join(2, with_failover(12)).await;
     let mut successor = cluster.join(3, with_failover(12)).await;
     cluster.write(&cluster.tree.server("10.0.0.2"), "DISABLED").await;
-    cluster.write(&cluster.tree.shard(3, Part::Disabled), "").await;
+    cluster.write(&cluster.tree.shard(3, ShardNode::Disabled), "").await;
     cluster.settle().await;
 
     victim.die().await;
@@ -197,14 +197,14 @@ async fn fire_due_during_a_takeover_elsewhere_is_marked_as_misfire() {
     let java = cluster.java("10.0.0.3@-@4711").await;
     java.become_leader(&cluster.tree).await;
     cluster.assign_as_java_leader(&[&ours.id()]).await;
-    for part in [Part::Failover, Part::Failovering, Part::Running] {
+    for part in [ShardNode::Failover, ShardNode::Failovering, ShardNode::Running] {
         cluster.write(&cluster.tree.shard(0, part), java.id).await;
     }
     cluster.settle().await;
 
     assert_eq!(ours.run(&fire(1)).await, Vec::<u32>::new());
-    assert!(cluster.exists(&cluster.tree.shard(0, Part::Misfire)).await);
-    for part in [Part::Failover, Part::Failovering, Part::Running] {
+    assert!(cluster.exists(&cluster.tree.shard(0, ShardNode::Misfire)).await);
+    for part in [ShardNode::Failover, ShardNode::Failovering, ShardNode::Running] {
         cluster.remove(&cluster.tree.shard(0, part)).await;
     }
     ours.wait_for(|news| *news == News::Missed).await;
@@ -229,7 +229,7 @@ async fn run_ending_during_a_relist_leaves_no_nodes() {
     successor.connection.delay_listing(false);
     cluster.settle().await;
 
-    for part in Part::HOLDERS {
+    for part in ShardNode::HOLDERS {
         let path = cluster.tree.shard(0, part);
         assert!(!cluster.exists(&path).await, "{path} would prevent its owner from running it");
     }
@@ -244,7 +244,7 @@ async fn withdrawn_claim_restores_failover_flag_and_misfire_mark() {
     let mut successor = cluster.join(2, with_failover(1)).await;
     victim.die().await;
     successor.wait_for(|news| *news == News::Orphaned).await;
-    cluster.write(&cluster.tree.shard(0, Part::Misfire), "").await;
+    cluster.write(&cluster.tree.shard(0, ShardNode::Misfire), "").await;
     cluster.settle().await;
 
     for _ in 0..2 {
@@ -255,7 +255,7 @@ async fn withdrawn_claim_restores_failover_flag_and_misfire_mark() {
         cluster.settle().await;
 
         assert!(cluster.is_flagged(0).await, "another instance can take it over");
-        assert!(cluster.exists(&cluster.tree.shard(0, Part::Misfire)).await);
-        assert_eq!(cluster.page(0).await.state, State::Lost);
+        assert!(cluster.exists(&cluster.tree.shard(0, ShardNode::Misfire)).await);
+        assert_eq!(cluster.page(0).await.state, LedgerState::Lost);
     }
 }

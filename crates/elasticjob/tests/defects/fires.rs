@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use elasticjob::{
-    coordination::tree::Part,
+    coordination::tree::ShardNode,
     job::{CatchUp, Job, Misfire, Reason},
 };
 
@@ -134,8 +134,8 @@ async fn leader_clears_a_stale_processing_node_after_a_timeout() {
 
     // The job of a Java leader is shut down during sharding, and its process stays alive.
     java.create_ephemeral(&cluster.tree.processing(), "").await;
-    cluster.remove(&cluster.tree.shard(0, Part::Owner)).await;
-    cluster.remove(&cluster.tree.shard(1, Part::Owner)).await;
+    cluster.remove(&cluster.tree.shard(0, ShardNode::Owner)).await;
+    cluster.remove(&cluster.tree.shard(1, ShardNode::Owner)).await;
     cluster.advance_seconds(5).await;
     assert!(cluster.exists(&cluster.tree.processing()).await, "the sharding may still complete");
     cluster.advance_seconds(6).await;

@@ -1,7 +1,7 @@
 //! One named test for each of the forty known defects of Java ElasticJob; the test fails if this implementation has the defect.
 //!
 //! `docs/defects.md` describes each defect and the behaviour here. All tests use the memory registry, at the lowest level that can show the
-//! defect: the transactions ([`Claimant`](elasticjob::coordination::claim::Claimant)), then one instance in a job
+//! defect: the transactions ([`TransactionBuilder`](elasticjob::coordination::claim::TransactionBuilder)), then one instance in a job
 //! ([`Member`](elasticjob::coordination::member::Member)), then whole nodes. Time stands still unless a test advances it. Java instances are
 //! represented by the registry writes that they make.
 

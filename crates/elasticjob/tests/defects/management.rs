@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use elasticjob::{
     coordination::{
         member::News,
-        sharding::{Candidate, Dealer, Situation},
+        sharding::{Candidate, ShardingInput, ShardingStrategy},
     },
     job::{Job, Overwrite, Spelling, Strategy},
     registry::Op,
@@ -85,7 +85,7 @@ async fn l20_special_characters_in_a_job_name_break_nothing() {
         (1..=3).map(|host| Candidate::new(format!("10.0.0.{host}@-@1"))).collect();
     let previous_owners = std::collections::BTreeMap::new();
     let (job, total) = ("polygenelubricants", 3);
-    let owners = Strategy::RoundRobin.deal(&Situation {
+    let owners = Strategy::RoundRobin.assign(&ShardingInput {
         job,
         total,
         candidates: &candidates,

@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use elasticjob::{
     coordination::{
         flaw::Flaws,
-        ledger::Page,
+        ledger::LedgerPage,
         member::{
             Author, Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused, Request, Why,
         },
         process,
-        sharding::Dealers,
+        sharding::CustomStrategies,
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::{Registry, Zxid},
@@ -53,12 +53,12 @@ impl Cluster {
         connection: Connection,
     ) -> Result<TestInstance, JoinError> {
         let registry: Arc<dyn Registry> = Arc::clone(&connection.registry) as Arc<dyn Registry>;
-        process::announce(&*registry, &id, registry.session().id()).await.unwrap();
+        process::register(&*registry, &id, registry.session().id()).await.unwrap();
         let ground = Ground {
             registry,
             clock: Arc::new(self.clock.clone()),
             randomness: Arc::new(SystemRandomness),
-            dealers: Dealers::default(),
+            strategies: CustomStrategies::default(),
             flaws: Flaws::default(),
         };
         let handler = Handler::Code { java_class: None };
@@ -68,14 +68,14 @@ impl Cluster {
     }
 
     /// The ledger page of a shard.
-    pub(crate) async fn page(&self, shard: u32) -> Page {
-        let text = self.text(&self.tree.page(shard)).await.unwrap_or_default();
-        Page::read(text.as_bytes()).unwrap()
+    pub(crate) async fn page(&self, shard: u32) -> LedgerPage {
+        let text = self.text(&self.tree.ledger_page(shard)).await.unwrap_or_default();
+        LedgerPage::read(text.as_bytes()).unwrap()
     }
 
     /// Creation zxid of a shard's `running` node; it identifies the claim that created the node.
     pub(crate) async fn claim_zxid(&self, shard: u32) -> Option<Zxid> {
-        let path = self.tree.shard(shard, elasticjob::coordination::tree::Part::Running);
+        let path = self.tree.shard(shard, elasticjob::coordination::tree::ShardNode::Running);
         self.stat(&path).await.map(|stat| stat.created)
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        ledger::State,
+        ledger::LedgerState,
         member::{News, Refused, Why},
-        tree::Part,
+        tree::ShardNode,
     },
     job::Reconcile,
     registry::{Create, Expected, Op, Registry},
@@ -33,7 +33,7 @@ async fn l09_changes_during_a_lost_connection_are_seen_afterwards() {
     victim.die().await;
     cluster.write(&cluster.tree.trigger(ours.id()), "").await;
     // Deleted and re-created with the same version and data: only the creation zxid differs.
-    let running = cluster.tree.shard(overwritten, Part::Running);
+    let running = cluster.tree.shard(overwritten, ShardNode::Running);
     cluster
         .multi(vec![
             Op::Delete { path: running.clone(), expected: Expected::Any },
@@ -73,7 +73,7 @@ async fn l11_unanswered_request_is_neither_absent_nor_forgotten() {
         });
 
         assert_eq!(cluster.running(0).await, None, "carried out: {is_carried_out}");
-        assert_eq!(cluster.page(0).await.state, State::Done);
+        assert_eq!(cluster.page(0).await.state, LedgerState::Done);
     }
     // A claim whose answer is lost is withdrawn, and the fire is claimed again.
     ours.connection.link.cut_after_next_request();
@@ -91,7 +91,7 @@ async fn l12_recheck_needs_no_reconciliation_and_survives_an_error() {
     let ours = cluster.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
     let dead = "10.0.0.9@-@4711";
     // No instance node is deleted, so only the recheck finds it.
-    cluster.write(&cluster.tree.shard(0, Part::Running), dead).await;
+    cluster.write(&cluster.tree.shard(0, ShardNode::Running), dead).await;
     cluster.advance_seconds(RECHECK_SECONDS).await;
     assert_eq!(cluster.running(0).await, None);
     assert_eq!(items(&ours.take_over().await.unwrap()), [0]);
@@ -100,7 +100,7 @@ async fn l12_recheck_needs_no_reconciliation_and_survives_an_error() {
     cluster.advance_seconds(2 * RECHECK_SECONDS).await;
     ours.connection.link.heal();
     cluster.settle().await;
-    cluster.write(&cluster.tree.shard(1, Part::Running), dead).await;
+    cluster.write(&cluster.tree.shard(1, ShardNode::Running), dead).await;
     cluster.advance_seconds(RECHECK_SECONDS).await;
     assert_eq!(cluster.running(1).await, None, "the recheck continues after the outage");
 }

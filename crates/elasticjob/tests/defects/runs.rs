@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    coordination::{ledger::State, tree::Part},
+    coordination::{ledger::LedgerState, tree::ShardNode},
     execution::{Execution, Failure, OnceListener},
     history::{Event, Sink, SinkError},
     job::{MaxTimeDiff, Misfire, Reason, RunId},
@@ -30,11 +30,11 @@ async fn l02_failed_shard_is_released_and_stuck_java_shard_blocks_no_other() {
     let failing = TestHandler::failing();
     let (node, _connection) = cluster.node(1, with_failover(1), &failing).await;
     cluster.advance_seconds(5).await;
-    let parts = [Part::Running, Part::Failover, Part::Failovering];
+    let parts = [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering];
     for part in parts {
         assert!(!cluster.exists(&cluster.tree.shard(0, part)).await, "{part:?}");
     }
-    assert_eq!(cluster.page(0).await.state, State::Failed);
+    assert_eq!(cluster.page(0).await.state, LedgerState::Failed);
     cluster.advance_seconds(5).await;
     assert_eq!(failing.attempts().len(), 2, "its next fire runs");
     cluster.stop(node).await;
@@ -84,15 +84,15 @@ async fn l07_misfire_runs_once_right_after_the_run_it_waited_for() {
     let handler = TestHandler::immediate();
     let hourly = || job(2).cron("0 0 * * * ?").unwrap();
     cluster.write(&cluster.tree.config(), &hourly().to_yaml()).await;
-    cluster.write(&cluster.tree.shard(0, Part::Misfire), "").await;
+    cluster.write(&cluster.tree.shard(0, ShardNode::Misfire), "").await;
     let (_node, _connection) = cluster.node(1, hourly(), &handler).await;
     cluster.advance_seconds(5).await;
     assert!(handler.attempts().is_empty(), "{:?}", handler.attempts());
-    cluster.write(&cluster.tree.shard(1, Part::Misfire), "").await;
+    cluster.write(&cluster.tree.shard(1, ShardNode::Misfire), "").await;
     cluster.advance_seconds(1).await;
     assert_eq!(handler.shards_and_reasons(), [(1, Reason::Misfire)]);
     assert!(
-        !cluster.exists(&cluster.tree.shard(1, Part::Misfire)).await,
+        !cluster.exists(&cluster.tree.shard(1, ShardNode::Misfire)).await,
         "the misfire is compensated"
     );
 }
@@ -155,7 +155,7 @@ async fn l14_once_listener_is_called_once_per_fire_and_never_waits_forever() {
         cluster.node_with(1, with_failover(3), &one, |job| job.once(listener())).await;
     let (dying_node, connection) =
         cluster.node_with(2, with_failover(3), &two, |job| job.once(listener())).await;
-    cluster.write(&cluster.tree.shard(1, Part::Disabled), "").await;
+    cluster.write(&cluster.tree.shard(1, ShardNode::Disabled), "").await;
     cluster.settle().await;
 
     cluster.advance(Duration::from_millis(15_900)).await;

@@ -7,12 +7,12 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        claim::{Claimant, Flag, Refusal, Stake},
+        claim::{ClaimCandidate, FailoverFlag, Refusal, TransactionBuilder},
         latch,
-        ledger::{Seen, State},
+        ledger::{LedgerState, VersionedPage},
         member::{News, Refused, Why},
-        tree::Part,
-        view::{Document, Known, ShardView},
+        tree::ShardNode,
+        view::{CachedNode, Document, ShardView},
     },
     job::{Failover, InstanceId, Monitor, Reason, Strategy},
     registry::{Registry, Version},
@@ -25,20 +25,24 @@ use crate::{
     nodes::TestHandler,
 };
 
-fn claimant<'a>(cluster: &'a Cluster, me: &'a InstanceId, connection: &Connection) -> Claimant<'a> {
-    Claimant {
+fn claimant<'a>(
+    cluster: &'a Cluster,
+    me: &'a InstanceId,
+    connection: &Connection,
+) -> TransactionBuilder<'a> {
+    TransactionBuilder {
         tree: &cluster.tree,
         me,
         session: connection.registry.session().id(),
-        config: Version(0),
+        config_version: Version(0),
         monitor: Monitor::Executions,
         failover: Failover::TakeOver,
     }
 }
 
-async fn seen(cluster: &Cluster, shard: u32) -> Seen {
-    let version = cluster.stat(&cluster.tree.page(shard)).await.unwrap().version;
-    Seen { page: cluster.page(shard).await, version: Some(version) }
+async fn seen(cluster: &Cluster, shard: u32) -> VersionedPage {
+    let version = cluster.stat(&cluster.tree.ledger_page(shard)).await.unwrap().version;
+    VersionedPage { page: cluster.page(shard).await, version: Some(version) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +82,7 @@ async fn s01_run_is_cancelled_before_its_session_can_end() {
     assert!(cluster.running(lost.item).await.is_some_and(|id| id.starts_with("10.0.0.1@-@")));
     successor.unblock();
     cluster.settle().await;
-    assert_eq!(cluster.page(lost.item).await.state, State::Done);
+    assert_eq!(cluster.page(lost.item).await.state, LedgerState::Done);
     assert_eq!((cut_off.attempts().len(), successor.attempts().len()), (1, 1));
 }
 
@@ -117,7 +121,7 @@ async fn s02_shard_flagged_by_java_is_not_taken_over_while_its_holder_lives() {
     cluster.settle().await;
     let of_java = cluster.owners(2).await.iter().position(|owner| owner == java.id).unwrap() as u32;
     let (running, flag) =
-        (cluster.tree.shard(of_java, Part::Running), cluster.tree.failover_item(of_java));
+        (cluster.tree.shard(of_java, ShardNode::Running), cluster.tree.failover_item(of_java));
     // A Java instance reconnects and a Java peer sees it: the instance node is deleted and re-created, the peer flags the shard, and the
     // `running` node of the run that continues is deleted.
     java.mark_running(&cluster.tree, of_java).await;
@@ -190,10 +194,10 @@ async fn s04_claim_is_one_atomic_create_and_the_loser_marks_a_misfire() {
 
     assert_eq!(items(&claimed), [0]);
     assert_eq!(cluster.running(1).await.as_deref(), Some(java.id));
-    assert!(cluster.exists(&cluster.tree.shard(1, Part::Misfire)).await);
-    assert!(!cluster.exists(&cluster.tree.shard(0, Part::Misfire)).await);
+    assert!(cluster.exists(&cluster.tree.shard(1, ShardNode::Misfire)).await);
+    assert!(!cluster.exists(&cluster.tree.shard(0, ShardNode::Misfire)).await);
     // A claim that Java overwrites nevertheless is noticed.
-    cluster.remove(&cluster.tree.shard(0, Part::Running)).await;
+    cluster.remove(&cluster.tree.shard(0, ShardNode::Running)).await;
     java.mark_running(&cluster.tree, 0).await;
     cluster.settle().await;
     assert!(claimed.shards[0].hold.is_lost());
@@ -255,21 +259,29 @@ async fn s07_slow_survivor_neither_flags_again_nor_ends_the_new_run() {
     let dead = cluster.connect().await;
     let (dead_id, slow_id) = (id(7), id(8));
     let dead_claimant = claimant(&cluster, &dead_id, &dead);
-    let stakes = [Stake::new(0, Seen::default())];
+    let stakes = [ClaimCandidate::new(0, VersionedPage::default())];
     dead.registry.multi(dead_claimant.claim(&fire(1), &stakes).ops()).await.unwrap();
     // The slow survivor reads who died and what it ran, and stalls before it writes.
-    let running = dead.registry.get(&cluster.tree.shard(0, Part::Running)).await.unwrap().unwrap();
+    let running =
+        dead.registry.get(&cluster.tree.shard(0, ShardNode::Running)).await.unwrap().unwrap();
     let document = Document {
         data: running.data,
         version: running.stat.version,
         created: running.stat.created,
         written_at_ms: 0,
     };
-    let view = ShardView { running: Some(Known::Read(Box::new(document))), ..ShardView::default() };
+    let view =
+        ShardView { running: Some(CachedNode::Read(Box::new(document))), ..ShardView::default() };
     let before = seen(&cluster, 0).await;
-    let lost = before.page.lost(&dead_id);
-    let too_late =
-        claimant(&cluster, &slow_id, &slow).bury(&dead_id, 0, &before, &lost, &view, Flag::Raise);
+    let lost = before.page.after_loss(&dead_id);
+    let too_late = claimant(&cluster, &slow_id, &slow).mark_lost(
+        &dead_id,
+        0,
+        &before,
+        &lost,
+        &view,
+        FailoverFlag::Create,
+    );
 
     // The other survivor marks the shard as lost and takes it over.
     dead.die().await;
@@ -335,7 +347,7 @@ async fn s09_lost_shard_that_ran_at_its_next_fire_is_not_taken_over() {
     cluster.settle().await;
     java.mark_running(&cluster.tree, 0).await;
     cluster.settle().await;
-    cluster.remove(&cluster.tree.shard(0, Part::Running)).await;
+    cluster.remove(&cluster.tree.shard(0, ShardNode::Running)).await;
     cluster.settle().await;
     assert!(matches!(successor.take_over().await, Err(Refused::Nothing)));
     assert!(!cluster.is_flagged(0).await);
@@ -387,25 +399,29 @@ async fn s11_action_fails_after_losing_its_place_in_the_latch() {
     cluster.write(&cluster.tree.failover_item(0), "").await;
     let connection = cluster.connect().await;
     let me = id(9);
-    let stakes = [Stake { is_flagged: true, ..Stake::new(0, Seen::default()) }];
+    let stakes = [ClaimCandidate {
+        awaits_failover: true,
+        ..ClaimCandidate::new(0, VersionedPage::default())
+    }];
     let queue = cluster.tree.failover_latch();
-    let turn = |ticket| latch::queue(&*connection.registry, &queue, ticket, Duration::from_secs(1));
+    let turn =
+        |ticket| latch::acquire(&*connection.registry, &queue, ticket, Duration::from_secs(1));
 
     let late = turn(1).await.unwrap().expect("the queue is empty");
     cluster.remove(&late.node).await;
-    let steps = claimant(&cluster, &me, &connection).take(&late, &fire(1), &stakes);
+    let steps = claimant(&cluster, &me, &connection).take_over(&late, &fire(1), &stakes);
     let refused = connection.registry.multi(steps.ops()).await.unwrap_err();
-    assert_eq!(steps.refusal(&refused), Some(Refusal::Ground));
+    assert_eq!(steps.refusal(&refused), Some(Refusal::Precondition));
     // The same when the session that queued is over.
     let of_old_session = turn(2).await.unwrap().unwrap();
     connection.link.expire();
-    let steps = claimant(&cluster, &me, &connection).take(&of_old_session, &fire(1), &stakes);
+    let steps = claimant(&cluster, &me, &connection).take_over(&of_old_session, &fire(1), &stakes);
     let refused = connection.registry.multi(steps.ops()).await.unwrap_err();
 
-    assert_eq!(steps.refusal(&refused), Some(Refusal::Ground));
+    assert_eq!(steps.refusal(&refused), Some(Refusal::Precondition));
     assert!(cluster.is_flagged(0).await);
     assert_eq!(cluster.running(0).await, None);
-    assert!(!cluster.exists(&cluster.tree.page(0)).await);
+    assert!(!cluster.exists(&cluster.tree.ledger_page(0)).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -452,7 +468,7 @@ async fn s13_every_session_has_its_own_id_and_inherits_nothing() {
     let ours = cluster.join(1, with_failover(1)).await;
     let earlier_id = "10.0.0.1@-@101";
     assert!(ours.id().starts_with(earlier_id));
-    cluster.write(&cluster.tree.shard(0, Part::Running), earlier_id).await;
+    cluster.write(&cluster.tree.shard(0, ShardNode::Running), earlier_id).await;
     cluster.write(&cluster.tree.trigger(earlier_id), "").await;
     cluster.advance_seconds(80).await;
     assert_eq!(cluster.running(0).await, None);

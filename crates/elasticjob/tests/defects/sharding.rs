@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use elasticjob::{
     coordination::{
-        ledger::State,
+        ledger::LedgerState,
         member::{News, Refused, Why},
-        tree::Part,
+        tree::ShardNode,
     },
     registry::{Create, Kind, Op, Path, Registry, plant},
 };
@@ -154,7 +154,7 @@ async fn l19_shrinking_lets_running_shards_finish_then_deletes_their_nodes() {
     let ours = cluster.join(1, job(3)).await;
     let claimed = ours.claim(&fire(1)).await;
     // A leftover node above a gap in the shard numbers.
-    cluster.write(&cluster.tree.shard(7, Part::Misfire), "").await;
+    cluster.write(&cluster.tree.shard(7, ShardNode::Misfire), "").await;
 
     cluster.write(&cluster.tree.config(), &job(1).to_yaml()).await;
     cluster.settle().await;
@@ -168,6 +168,6 @@ async fn l19_shrinking_lets_running_shards_finish_then_deletes_their_nodes() {
     cluster.settle().await;
 
     assert_eq!(cluster.children(&cluster.tree.sharding()).await, ["0"]);
-    assert_eq!(cluster.page(2).await.state, State::Done);
+    assert_eq!(cluster.page(2).await.state, LedgerState::Done);
     assert_eq!(ours.run(&fire(2)).await, [0]);
 }

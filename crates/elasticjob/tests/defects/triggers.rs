@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        tree::Part,
-        trigger::{Ask, Trigger},
+        tree::ShardNode,
+        trigger::{InstanceRequest, TriggerRequest},
     },
     job::{Job, LeaseLoss, Reason, RunId},
     registry::Op,
@@ -24,10 +24,10 @@ fn on_demand(job: Job) -> Job {
 }
 
 /// Triggers the only Rust instance.
-async fn trigger(cluster: &Cluster, ask: Ask) {
+async fn trigger(cluster: &Cluster, ask: TriggerRequest) {
     let ids = cluster.children(&cluster.tree.instances()).await;
     let id = ids.iter().find(|id| id.contains("@-@1")).or(ids.first()).unwrap();
-    let data = String::from_utf8(Trigger::Run(ask).to_bytes()).unwrap();
+    let data = String::from_utf8(InstanceRequest::Run(ask).to_bytes()).unwrap();
     cluster.write(&cluster.tree.trigger(id), &data).await;
     cluster.settle().await;
 }
@@ -46,11 +46,15 @@ async fn trigger_runs_all_shards_including_those_held_elsewhere() {
     java.mark_running(&cluster.tree, 1).await;
 
     let run = RunId::triggered(7);
-    let data = Trigger::Run(Ask { run: Some(run.clone()), ..Ask::default() }).to_bytes();
+    let data = InstanceRequest::Run(TriggerRequest {
+        run: Some(run.clone()),
+        ..TriggerRequest::default()
+    })
+    .to_bytes();
     cluster.write(&cluster.tree.trigger(ours), &String::from_utf8(data).unwrap()).await;
     cluster.advance_seconds(5).await;
     assert_eq!(handler.shards_and_reasons(), [(0, Reason::Due)], "the other shard is still held");
-    cluster.remove(&cluster.tree.shard(1, Part::Running)).await;
+    cluster.remove(&cluster.tree.shard(1, ShardNode::Running)).await;
     cluster.advance_seconds(5).await;
 
     assert_eq!(handler.shards_and_reasons(), [(0, Reason::Due), (1, Reason::Due)]);
@@ -72,7 +76,7 @@ async fn trigger_runs_once_if_its_deletion_is_not_answered() {
     };
     let mut deletion = connection.block_next(deletes_trigger);
 
-    trigger(&cluster, Ask::default()).await;
+    trigger(&cluster, TriggerRequest::default()).await;
     deletion.reached().await;
     connection.link.cut_after_next_request();
     deletion.unblock();
@@ -88,11 +92,16 @@ async fn trigger_pending_at_session_end_runs_in_the_next_session() {
     let cluster = Cluster::new().await;
     let handler = TestHandler::blocked();
     let (_node, connection) = cluster.node(1, on_demand(job(1)), &handler).await;
-    trigger(&cluster, Ask { run: Some(RunId::triggered(1)), ..Ask::default() }).await;
+    trigger(
+        &cluster,
+        TriggerRequest { run: Some(RunId::triggered(1)), ..TriggerRequest::default() },
+    )
+    .await;
     assert_eq!(handler.attempts().len(), 1);
     // The second trigger waits for the first run.
     let second = RunId::triggered(2);
-    trigger(&cluster, Ask { run: Some(second.clone()), ..Ask::default() }).await;
+    trigger(&cluster, TriggerRequest { run: Some(second.clone()), ..TriggerRequest::default() })
+        .await;
 
     connection.link.expire();
     cluster.advance_seconds(2).await;
@@ -110,7 +119,12 @@ async fn takeover_of_a_triggered_run_keeps_its_parameters() {
     let (dying_node, connection) = cluster.node(1, on_demand(with_failover(1)), &dying).await;
     let at = "2026-01-31T12:00:00Z".parse().unwrap();
     let run = Some(RunId::triggered(7));
-    let request = Ask { run, at: Some(at), parameter: Some("42".into()), ..Ask::default() };
+    let request = TriggerRequest {
+        run,
+        at: Some(at),
+        parameter: Some("42".into()),
+        ..TriggerRequest::default()
+    };
     trigger(&cluster, request).await;
     let (_successor_node, _connection) =
         cluster.node(2, on_demand(with_failover(1)), &successor).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::{
-        ledger::{Page, State},
+        ledger::{LedgerPage, LedgerState},
         member::{self, Ended, News, Refused, Request, Why},
-        tree::Part,
+        tree::ShardNode,
     },
     job::{Fire, Monitor},
     registry::{Create, Expected},
@@ -37,7 +37,7 @@ pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground:
     let node = cluster.join(1, job(1)).await;
     let (last, next) = (cluster.fire(), cluster.fire());
     let claimed = claim(&node, &last).await;
-    let mark = cluster.tree.shard(0, Part::Misfire);
+    let mark = cluster.tree.shard(0, ShardNode::Misfire);
     // Another instance that also wanted to run the shard was refused and did not know why.
     cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
     finish(&node, claimed).await;
@@ -85,7 +85,7 @@ pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn Ground) {
     let mut cluster = Cluster::new(ground, "disabled-shard-is").await;
     let node = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
-    let disabled = cluster.tree.shard(1, Part::Disabled);
+    let disabled = cluster.tree.shard(1, ShardNode::Disabled);
     cluster.registry().create(Create::persistent(&disabled, "")).await.unwrap();
 
     let fire = cluster.fire();
@@ -100,7 +100,7 @@ pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn Ground) {
     let claimed = claim(&node, &cluster.fire()).await;
     let hold: &member::Hold = &claimed.shards[0].hold;
 
-    let running = cluster.tree.shard(0, Part::Running);
+    let running = cluster.tree.shard(0, ShardNode::Running);
     cluster.registry().delete(&running, Expected::Any).await.unwrap();
     cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
 
@@ -142,7 +142,7 @@ pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn
     node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
 
     assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
-    let running = cluster.tree.shard(0, Part::Running);
+    let running = cluster.tree.shard(0, ShardNode::Running);
     assert_eq!(cluster.registry().get(&running).await.unwrap(), None);
     let next = cluster.fire();
     assert_eq!(items(&claim(&node, &next).await), [0]);
@@ -153,7 +153,7 @@ pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &
     let mut node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
-    let mark = cluster.tree.shard(0, Part::Misfire);
+    let mark = cluster.tree.shard(0, ShardNode::Misfire);
     cluster.registry().create(Create::persistent(&mark, "")).await.unwrap();
     finish(&node, claimed).await;
     wait_for_news(&mut node, |news| *news == News::Missed).await;
@@ -175,12 +175,12 @@ pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Grou
     let node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
-    let running = cluster.tree.shard(0, Part::Running);
+    let running = cluster.tree.shard(0, ShardNode::Running);
     cluster.registry().delete(&running, Expected::Any).await.unwrap();
     claimed.shards[0].hold.cancel().cancelled().await;
 
     node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
 
-    let page = cluster.registry().get(&cluster.tree.page(0)).await.unwrap().unwrap();
-    assert_eq!(Page::read(&page.data).unwrap().state, State::Failed);
+    let page = cluster.registry().get(&cluster.tree.ledger_page(0)).await.unwrap().unwrap();
+    assert_eq!(LedgerPage::read(&page.data).unwrap().state, LedgerState::Failed);
 }

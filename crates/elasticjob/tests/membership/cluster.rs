@@ -14,8 +14,8 @@ use elasticjob::{
             Why,
         },
         process,
-        sharding::Dealers,
-        tree::{JobTree, Part},
+        sharding::CustomStrategies,
+        tree::{JobTree, ShardNode},
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::Registry,
@@ -68,12 +68,12 @@ impl<'g> Cluster<'g> {
             instance: Instance::new(id),
         };
         let session = registry.registry.session().id();
-        process::announce(&*registry.registry, &joining.instance.id, session).await.unwrap();
+        process::register(&*registry.registry, &joining.instance.id, session).await.unwrap();
         let environment = Environment {
             registry: Arc::clone(&registry.registry),
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
-            dealers: Dealers::default(),
+            strategies: CustomStrategies::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(environment, joining).await.unwrap(), connection: registry }
@@ -89,7 +89,8 @@ impl<'g> Cluster<'g> {
     pub(crate) async fn shares(&self, total: u32) -> BTreeMap<String, usize> {
         let mut shares = BTreeMap::new();
         for shard in 0..total {
-            let owner = self.registry().get(&self.tree.shard(shard, Part::Owner)).await.unwrap();
+            let owner =
+                self.registry().get(&self.tree.shard(shard, ShardNode::Owner)).await.unwrap();
             if let Some(owner) = owner {
                 *shares.entry(String::from_utf8(owner.data.to_vec()).unwrap()).or_default() += 1;
             }

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use elasticjob::{
     coordination::{
-        ledger::{Page, State},
+        ledger::{LedgerPage, LedgerState},
         member::{News, Refused},
-        tree::Part,
+        tree::ShardNode,
     },
     registry::{Create, Expected, plant},
     runtime::Cancel,
@@ -33,7 +33,7 @@ pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: 
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
     assert!(taken.token > lost.token);
     let shard = items(&taken)[0];
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         let node = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
         assert_eq!(node.unwrap().data, two.member.id().to_string(), "{part:?}");
     }
@@ -42,7 +42,7 @@ pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: 
     assert_ne!(items(&own), items(&taken), "own shards still run");
     finish(&two, taken).await;
     finish(&two, own).await;
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         assert_eq!(cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap(), None);
     }
     cluster.wait_for_shares("all to the survivor", 2, &[2]).await;
@@ -120,7 +120,7 @@ pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn Gro
     let registry = cluster.ground.join(cluster.namespace, None).await;
     let session = registry.registry.session().id();
     registry.registry.create(Create::ephemeral(&java, doc, session)).await.unwrap();
-    let running = cluster.tree.shard(1, Part::Running);
+    let running = cluster.tree.shard(1, ShardNode::Running);
     cluster.registry().create(Create::persistent(&running, "10.0.0.8@-@4711")).await.unwrap();
 
     registry.registry.close().await;
@@ -128,8 +128,8 @@ pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn Gro
 
     assert_eq!(items(&taken), [1]);
     assert!(!taken.fire.run.is_scheduled(), "the fire that Java ran is unknown");
-    let page = cluster.registry().get(&cluster.tree.page(1)).await.unwrap().unwrap();
-    assert_eq!(Page::read(&page.data).unwrap().state, State::Running);
+    let page = cluster.registry().get(&cluster.tree.ledger_page(1)).await.unwrap().unwrap();
+    assert_eq!(LedgerPage::read(&page.data).unwrap().state, LedgerState::Running);
     finish(&node, taken).await;
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn
     finish(&two, taken).await;
 
     let shard = items(&lost)[0];
-    for part in [Part::Running, Part::Failover, Part::Failovering] {
+    for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
         let left = cluster.registry().get(&cluster.tree.shard(shard, part)).await.unwrap();
         assert_eq!(left, None, "{part:?}");
     }
@@ -178,7 +178,7 @@ pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground:
     let fire = cluster.fire();
     claim(&one, &fire).await;
     let mut two = cluster.join(2, with_failover(1)).await;
-    let disabled = cluster.tree.shard(0, Part::Disabled);
+    let disabled = cluster.tree.shard(0, ShardNode::Disabled);
     cluster.registry().create(Create::persistent(&disabled, "")).await.unwrap();
 
     one.die().await;
@@ -196,7 +196,8 @@ pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground
     let java = cluster.ground.join(cluster.namespace, None).await;
     let id = "10.0.0.8@-@4711";
     let instance = cluster.tree.instance(id);
-    let (running, flag) = (cluster.tree.shard(0, Part::Running), cluster.tree.failover_item(0));
+    let (running, flag) =
+        (cluster.tree.shard(0, ShardNode::Running), cluster.tree.failover_item(0));
     for folder in [instance.parent(), running.parent(), flag.parent()] {
         plant(cluster.registry(), &folder.unwrap()).await.unwrap();
     }

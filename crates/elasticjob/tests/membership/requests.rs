@@ -6,8 +6,8 @@ use elasticjob::{
     coordination::{
         member::{News, Refused, Request, Why},
         process,
-        tree::Part,
-        trigger::Trigger,
+        tree::ShardNode,
+        trigger::InstanceRequest,
     },
     job::InstanceId,
     registry::{Create, Expected, Op},
@@ -48,7 +48,7 @@ pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(grou
     let refused = try_claim(&node, &cluster.fire(), TIMEOUT).await;
     assert!(matches!(refused, Err(Refused::Left)), "{refused:?}");
     finish(&node, claimed).await;
-    let running = cluster.tree.shard(0, Part::Running);
+    let running = cluster.tree.shard(0, ShardNode::Running);
     assert_eq!(cluster.registry().exists(&running).await.unwrap(), None);
     node.member.leave().await;
 }
@@ -75,11 +75,11 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(gr
     let mut cluster = Cluster::new(ground, "trigger-waits-for").await;
     let node = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
-    let running = cluster.tree.shard(0, Part::Running);
+    let running = cluster.tree.shard(0, ShardNode::Running);
     cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9-live")).await.unwrap();
     let live: InstanceId = "10.0.0.9@-@9-live".parse().unwrap();
     let session = cluster.registry().session().id();
-    process::announce(cluster.registry(), &live, session).await.unwrap();
+    process::register(cluster.registry(), &live, session).await.unwrap();
     let triggered =
         Request { why: Why::Asked(BTreeSet::new()), ..request(&cluster.fire(), TIMEOUT) };
 
@@ -90,7 +90,7 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(gr
     cluster.registry().delete(&running, Expected::Any).await.unwrap();
 
     assert_eq!(items(&waiting.await.unwrap()), [0]);
-    let mark = cluster.tree.shard(0, Part::Misfire);
+    let mark = cluster.tree.shard(0, ShardNode::Misfire);
     assert_eq!(cluster.registry().exists(&mark).await.unwrap(), None);
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn Gro
     let mut cluster = Cluster::new(ground, "cancel-request-cancels").await;
     let node = cluster.join(1, job(2)).await;
     let claimed = claim(&node, &cluster.fire()).await;
-    let cancel = Trigger::Cancel(BTreeSet::from([1])).to_bytes();
+    let cancel = InstanceRequest::Cancel(BTreeSet::from([1])).to_bytes();
     let triggers = cluster.tree.triggers();
     cluster.registry().create(Create::persistent(&triggers, "")).await.unwrap();
 

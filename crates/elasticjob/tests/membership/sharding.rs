@@ -5,7 +5,7 @@ use std::time::Duration;
 use elasticjob::{
     coordination::{
         member::{News, Refused},
-        tree::Part,
+        tree::ShardNode,
     },
     registry::Expected,
     testing::conformance::Ground,
@@ -40,7 +40,7 @@ pub(crate) async fn more_shards_than_fit_into_one_request_are_assigned(ground: &
 
     let one = cluster.join(1, job(9_000)).await;
 
-    let last = cluster.tree.shard(8_999, Part::Owner);
+    let last = cluster.tree.shard(8_999, ShardNode::Owner);
     wait_for_node(&cluster, &last, true).await;
     wait_for_node(&cluster, &cluster.tree.necessary(), false).await;
     let owner = cluster.registry().get(&last).await.unwrap().unwrap();

@@ -12,7 +12,7 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        sharding::{Candidate, Dealer, Situation},
+        sharding::{Candidate, ShardingInput, ShardingStrategy},
         tree::JobTree,
     },
     job::{Job, Strategy},
@@ -218,9 +218,9 @@ fn expected_shares(total: u32, instances: &Shares) -> Shares {
     let candidates: Vec<Candidate> = instances.keys().map(Candidate::new).collect();
     let owners = BTreeMap::new();
     let situation =
-        Situation { job: "settle", total, candidates: &candidates, owners: &owners, now_ms: 0 };
+        ShardingInput { job: "settle", total, candidates: &candidates, owners: &owners, now_ms: 0 };
     let mut shares = Shares::new();
-    for (item, owner) in (0..total).zip(Strategy::of(&job(total)).deal(&situation)) {
+    for (item, owner) in (0..total).zip(Strategy::of(&job(total)).assign(&situation)) {
         shares.entry(owner).or_default().insert(item);
     }
     shares

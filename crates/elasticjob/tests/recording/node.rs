@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::trigger::Ask,
+    coordination::trigger::TriggerRequest,
     history::{Ending, Event, Lost, Recorder, Sink, Source, StatusState, Why},
     job::{CatchUp, Failover, Job, Misfire, Reason, Retry, Shard},
     node::Node,
@@ -125,7 +125,7 @@ async fn triggered_run_records_its_user() {
         .await
         .unwrap();
 
-    let request = Ask { by: Some("ann".into()), ..Ask::default() };
+    let request = TriggerRequest { by: Some("ann".into()), ..TriggerRequest::default() };
     let triggered = cluster.admin().trigger(&"settle".parse().unwrap(), request).await.unwrap();
     cluster.advance(SECOND).await;
     cluster.trigger("settle").await;

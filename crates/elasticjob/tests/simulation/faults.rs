@@ -8,8 +8,8 @@ use std::{
 
 use elasticjob::{
     coordination::{
-        tree::Part,
-        trigger::{Ask, Trigger},
+        tree::ShardNode,
+        trigger::{InstanceRequest, TriggerRequest},
     },
     job::{Failover, Misfire, RunId},
     registry::{Create, Expected, Registry, plant},
@@ -158,7 +158,7 @@ impl World {
             3 => {
                 let shard = self.rng.between(0, u64::from(lock(&plan).job.shards.get()) - 1) as u32;
                 self.oracle.log(format_args!("job{number}/{shard} is disabled"));
-                let path = tree.shard(shard, Part::Disabled);
+                let path = tree.shard(shard, ShardNode::Disabled);
                 if self.observer.create(Create::persistent(&path, "")).await.is_ok() {
                     let mut plan = lock(&plan);
                     plan.disabled_shards.insert(shard);
@@ -217,7 +217,11 @@ impl World {
                 continue;
             }
             let run = RunId::triggered(number as u128 + 1);
-            let ask = Trigger::Run(Ask { run: Some(run.clone()), ..Ask::default() }).to_bytes();
+            let ask = InstanceRequest::Run(TriggerRequest {
+                run: Some(run.clone()),
+                ..TriggerRequest::default()
+            })
+            .to_bytes();
             let tree = tree_of(plan);
             let all = self.observer.children(&tree.instances()).await.ok().flatten();
             let _ = plant(&self.observer, &tree.triggers()).await;
@@ -245,7 +249,8 @@ impl World {
         let mut changed = lock(&plan).clone();
         self.oracle.log(format_args!("job{number} is enabled"));
         for shard in std::mem::take(&mut changed.disabled_shards) {
-            let _ = self.observer.delete(&tree.shard(shard, Part::Disabled), Expected::Any).await;
+            let _ =
+                self.observer.delete(&tree.shard(shard, ShardNode::Disabled), Expected::Any).await;
         }
         changed.disabled_servers.clear();
         // All servers: an instance that joined while the job was disabled has a disabled server.

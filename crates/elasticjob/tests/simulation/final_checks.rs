@@ -8,7 +8,7 @@ use super::{
     world::{World, lock, tree_of},
 };
 use elasticjob::{
-    coordination::tree::Part,
+    coordination::tree::ShardNode,
     job::{Misfire, Reason},
     registry::{Path, Registry},
 };
@@ -93,7 +93,12 @@ impl World {
                     ));
                     continue;
                 }
-                for part in [Part::Running, Part::Failover, Part::Failovering, Part::Misfire] {
+                for part in [
+                    ShardNode::Running,
+                    ShardNode::Failover,
+                    ShardNode::Failovering,
+                    ShardNode::Misfire,
+                ] {
                     let path = tree.shard(shard, part);
                     if self.exists(&path).await {
                         let node = self.observer.get(&path).await.ok().flatten();
@@ -103,7 +108,8 @@ impl World {
                             .report_violation(format_args!("{path} was left behind by {data:?}"));
                     }
                 }
-                let owner = self.observer.get(&tree.shard(shard, Part::Owner)).await.ok().flatten();
+                let owner =
+                    self.observer.get(&tree.shard(shard, ShardNode::Owner)).await.ok().flatten();
                 let owner = owner.map(|node| String::from_utf8_lossy(&node.data).into_owned());
                 match owner {
                     Some(owner) if instances.contains(&owner) => {

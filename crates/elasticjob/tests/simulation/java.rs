@@ -13,7 +13,7 @@ use std::{
 };
 
 use elasticjob::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     job::{Failover, Instance, InstanceId},
     registry::{Create, Expected, Kind, Op, Registry, memory::MemoryServer, plant},
     runtime::Clock,
@@ -113,11 +113,11 @@ impl JavaSession<'_> {
         let mut mine = Vec::new();
         for shard in 0..total {
             let owner =
-                self.registry.get(&self.tree.shard(shard, Part::Owner)).await.ok().flatten();
+                self.registry.get(&self.tree.shard(shard, ShardNode::Owner)).await.ok().flatten();
             if owner.is_none_or(|owner| owner.data != self.id.as_str()) {
                 continue;
             }
-            let running = self.tree.shard(shard, Part::Running);
+            let running = self.tree.shard(shard, ShardNode::Running);
             let mut ops = vec![Op::Create(Create::new(&running, self.id.to_string(), kind))];
             let _ = plant(&self.registry, &self.tree.failover_items()).await;
             // A surviving Java instance may flag a shard late that it is about to run anyway.
@@ -142,7 +142,7 @@ impl JavaSession<'_> {
             return false;
         }
         for shard in mine {
-            let running = self.tree.shard(shard, Part::Running);
+            let running = self.tree.shard(shard, ShardNode::Running);
             instance.oracle.java_ended(&(self.tree.root().name().to_owned(), shard));
             let _ = self.registry.delete(&running, Expected::Any).await;
         }
@@ -157,7 +157,7 @@ impl JavaSession<'_> {
         instance.pause(instance.rng.between(10, 300)).await;
         self.create_instance_node().await;
         for shard in (0..total).filter(|shard| !mine.contains(shard)) {
-            let running = self.tree.shard(shard, Part::Running);
+            let running = self.tree.shard(shard, ShardNode::Running);
             if instance.rng.percent(30)
                 && self.registry.delete(&running, Expected::Any).await.is_ok()
             {

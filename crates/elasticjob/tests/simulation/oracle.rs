@@ -15,7 +15,7 @@ use super::{
     process::{ProcessState, TrueTime},
 };
 use elasticjob::{
-    coordination::ledger::{Page, State},
+    coordination::ledger::{LedgerPage, LedgerState},
     job::{InstanceId, LeaseLoss, Reason, RunId, Shard},
     registry::{Op, SessionId},
 };
@@ -60,7 +60,7 @@ pub(super) struct Inner {
 /// The state of a shard, derived from committed transactions.
 #[derive(Default)]
 struct ShardRecord {
-    page: Page,
+    page: LedgerPage,
     owner: Option<String>,
     owner_at_claim: Option<String>,
     /// A resharding was announced when the shard was last claimed, and is not over yet.
@@ -190,7 +190,9 @@ impl Oracle {
             };
             let Some(rest) = path.as_str().strip_prefix("/sim~ledger/") else { continue };
             let Some((job, shard)) = rest.split_once('/') else { continue };
-            let (Ok(shard), Ok(page)) = (shard.parse::<u32>(), Page::read(data)) else { continue };
+            let (Ok(shard), Ok(page)) = (shard.parse::<u32>(), LedgerPage::read(data)) else {
+                continue;
+            };
             violations.extend(inner.check_page_write(
                 now,
                 node,
@@ -214,7 +216,8 @@ impl Oracle {
         resharding.retain(|_, of| *of != Some(session));
 
         for ((job, shard), record) in shards {
-            let owner = record.page.owner.as_ref().filter(|_| record.page.state == State::Running);
+            let owner =
+                record.page.holder.as_ref().filter(|_| record.page.state == LedgerState::Running);
             if owner.is_some_and(|owner| sessions.get(owner.as_str()) == Some(&session)) {
                 record.lost_at = Some(now);
                 timeline.push((now, format!("{job}/{shard} was running when its instance died")));
@@ -378,21 +381,22 @@ impl Inner {
         node: usize,
         session: SessionId,
         key: &ShardKey,
-        page: Page,
+        page: LedgerPage,
     ) -> Vec<String> {
         let is_resharding = self.resharding.keys().any(|(job, _)| *job == key.0);
         let mut violations = Vec::new();
         let Self { shards, sessions, ended_sessions, timeline, .. } = self;
         let record = shards.entry(key.clone()).or_default();
         let name = format!("{}/{}", key.0, key.1);
-        let holder = record.page.owner.as_ref().filter(|_| record.page.state == State::Running);
+        let holder =
+            record.page.holder.as_ref().filter(|_| record.page.state == LedgerState::Running);
         // An instance that withdraws its own claim writes back the previous page, so its own session does not count.
         let other = holder.filter(|holder| {
             let of = sessions.get(holder.as_str());
             of.is_some_and(|of| !ended_sessions.contains(of) && *of != session)
         });
         match page.state {
-            State::Running => {
+            LedgerState::Running => {
                 if let Some(other) = other {
                     violations.push(format!("n{node} claims {name}, which {other} holds"));
                 }
@@ -400,19 +404,19 @@ impl Inner {
                 record.is_resharding = is_resharding;
                 record.running_removed_at = None;
             }
-            State::Done | State::Failed => {
+            LedgerState::Done | LedgerState::Failed => {
                 if let Some(run) = &page.run {
                     record.ended_runs.insert(run.to_string());
                 }
             }
-            State::Lost => {
+            LedgerState::Lost => {
                 if let Some(other) = other {
                     violations.push(format!(
                         "n{node} marks {name} as lost, but its holder {other} is alive"
                     ));
                 }
             }
-            State::Fresh => {}
+            LedgerState::Fresh => {}
         }
         let run = page.run.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         timeline
@@ -480,8 +484,8 @@ impl Inner {
         if record.ended_runs.contains(&shard.run.to_string()) && !is_retry {
             report("the ledger says that this run has ended".into());
         }
-        let is_claimed = record.page.state == State::Running
-            && record.page.owner.as_ref() == Some(&shard.task.instance)
+        let is_claimed = record.page.state == LedgerState::Running
+            && record.page.holder.as_ref() == Some(&shard.task.instance)
             && record.page.run.as_ref() == Some(&shard.run);
         if is_lease_valid && !is_claimed {
             report("not claimed".into());

@@ -52,15 +52,15 @@ fn simulate_seeds(
 
 const FLAWS: [Flaw; 10] = [
     Flaw::SkipClaim,
-    Flaw::KeepWhatMoved,
+    Flaw::KeepReassigned,
     Flaw::IgnoreLease,
-    Flaw::BuryUnseen,
-    Flaw::NoGrace,
+    Flaw::MarkLostUnchecked,
+    Flaw::NoGracePeriod,
     Flaw::NoJanitor,
-    Flaw::ForgetLedger,
-    Flaw::TakeTwice,
-    Flaw::ForgetMissed,
-    Flaw::TrustClaim,
+    Flaw::IgnoreLedger,
+    Flaw::TakeOverTwice,
+    Flaw::ForgetMissedFires,
+    Flaw::IgnoreClaimLoss,
 ];
 
 /// The flaw that `FLAW` names.
@@ -72,7 +72,7 @@ fn flaws() -> Flaws {
     )
 }
 
-/// `SEED=7 make sim` simulates only that seed and prints its timeline; `FLAW=NoGrace` leaves that precaution out of the protocol.
+/// `SEED=7 make sim` simulates only that seed and prints its timeline; `FLAW=NoGracePeriod` leaves that precaution out of the protocol.
 #[test]
 #[ignore = "needs an optimised build: make test, or make sim"]
 fn every_seed_keeps_every_promise() {
@@ -146,7 +146,7 @@ fn every_flaw_is_found() {
     for flaw in FLAWS {
         let found = Mutex::new(None);
         // Hundreds of seeds show no violation without this precaution, so the search starts shortly before one that does.
-        let first = if flaw == Flaw::ForgetMissed { 1_100 } else { 0 };
+        let first = if flaw == Flaw::ForgetMissedFires { 1_100 } else { 0 };
         let count = simulate_seeds(first, SEEDS, Flaws::only(flaw), |report| {
             // The flaw must be the cause: the same seed has no violation without it.
             let is_found = !report.violations.is_empty()

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use elasticjob::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     registry::{Registry, ZooKeeperSettings, zookeeper},
 };
 use futures_util::future::try_join_all;
@@ -99,7 +99,8 @@ impl Observer {
                 return Ok(None);
             }
         }
-        let paths: Vec<_> = (0..SHARDS).map(|item| self.tree.shard(item, Part::Owner)).collect();
+        let paths: Vec<_> =
+            (0..SHARDS).map(|item| self.tree.shard(item, ShardNode::Owner)).collect();
         let owners = try_join_all(paths.iter().map(|path| self.registry.get(path))).await?;
         let is_complete = owners.iter().all(Option::is_some);
         let owners = owners.into_iter().flatten().map(|owner| owner.data.to_vec()).collect();

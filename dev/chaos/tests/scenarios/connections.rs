@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chaos::StepJob;
 use elasticjob::{
-    coordination::tree::{JobTree, Part},
+    coordination::tree::{JobTree, ShardNode},
     registry::{Create, Kind, Registry, Zxid, plant},
 };
 use testbed::Proxy;
@@ -15,7 +15,7 @@ use crate::scenario::{SESSION, Scenario, executions_of_run, ms};
 async fn running(scenario: &Scenario, shards: u32) -> Vec<Option<(Zxid, Vec<u8>)>> {
     let mut running = Vec::new();
     for shard in 0..shards {
-        let path = scenario.tree.shard(shard, Part::Running);
+        let path = scenario.tree.shard(shard, ShardNode::Running);
         let node = scenario.registry.get(&path).await.unwrap();
         running.push(node.map(|node| (node.stat.created, node.data.to_vec())));
     }

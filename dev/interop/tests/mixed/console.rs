@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elasticjob::{
     admin::{Edit, JobStatus, ShardStatus},
-    coordination::trigger::Ask,
+    coordination::trigger::TriggerRequest,
     job::Job,
 };
 use serde_json::{Value, json};
@@ -174,14 +174,14 @@ pub(crate) async fn rust_console_manages_java_instances(registry: TestRegistry) 
     let (server, _) = id.split_once("@-@").unwrap();
     assert_eq!(status().await, JobStatus::ShardingFlag, "before any run");
 
-    admin.trigger(&name, Ask::default()).await.unwrap();
+    admin.trigger(&name, TriggerRequest::default()).await.unwrap();
     scenario.until("both shards run", async || shards().await == [ShardStatus::Running; 2]).await;
     wait_for_executions(&scenario, &settle, 2).await;
     assert_eq!(status().await, JobStatus::Ok);
     assert_eq!(shards().await, [ShardStatus::Pending; 2]);
     assert!(admin.disable_shard(&name, 1).await.unwrap());
     assert_eq!(shards().await, [ShardStatus::Pending, ShardStatus::Disabled]);
-    admin.trigger(&name, Ask::default()).await.unwrap();
+    admin.trigger(&name, TriggerRequest::default()).await.unwrap();
     wait_until_triggers_are_handled(&scenario, &settle).await;
     assert_eq!(wait_for_executions(&scenario, &settle, 3).await[2].item, 0);
     assert!(admin.enable_shard(&name, 1).await.unwrap());
@@ -189,7 +189,7 @@ pub(crate) async fn rust_console_manages_java_instances(registry: TestRegistry) 
     assert_eq!(admin.disable(&name).await.unwrap().servers, [server]);
     assert_eq!(status().await, JobStatus::Disabled);
     scenario.until("there is no leader", async || scenario.leader(&settle).await.is_none()).await;
-    admin.trigger(&name, Ask::default()).await.unwrap();
+    admin.trigger(&name, TriggerRequest::default()).await.unwrap();
     wait_until_triggers_are_handled(&scenario, &settle).await;
     admin.enable(&name).await.unwrap();
     scenario
@@ -204,7 +204,7 @@ pub(crate) async fn rust_console_manages_java_instances(registry: TestRegistry) 
         .await;
 
     // Reshards once more, so that the next resharding request is due to the following change.
-    admin.trigger(&name, Ask::default()).await.unwrap();
+    admin.trigger(&name, TriggerRequest::default()).await.unwrap();
     wait_for_executions(&scenario, &settle, 5).await;
     let necessary = scenario.tree(&settle).necessary();
     assert!(!scenario.exists(&necessary).await);
@@ -213,7 +213,7 @@ pub(crate) async fn rust_console_manages_java_instances(registry: TestRegistry) 
     let plan = admin.plan(Edit::of(larger.clone())).await.unwrap();
     assert!(admin.apply(&plan).await.unwrap().is_changed);
     scenario.until("Java has seen the change", async || scenario.exists(&necessary).await).await;
-    admin.trigger(&name, Ask::default()).await.unwrap();
+    admin.trigger(&name, TriggerRequest::default()).await.unwrap();
     wait_for_executions(&scenario, &larger, 8).await;
     assert_eq!(scenario.owners(&larger).await, expected_owners(&larger, &[&id]));
 

@@ -3,7 +3,7 @@
 //! Most jobs here run only when triggered, so that nothing but the failover runs afterwards.
 
 use elasticjob::{
-    coordination::trigger::Ask,
+    coordination::trigger::TriggerRequest,
     job::{Failover, Job},
 };
 use futures_util::future::join;
@@ -23,7 +23,7 @@ fn failover_job(shards: u32) -> Job {
 /// Triggers a run and waits until every shard has started.
 async fn trigger_run(scenario: &Scenario, job: &Job) -> Vec<Execution> {
     let before = scenario.events.executions(job.name.as_str()).len();
-    scenario.admin().trigger(&job.name, Ask::default()).await.unwrap();
+    scenario.admin().trigger(&job.name, TriggerRequest::default()).await.unwrap();
     let shards = job.shards.get() as usize;
     let find = |executions: &[Execution]| {
         (executions.len() >= before + shards).then(|| executions[before..].to_vec())

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use elasticjob::{coordination::trigger::Ask, job::Job};
+use elasticjob::{coordination::trigger::TriggerRequest, job::Job};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -146,7 +146,7 @@ async fn run_on_each_side(
     let mut ids = Vec::new();
     for mut peer in [scenario.java("java").await, scenario.rust(1).await] {
         let (before, id) = (count(), peer.join_as(kind, job, ms(0)).await);
-        scenario.admin().trigger(&job.name, Ask::default()).await.unwrap();
+        scenario.admin().trigger(&job.name, TriggerRequest::default()).await.unwrap();
         scenario.until("the job has run", async || count() > before).await;
         scenario.wait_until_quiescent(job).await;
         peer.leave(job).await;

@@ -11,8 +11,8 @@ use std::{
 use elasticjob::{
     admin::Admin,
     coordination::{
-        sharding::{Candidate, Dealer, Situation},
-        tree::{JobTree, Part},
+        sharding::{Candidate, ShardingInput, ShardingStrategy},
+        tree::{JobTree, ShardNode},
     },
     job::{Job, Spelling, Strategy},
     registry::{Path, Registry, ZooKeeperSettings, plant, zookeeper::ZooKeeper as Client},
@@ -150,7 +150,7 @@ impl Scenario {
         let tree = self.tree(job);
         let mut owners = BTreeMap::new();
         for item in 0..job.shards.get() {
-            if let Some(owner) = self.text(&tree.shard(item, Part::Owner)).await {
+            if let Some(owner) = self.text(&tree.shard(item, ShardNode::Owner)).await {
                 owners.insert(item, owner);
             }
         }
@@ -265,7 +265,7 @@ impl Scenario {
         let tree = self.tree(job);
         self.until(&format!("{} is quiescent", job.name), async || {
             for item in 0..job.shards.get() {
-                for part in [Part::Running, Part::Failover, Part::Failovering] {
+                for part in [ShardNode::Running, ShardNode::Failover, ShardNode::Failovering] {
                     if self.exists(&tree.shard(item, part)).await {
                         return false;
                     }
@@ -326,14 +326,14 @@ pub(crate) fn expected_owners(job: &Job, ids: &[&str]) -> BTreeMap<u32, String> 
 /// The owners that the strategy of the job assigns at a time in milliseconds, if it depends on the time.
 pub(crate) fn expected_owners_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeMap<u32, String> {
     let candidates: Vec<Candidate> = ids.iter().map(|id| Candidate::new(*id)).collect();
-    let situation = Situation {
+    let situation = ShardingInput {
         job: job.name.as_str(),
         total: job.shards.get(),
         candidates: &candidates,
         owners: &BTreeMap::new(),
         now_ms,
     };
-    (0..).zip(Strategy::of(job).deal(&situation)).collect()
+    (0..).zip(Strategy::of(job).assign(&situation)).collect()
 }
 
 /// A job with this schedule, in the spelling that Java ElasticJob 3.0.4 reads.

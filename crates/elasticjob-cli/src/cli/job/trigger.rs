@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, env, time::Duration};
 
-use elasticjob::{admin::Ask, job::JobName};
+use elasticjob::{admin::TriggerRequest, job::JobName};
 use serde_json::json;
 
 use super::wait::{AwaitedShard, RunWaiter};
@@ -52,7 +52,7 @@ pub(crate) struct Cancel {
 impl Trigger {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let job = &self.job;
-        let request = Ask {
+        let request = TriggerRequest {
             run: None,
             at: self.at.as_deref().map(parse_instant).transpose()?,
             shards: self.shards.iter().copied().collect(),

@@ -2,7 +2,7 @@
 
 use crate::{
     admin::JobSummary,
-    coordination::{skew, tree::JobTree},
+    coordination::{clock_skew, tree::JobTree},
     job::JobName,
     registry::Registry,
     runtime::SystemClock,
@@ -19,7 +19,7 @@ pub(super) async fn check(registry: &dyn Registry, jobs: &[JobSummary]) -> Optio
     let job = jobs.iter().find(|job| job.problem.is_none())?;
     let name: JobName = job.name.parse().ok()?;
     let tree = JobTree::new(registry.namespace(), &name).ok()?;
-    Some(match skew::measure(registry, &SystemClock, &tree).await {
+    Some(match clock_skew::measure(registry, &SystemClock, &tree).await {
         Ok(ahead) => evaluate(ahead),
         Err(error) => Finding::fact(Check::Clock, None, format!("it cannot be measured: {error}")),
     })

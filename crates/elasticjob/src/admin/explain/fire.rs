@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::{JobContext, Report, Severity, Topic};
 use crate::{
     admin::model::{Instance, Language, Shard, ShardStatus},
-    coordination::ledger::{Page, State},
+    coordination::ledger::{LedgerPage, LedgerState},
     job::{CatchUp, RunId},
 };
 
 impl JobContext<'_> {
     pub(super) fn explain_fire(&self, shard: &Shard, report: &mut Report) {
         let page = match self.snapshot.page(shard.item) {
-            None => Page::default(),
+            None => LedgerPage::default(),
             Some((Ok(page), _)) => page,
             Some((Err(error), _)) => {
                 report.blocking(
@@ -23,7 +23,7 @@ impl JobContext<'_> {
                 return;
             }
         };
-        let by = page.owner.as_ref().map_or("an unknown instance".to_owned(), ToString::to_string);
+        let by = page.holder.as_ref().map_or("an unknown instance".to_owned(), ToString::to_string);
         let attempt = page.attempt;
         if let Some(run) = page.run.as_ref().filter(|run| !run.is_scheduled()) {
             report.info(
@@ -42,10 +42,10 @@ impl JobContext<'_> {
                     outcome(page.state)
                 );
                 match page.state {
-                    State::Failed => {
+                    LedgerState::Failed => {
                         report.warning(Topic::Started, says, "see the log of the handler");
                     }
-                    State::Lost => report.warning(
+                    LedgerState::Lost => report.warning(
                         Topic::Started,
                         says,
                         "it runs again by failover, or at its next fire",
@@ -125,12 +125,12 @@ impl JobContext<'_> {
     }
 }
 
-fn outcome(state: State) -> &'static str {
+fn outcome(state: LedgerState) -> &'static str {
     match state {
-        State::Fresh => "not run yet",
-        State::Running => "running",
-        State::Done => "done",
-        State::Failed => "failed",
-        State::Lost => "lost because its instance is gone",
+        LedgerState::Fresh => "not run yet",
+        LedgerState::Running => "running",
+        LedgerState::Done => "done",
+        LedgerState::Failed => "failed",
+        LedgerState::Lost => "lost because its instance is gone",
     }
 }

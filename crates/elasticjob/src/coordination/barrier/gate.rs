@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use super::registrations::{GateMirror, Registration, has_moved_on, uncounted};
 use crate::{
     coordination::{
-        latch::{self, Turn},
-        ledger::Page,
-        tree::{JobTree, Part},
+        latch::{self, HeldLatch},
+        ledger::LedgerPage,
+        tree::{JobTree, ShardNode},
     },
     job::RunId,
     registry::{Create, Error, Event, Expected, Op, Path, Registry, Watch, Zxid},
@@ -69,7 +69,7 @@ pub enum BarrierError {
         "{gate}: not all shards registered within {timeout:?}, missing: {}; hint: does every instance of the job have this listener, and is none of them stuck?",
         Shards(missing)
     )]
-    Late { gate: Gate, timeout: Duration, missing: BTreeSet<u32> },
+    TimedOut { gate: Gate, timeout: Duration, missing: BTreeSet<u32> },
     /// All shards registered, but the instance that held the latch did not clear the gate in time.
     #[error(
         "{gate}: all shards registered, but the instance that calls the listener did not clear the gate within {timeout:?}"
@@ -77,15 +77,15 @@ pub enum BarrierError {
     NotCleared { gate: Gate, timeout: Duration },
     /// Some shards will not register: they have finished this fire, or are at a later one.
     #[error("{gate}: {} continued without waiting", Shards(shards))]
-    GoneOn { gate: Gate, shards: BTreeSet<u32> },
+    MovedOn { gate: Gate, shards: BTreeSet<u32> },
     /// Another instance cleared the gate too early.
     #[error(
         "{gate}: another instance cleared the gate before {} registered; hint: does a Java instance have a shorter timeout than this one?",
         Shards(missing)
     )]
-    Cleared { gate: Gate, missing: BTreeSet<u32> },
+    ClearedEarly { gate: Gate, missing: BTreeSet<u32> },
     #[error("the job was removed")]
-    Removed,
+    JobRemoved,
     /// Other instances wrote at the same time, at every try.
     #[error("{gate}: cannot update the gate, other instances wrote to it at every try")]
     Contended { gate: Gate },
@@ -104,9 +104,9 @@ pub struct Barrier {
     pub tree: JobTree,
 }
 
-/// A registered arrival that waits for the other shards. If the wait fails, it must be [withdrawn](Round::withdraw).
+/// A registered arrival that waits for the other shards. If the wait fails, it must be [withdrawn](GateWaiter::withdraw).
 #[derive(Debug)]
-pub struct Round {
+pub struct GateWaiter {
     barrier: Barrier,
     gate: Gate,
     arrival: Arrival,
@@ -125,15 +125,15 @@ pub struct Round {
     complete: bool,
 }
 
-/// All shards are registered, and this instance holds the latch: the caller has to call the listener and then [finish](Last::finish). The other
+/// All shards are registered, and this instance holds the latch: the caller has to call the listener and then [finish](ListenerTurn::finish). The other
 /// instances wait meanwhile, so the listener needs a timeout.
 #[derive(Debug)]
 #[must_use = "the other instances wait until the gate is cleared"]
-pub struct Last {
+pub struct ListenerTurn {
     barrier: Barrier,
     gate: Gate,
     run: RunId,
-    latch: Turn,
+    latch: HeldLatch,
     /// The registrations that existed when the latch was acquired, by name and creation zxid.
     counted: BTreeSet<(String, Zxid)>,
     /// The gate must not be cleared before this time.
@@ -173,10 +173,10 @@ impl Barrier {
         arrival: Arrival,
         ticket: u128,
         timeout: Duration,
-    ) -> Result<Round, BarrierError> {
+    ) -> Result<GateWaiter, BarrierError> {
         let deadline = self.clock.monotonic() + timeout;
         let (root, latch) = (gate.root(&self.tree), gate.latch(&self.tree));
-        let mut waiter = Round {
+        let mut waiter = GateWaiter {
             watch: self.registry.watch(&self.tree.guarantee()).await?,
             mirror: GateMirror::new(root, latch),
             expected: (0..arrival.total).collect(),
@@ -202,7 +202,7 @@ impl Barrier {
     /// The zxid at which each shard got its present owner.
     async fn read_assigned(&self, total: u32) -> Result<BTreeMap<u32, Zxid>, Error> {
         let owners = (0..total).map(|shard| async move {
-            let owner = self.registry.exists(&self.tree.shard(shard, Part::Owner)).await?;
+            let owner = self.registry.exists(&self.tree.shard(shard, ShardNode::Owner)).await?;
             Ok(owner.map(|owner| (shard, owner.changed)))
         });
         let owners: Vec<Option<(u32, Zxid)>> = try_join_all(owners).await?;
@@ -254,10 +254,10 @@ impl Barrier {
     }
 }
 
-impl Round {
+impl GateWaiter {
     /// Waits until every enabled shard is registered. `Some` if this instance has to call the listener; `None` if another instance has called it
     /// and cleared the gate.
-    pub async fn all(&mut self, cancel: &Cancel) -> Result<Option<Last>, BarrierError> {
+    pub async fn wait(&mut self, cancel: &Cancel) -> Result<Option<ListenerTurn>, BarrierError> {
         let clock = Arc::clone(&self.barrier.clock);
         // The first poll is immediate: an instance that is out of step with the others must notice it soon, or it would never be in step again.
         let (mut next_poll, mut interval) = (clock.monotonic(), FIRST_POLL_INTERVAL);
@@ -305,7 +305,7 @@ impl Round {
     }
 
     /// `Some` when the wait is over.
-    async fn decide(&mut self) -> Result<Option<Option<Last>>, BarrierError> {
+    async fn decide(&mut self) -> Result<Option<Option<ListenerTurn>>, BarrierError> {
         let root = self.root();
         let own = self.arrival.shards.iter().map(|shard| child(&root, shard));
         if own.into_iter().any(|path| !self.mirror.contains(&path)) {
@@ -344,7 +344,7 @@ impl Round {
         let shards: BTreeSet<u32> = later.filter_map(Registration::shard).collect();
         let shards = &shards & &uncounted;
         if !shards.is_empty() && self.is_registered(&registrations) {
-            return Err(BarrierError::GoneOn { gate: self.gate, shards });
+            return Err(BarrierError::MovedOn { gate: self.gate, shards });
         }
         self.uncounted = uncounted;
         Ok(is_complete.then_some(registrations))
@@ -358,27 +358,28 @@ impl Round {
     }
 
     /// The registrations of this arrival are gone. That is right if all shards were registered, and an error otherwise.
-    async fn accept_cleared(&mut self) -> Result<Option<Last>, BarrierError> {
+    async fn accept_cleared(&mut self) -> Result<Option<ListenerTurn>, BarrierError> {
         let missing = self.mirror.never_registered(&self.expected);
         self.exclude_disabled(&missing).await?;
         let missing = self.mirror.never_registered(&self.expected);
         if missing.is_empty() {
             Ok(None)
         } else {
-            Err(BarrierError::Cleared { gate: self.gate, missing })
+            Err(BarrierError::ClearedEarly { gate: self.gate, missing })
         }
     }
 
     /// Queues for the latch, and then checks the gate again: another instance may have called the listener meanwhile.
-    async fn acquire_latch(&mut self) -> Result<Option<Last>, BarrierError> {
+    async fn acquire_latch(&mut self) -> Result<Option<ListenerTurn>, BarrierError> {
         let registry = Arc::clone(&self.barrier.registry);
         let path = self.gate.latch(&self.barrier.tree);
-        let Some(latch) = latch::queue(&*registry, &path, self.ticket, LATCH_TIMEOUT).await? else {
+        let Some(latch) = latch::acquire(&*registry, &path, self.ticket, LATCH_TIMEOUT).await?
+        else {
             self.drain();
             return Ok(None);
         };
         match self.read_complete().await {
-            Ok(Some(registrations)) => Ok(Some(Last {
+            Ok(Some(registrations)) => Ok(Some(ListenerTurn {
                 barrier: self.barrier.clone(),
                 gate: self.gate,
                 run: self.arrival.run.clone(),
@@ -391,11 +392,11 @@ impl Round {
             })),
             Ok(None) => {
                 self.complete = false;
-                latch.pass(&*registry).await;
+                latch.release(&*registry).await;
                 Ok(None)
             }
             Err(error) => {
-                latch.pass(&*registry).await;
+                latch.release(&*registry).await;
                 Err(error)
             }
         }
@@ -412,10 +413,10 @@ impl Round {
         let barrier = &self.barrier;
         let pages = missing
             .iter()
-            .map(|shard| async { barrier.registry.get(&barrier.tree.page(*shard)).await });
+            .map(|shard| async { barrier.registry.get(&barrier.tree.ledger_page(*shard)).await });
         let pages = missing.iter().zip(try_join_all(pages).await?);
         let moved_on = pages.filter_map(|(shard, page)| {
-            let page = Page::read(&page?.data).ok()?;
+            let page = LedgerPage::read(&page?.data).ok()?;
             has_moved_on(&page, &self.arrival.run, self.arrival.due_at).then_some(*shard)
         });
         let moved_on: BTreeSet<u32> = moved_on.collect();
@@ -426,7 +427,7 @@ impl Round {
             self.watch.is_current() && self.mirror.contains(&child(&self.root(), shard))
         });
         if is_waiting && !shards.is_empty() {
-            return Err(BarrierError::GoneOn { gate: self.gate, shards });
+            return Err(BarrierError::MovedOn { gate: self.gate, shards });
         }
         Ok(())
     }
@@ -439,7 +440,7 @@ impl Round {
     async fn exclude_disabled(&mut self, shards: &BTreeSet<u32>) -> Result<(), BarrierError> {
         let barrier = &self.barrier;
         let reads = shards.iter().map(|shard| async {
-            let disabled = barrier.tree.shard(*shard, Part::Disabled);
+            let disabled = barrier.tree.shard(*shard, ShardNode::Disabled);
             Ok::<_, Error>(barrier.registry.exists(&disabled).await?.map(|_| *shard))
         });
         for disabled in try_join_all(reads).await?.into_iter().flatten() {
@@ -457,7 +458,7 @@ impl Round {
         if self.complete {
             BarrierError::NotCleared { gate, timeout }
         } else {
-            BarrierError::Late { gate, timeout, missing: self.missing() }
+            BarrierError::TimedOut { gate, timeout, missing: self.missing() }
         }
     }
 
@@ -501,7 +502,7 @@ impl Round {
                     self.drain();
                     return Ok(());
                 }
-                Err(Error::Member { index: 0, .. }) => return Err(BarrierError::Removed),
+                Err(Error::Member { index: 0, .. }) => return Err(BarrierError::JobRemoved),
                 // Another instance wrote at the same time: try again. A refused write is also a sync, so the watch has reported that change.
                 Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -522,7 +523,7 @@ impl Round {
     }
 }
 
-impl Last {
+impl ListenerTurn {
     /// Clears the gate, so that all instances continue, and leaves the latch. Registrations made since for a later run are kept. With Java
     /// registrations this waits for a moment first, so that the Java instances see their own registrations.
     pub async fn finish(self) -> Result<(), BarrierError> {
@@ -534,7 +535,7 @@ impl Last {
                 Err(BarrierError::Contended { gate: self.gate })
             }
         };
-        self.latch.pass(&*self.barrier.registry).await;
+        self.latch.release(&*self.barrier.registry).await;
         cleared
     }
 
@@ -563,7 +564,7 @@ impl Last {
             match self.barrier.registry.multi(ops).await {
                 Ok(_) => return Ok(()),
                 Err(Error::Member { index: 0, .. }) => return Err(Error::SessionExpired.into()),
-                Err(Error::Member { index: 1, .. }) => return Err(BarrierError::Removed),
+                Err(Error::Member { index: 1, .. }) => return Err(BarrierError::JobRemoved),
                 // A registration was created or deleted since the gate was read: read again.
                 Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -645,7 +646,7 @@ mod tests {
         let (arrival, timeout) = (arrival(&[0, 2], 4), Duration::from_mins(1));
         let mut waiter = barrier.register(Gate::Started, arrival, 1, timeout).await.unwrap();
         let cancel = Cancel::new();
-        let mut waiting = Box::pin(waiter.all(&cancel));
+        let mut waiting = Box::pin(waiter.wait(&cancel));
 
         clock.advance(Duration::from_secs(59));
         for _ in 0..100 {

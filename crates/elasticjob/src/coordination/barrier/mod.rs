@@ -1,9 +1,9 @@
 //! The barrier of once-listeners: all shards of a fire wait for each other before the first of them runs, and after the last one has ended.
 //!
 //! There are two gates, Java ElasticJob's `guarantee/started` and `guarantee/completed`. An instance that is about to run (or has run) registers
-//! its shards below the gate ([`Barrier::register`]) and waits until every enabled shard is registered ([`Round::all`]). The instance that then
+//! its shards below the gate ([`Barrier::register`]) and waits until every enabled shard is registered ([`GateWaiter::wait`]). The instance that then
 //! acquires the gate's latch calls the listener (the caller of this module does: no user code runs here) and clears the gate, its root included
-//! ([`Last::finish`]). The other instances, Java's too, wait for the deletion of the root.
+//! ([`ListenerTurn::finish`]). The other instances, Java's too, wait for the deletion of the root.
 //!
 //! **Registrations of different runs.** Java's protocol does not tell runs apart: a gate consists of the same nodes for every fire. A registration
 //! by a Rust instance carries its run id, so that registrations of an older run do not count and those of a newer run are not deleted. A Java
@@ -12,10 +12,10 @@
 //!
 //! **Level-triggered.** Every decision is made from the nodes that exist. The watch only says when to decide again; nothing depends on having seen
 //! a change. For an instance the wait is over when its own registrations are gone. If they are gone before every shard was seen, the gate was
-//! cleared too early ([`BarrierError::Cleared`]): Java does that when its own wait times out.
+//! cleared too early ([`BarrierError::ClearedEarly`]): Java does that when its own wait times out.
 //!
 //! **Shards that will not register.** Every wait has a deadline. It ends earlier if the ledger shows that a missing shard has finished this fire or
-//! is at a later one ([`BarrierError::GoneOn`]). Disabled shards are not waited for. An instance that gives up deletes only its own registrations.
+//! is at a later one ([`BarrierError::MovedOn`]). Disabled shards are not waited for. An instance that gives up deletes only its own registrations.
 //!
 //! **Java instances.** With Java registrations, a complete gate is kept for a moment before it is cleared. A Java instance registers and then polls
 //! until it sees its own registration, without a timeout; then it sleeps until it is notified that the root was deleted. If the gate were cleared
@@ -28,4 +28,4 @@
 mod gate;
 mod registrations;
 
-pub use self::gate::{Arrival, Barrier, BarrierError, Gate, Last, Round};
+pub use self::gate::{Arrival, Barrier, BarrierError, Gate, GateWaiter, ListenerTurn};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::{
-    coordination::ledger::{Page, State},
+    coordination::ledger::{LedgerPage, LedgerState},
     job::RunId,
     registry::{Event, Path, Zxid},
 };
@@ -60,9 +60,9 @@ impl Registration {
 }
 
 /// Whether a shard that is not registered will not register any more, according to its ledger page.
-pub(super) fn has_moved_on(page: &Page, run: &RunId, due_at: Timestamp) -> bool {
+pub(super) fn has_moved_on(page: &LedgerPage, run: &RunId, due_at: Timestamp) -> bool {
     if page.run.as_ref() == Some(run) {
-        return matches!(page.state, State::Done | State::Failed | State::Lost);
+        return matches!(page.state, LedgerState::Done | LedgerState::Failed | LedgerState::Lost);
     }
     run.is_scheduled() && page.due_at.is_some_and(|started| started > due_at)
 }
@@ -206,21 +206,21 @@ mod tests {
     #[test]
     fn shard_has_moved_on_when_it_finished_the_fire_or_started_a_later_one() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let page = |run: RunId, second, state| Page {
+        let page = |run: RunId, second, state| LedgerPage {
             run: Some(run),
             due_at: Some(at(second)),
             state,
-            ..Page::default()
+            ..LedgerPage::default()
         };
-        let moved_on = |page: &Page| has_moved_on(page, &run(5), at(5));
+        let moved_on = |page: &LedgerPage| has_moved_on(page, &run(5), at(5));
 
-        assert!(!moved_on(&Page::default()));
-        assert!(!moved_on(&page(run(5), 5, State::Running)));
-        assert!(!moved_on(&page(run(4), 4, State::Running)));
-        assert!(moved_on(&page(run(5), 5, State::Done)));
-        assert!(moved_on(&page(run(5), 5, State::Lost)));
-        assert!(moved_on(&page(run(6), 6, State::Running)));
-        assert!(!has_moved_on(&page(run(6), 6, State::Done), &RunId::triggered(1), at(5)));
+        assert!(!moved_on(&LedgerPage::default()));
+        assert!(!moved_on(&page(run(5), 5, LedgerState::Running)));
+        assert!(!moved_on(&page(run(4), 4, LedgerState::Running)));
+        assert!(moved_on(&page(run(5), 5, LedgerState::Done)));
+        assert!(moved_on(&page(run(5), 5, LedgerState::Lost)));
+        assert!(moved_on(&page(run(6), 6, LedgerState::Running)));
+        assert!(!has_moved_on(&page(run(6), 6, LedgerState::Done), &RunId::triggered(1), at(5)));
     }
 
     #[test]

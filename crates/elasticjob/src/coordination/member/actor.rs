@@ -30,14 +30,14 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::Stake,
+        claim::ClaimCandidate,
         flaw::Flaws,
-        latch::Turn,
-        ledger::Seen,
-        sharding::{Dealers, plan},
-        tree::{JobTree, Part, Place},
-        trigger::Trigger,
-        view::{Document, Known, View},
+        latch::HeldLatch,
+        ledger::VersionedPage,
+        sharding::{CustomStrategies, plan},
+        tree::{JobTree, ShardNode, TreeNode},
+        trigger::InstanceRequest,
+        view::{CachedNode, Document, View},
     },
     job::{Difference, InstanceId, Job},
     registry::{
@@ -55,7 +55,7 @@ pub(super) struct Actor {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) randomness: Arc<dyn Randomness>,
-    pub(super) dealers: Dealers,
+    pub(super) strategies: CustomStrategies,
     pub(super) flaws: Flaws,
     pub(super) me: InstanceId,
     pub(super) session: SessionId,
@@ -71,11 +71,11 @@ pub(super) struct Actor {
     pub(super) memory: Memory,
     pub(super) presence: Presence,
     /// Pages of the ledger as last seen; a conflict says when one is old. Boxed: a map keeps room for eleven of them.
-    pub(super) pages: BTreeMap<u32, Box<Seen>>,
+    pub(super) pages: BTreeMap<u32, Box<VersionedPage>>,
     /// The shards we hold.
     pub(super) held: BTreeMap<u32, Box<Held>>,
     /// Claims of which it is not known whether they came about.
-    pub(super) uncertain: BTreeMap<u32, Stake>,
+    pub(super) uncertain: BTreeMap<u32, ClaimCandidate>,
     /// Claims that wait until shards are dealt.
     pub(super) parked: Vec<Parked>,
     /// Shards that could not be given back yet.
@@ -94,7 +94,7 @@ pub(super) struct Actor {
 /// What goes on beside the actor, because it has to wait for others.
 pub(super) enum Beside {
     Elected,
-    MayTake(Result<Option<Turn>, Error>),
+    MayTake(Result<Option<HeldLatch>, Error>),
     Passed,
 }
 
@@ -106,7 +106,7 @@ impl Actor {
         told: queue::UnboundedSender<News>,
         resharding: Arc<AtomicBool>,
     ) -> Result<(Self, Vec<Difference>), JoinError> {
-        let Ground { registry, clock, randomness, dealers, flaws } = ground;
+        let Ground { registry, clock, randomness, strategies, flaws } = ground;
         let name = joining.local.name.clone();
         let outage = |source| JoinError::Registry { job: name.to_string(), source };
         let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
@@ -155,13 +155,13 @@ impl Actor {
             registry,
             clock,
             randomness,
-            dealers,
+            strategies,
             flaws,
             inbox,
             told,
         };
         actor.enter(&joining).await.map_err(outage)?;
-        actor.config = actor.view.config.as_ref().and_then(Known::read).cloned();
+        actor.config = actor.view.config.as_ref().and_then(CachedNode::document).cloned();
         Ok((actor, drift))
     }
 
@@ -294,14 +294,14 @@ impl Actor {
                 self.memory.is_suspicious = true;
                 self.memory.blinks.forget();
             }
-            (Event::Delete { .. }, Some(Place::Instance(id))) => {
+            (Event::Delete { .. }, Some(TreeNode::Instance(id))) => {
                 self.memory.is_suspicious = true;
                 self.note_blink(&id);
             }
-            (Event::Apply { .. }, Some(Place::Instance(id))) => {
+            (Event::Apply { .. }, Some(TreeNode::Instance(id))) => {
                 self.memory.blinks.back(&id, self.clock.monotonic());
             }
-            (Event::Apply { .. }, Some(Place::Shard(shard, Part::Running)))
+            (Event::Apply { .. }, Some(TreeNode::Shard(shard, ShardNode::Running)))
                 if self.view.failover_items.contains(&shard) =>
             {
                 self.memory.ran_since_flagged.insert(shard);
@@ -314,7 +314,7 @@ impl Actor {
                 let held = self.view.failover_items.iter().filter(is_held);
                 self.memory.ran_since_flagged.extend(held);
             }
-            (_, Some(Place::FailoverItem(shard))) => {
+            (_, Some(TreeNode::FailoverItem(shard))) => {
                 self.memory.ran_since_flagged.remove(&shard);
                 match event {
                     Event::Delete { .. } => self.memory.blinks.settled(shard),
@@ -332,7 +332,7 @@ impl Actor {
         }
         let shards = self.view.shards.iter();
         let ran = shards.filter(|(_, view)| {
-            let is_owner = view.owner.as_ref().and_then(Known::text) == Some(id);
+            let is_owner = view.owner.as_ref().and_then(CachedNode::text) == Some(id);
             is_owner && view.running.is_some() && view.failovering.is_none()
         });
         let ran = ran.map(|(shard, _)| *shard).collect();
@@ -345,7 +345,7 @@ impl Actor {
             while let Some(event) = self.watch.try_next() {
                 self.apply(&event);
             }
-            let dirty = self.view.dirty();
+            let dirty = self.view.dirty_paths();
             if dirty.is_empty() || !self.view.is_current() {
                 self.tell_streams();
                 return Ok(());
@@ -364,8 +364,8 @@ impl Actor {
                 (self.view.instances.keys().cloned().collect(), self.job.shards.get());
             if self.memory.planned.as_ref().is_none_or(|(known, _)| *known != ground) {
                 let now_ms = self.clock.now().as_millisecond();
-                let plan = plan(&self.view, &self.job, &self.dealers, now_ms);
-                let later = plan.map(|plan| plan.later).unwrap_or_default();
+                let plan = plan(&self.view, &self.job, &self.strategies, now_ms);
+                let later = plan.map(|plan| plan.deferred).unwrap_or_default();
                 let moves = later.iter().any(|shard| self.held.contains_key(shard));
                 self.memory.planned = Some((ground, moves));
             }
@@ -390,7 +390,7 @@ impl Actor {
     pub(super) async fn read(&mut self, paths: &[Path]) -> Result<(), Error> {
         let nodes = join_all(paths.iter().map(|path| self.registry.get(path))).await;
         for (path, node) in paths.iter().zip(nodes) {
-            self.view.learn(path, node?);
+            self.view.record_read(path, node?);
         }
         Ok(())
     }
@@ -484,7 +484,9 @@ impl Actor {
     }
 
     pub(super) fn configure(&mut self) {
-        let Some(document) = self.view.config.as_ref().and_then(Known::read) else { return };
+        let Some(document) = self.view.config.as_ref().and_then(CachedNode::document) else {
+            return;
+        };
         if self.config.as_ref() == Some(document) {
             return;
         }
@@ -505,7 +507,7 @@ impl Actor {
     async fn take_trigger(&mut self) -> Result<(), Error> {
         let path = self.tree.trigger(&self.me);
         let node = self.registry.get(&path).await?;
-        let is_new = |(created, _): &(Zxid, Trigger)| {
+        let is_new = |(created, _): &(Zxid, InstanceRequest)| {
             node.as_ref().is_none_or(|node| node.stat.created != *created)
         };
         // One whose taking away was not answered: it is gone, so it was ours.
@@ -514,7 +516,7 @@ impl Actor {
         }
         match node {
             Some(node) => {
-                let trigger = Trigger::read(&node.data);
+                let trigger = InstanceRequest::read(&node.data);
                 match self.registry.delete(&path, Expected::Version(node.stat.version)).await {
                     Ok(_) => {
                         self.memory.trigger = None;
@@ -533,15 +535,15 @@ impl Actor {
                 }
             }
             // Before the watch is heard: another one may have come since.
-            None => self.view.learn(&path, None),
+            None => self.view.record_read(&path, None),
         }
         self.catch_up().await
     }
 
-    fn heed(&self, trigger: Trigger) {
+    fn heed(&self, trigger: InstanceRequest) {
         match trigger {
-            Trigger::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
-            Trigger::Cancel(shards) => self.cancel(&shards),
+            InstanceRequest::Run(ask) => self.tell(News::Triggered(Box::new(ask))),
+            InstanceRequest::Cancel(shards) => self.cancel(&shards),
         }
     }
 

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::{Claimant, Refusal, Stake},
+        claim::{ClaimCandidate, Refusal, TransactionBuilder},
         flaw::Flaw,
-        tree::Part,
-        view::Known,
+        tree::ShardNode,
+        view::CachedNode,
     },
     job::FencingToken,
     registry::{Error, Version},
@@ -120,7 +120,7 @@ impl Actor {
                 Err(error) => error,
             };
             match steps.refusal(&error) {
-                Some(Refusal::Ground) => {
+                Some(Refusal::Precondition) => {
                     self.catch_up().await?;
                     return Ok(Attempt::Wait);
                 }
@@ -133,7 +133,7 @@ impl Actor {
                 }
                 Some(Refusal::Running(shard)) => {
                     // If that run is over by now the shard is free.
-                    if self.mark_missed(shard, Part::Running).await? {
+                    if self.mark_missed(shard, ShardNode::Running).await? {
                         stakes.retain(|stake| stake.shard != shard);
                     } else {
                         self.catch_up().await?;
@@ -172,16 +172,16 @@ impl Actor {
     }
 
     /// Whether this request is for this shard, by its page and its marks.
-    fn is_wanted(&self, request: &Request, stake: &Stake) -> bool {
+    fn is_wanted(&self, request: &Request, stake: &ClaimCandidate) -> bool {
         let has_started =
-            stake.seen.page.has_started(&request.fire) && !self.flaws.has(Flaw::ForgetLedger);
+            stake.page.page.has_started(&request.fire) && !self.flaws.has(Flaw::IgnoreLedger);
         match &request.why {
             Why::Due => !has_started,
             Why::Asked(shards) => {
                 !has_started && (shards.is_empty() || shards.contains(&stake.shard))
             }
             // What never ran has nothing to catch up with.
-            Why::CatchUp => !has_started && stake.seen.page.due_at.is_some(),
+            Why::CatchUp => !has_started && stake.page.page.due_at.is_some(),
             Why::Late { since } => {
                 let (shard, due_at) = (stake.shard, request.fire.due_at);
                 // Java keeps no ledger: what it ran looks as if nobody had. What was due while we ran it nobody else can have run.
@@ -197,9 +197,9 @@ impl Actor {
     }
 
     /// Whether somebody else runs it by the ledger, whatever the tree shows.
-    async fn is_in_other_hands(&mut self, stake: &Stake) -> Result<bool, Error> {
+    async fn is_in_other_hands(&mut self, stake: &ClaimCandidate) -> Result<bool, Error> {
         let running = self.view.shards.get(&stake.shard).and_then(|shard| shard.running.as_ref());
-        match stake.seen.page.is_held_by_other(&self.me) {
+        match stake.page.page.other_holder(&self.me) {
             // A `running` that is there refuses the claim by itself, and the run is marked as missed.
             Some(owner) if running.is_none() => {
                 let owner = owner.clone();
@@ -209,21 +209,22 @@ impl Actor {
         }
     }
 
-    pub(super) async fn stake(&mut self, shard: u32) -> Result<Stake, Error> {
+    pub(super) async fn stake(&mut self, shard: u32) -> Result<ClaimCandidate, Error> {
         let seen = self.page(shard).await?;
         let view = self.view.shards.get(&shard);
-        let left_behind = view.and_then(|view| view.failovering.as_ref()).and_then(Known::read);
-        Ok(Stake {
+        let stale_failovering =
+            view.and_then(|view| view.failovering.as_ref()).and_then(CachedNode::document);
+        Ok(ClaimCandidate {
             shard,
-            seen,
-            is_flagged: self.view.failover_items.contains(&shard),
-            is_marked: view.is_some_and(|view| view.misfire),
-            left_behind: left_behind.map(|document| document.version),
+            page: seen,
+            awaits_failover: self.view.failover_items.contains(&shard),
+            has_misfire_mark: view.is_some_and(|view| view.misfire),
+            stale_failovering: stale_failovering.map(|document| document.version),
         })
     }
 
     /// What the simulation calls a claim when none was made.
-    fn unclaimed(&self, request: &Request, stakes: &[Stake]) -> Claimed {
+    fn unclaimed(&self, request: &Request, stakes: &[ClaimCandidate]) -> Claimed {
         let shards = stakes.iter().map(|stake| ClaimedShard {
             item: stake.shard,
             attempt: 1,
@@ -246,7 +247,7 @@ impl Actor {
         }
         let mine = if self.is_settled() { self.owned() } else { BTreeSet::new() };
         let is_kept = |shard: &ClaimedShard| {
-            mine.contains(&shard.item) || self.flaws.has(Flaw::KeepWhatMoved)
+            mine.contains(&shard.item) || self.flaws.has(Flaw::KeepReassigned)
         };
         let (keep, give_back): (Vec<_>, Vec<_>) = claimed.shards.into_iter().partition(is_kept);
         if !give_back.is_empty() {
@@ -262,16 +263,16 @@ impl Actor {
         Ok(Attempt::Settled(Ok(Claimed { shards: keep, ..claimed })))
     }
 
-    pub(super) fn claimant(&self) -> Option<Claimant<'_>> {
-        Some(self.claimant_on(self.view.config.as_ref()?.read()?.version))
+    pub(super) fn claimant(&self) -> Option<TransactionBuilder<'_>> {
+        Some(self.claimant_on(self.view.config.as_ref()?.document()?.version))
     }
 
-    pub(super) fn claimant_on(&self, config: Version) -> Claimant<'_> {
-        Claimant {
+    pub(super) fn claimant_on(&self, config: Version) -> TransactionBuilder<'_> {
+        TransactionBuilder {
             tree: &self.tree,
-            me: &self.me,
+            instance: &self.me,
             session: self.session,
-            config,
+            config_version: config,
             monitor: self.job.monitor,
             failover: self.job.failover,
         }

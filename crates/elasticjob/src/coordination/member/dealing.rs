@@ -68,7 +68,7 @@ impl Actor {
         let done = Op::Delete { path: self.tree.processing(), expected: Expected::Any };
         let now_ms = self.clock.now().as_millisecond();
         let leader = self.view.leader.clone();
-        let planned = plan(&self.view, &self.job, &self.dealers, now_ms)
+        let planned = plan(&self.view, &self.job, &self.strategies, now_ms)
             .filter(|_| leads(&self.view, &self.me) == Some(true));
         let Some(planned) = planned else {
             self.unblock().await?;
@@ -100,7 +100,7 @@ impl Actor {
                 self.memory.dealing = false;
                 tracing::info!(job = %self.job.name, instances = planned.instances.len(), shards = planned.owners.len(), "shards dealt");
                 self.memory.dealt_for = Some((planned.instances, self.job.shards.get()));
-                self.memory.later = planned.later;
+                self.memory.later = planned.deferred;
             }
             Err(Error::Member { index, cause }) => {
                 tracing::debug!(index, %cause, "the tree changed while shards were dealt: looking again");
@@ -131,7 +131,8 @@ async fn elect(
     session: SessionId,
     ticket: u128,
 ) -> Result<(), Error> {
-    let Some(turn) = latch::queue(registry, &tree.election_latch(), ticket, ELECTION).await? else {
+    let Some(turn) = latch::acquire(registry, &tree.election_latch(), ticket, ELECTION).await?
+    else {
         return Ok(());
     };
     let ops = vec![
@@ -140,7 +141,7 @@ async fn elect(
         Op::Create(Create::ephemeral(&tree.leader(), me.to_string(), session)),
     ];
     let elected = registry.multi(ops).await;
-    turn.pass(registry).await;
+    turn.release(registry).await;
     match elected {
         Ok(_) => {
             tracing::info!(instance = %me, "leads");

@@ -2,13 +2,13 @@
 
 use super::actor::Actor;
 use crate::{
-    coordination::{claim::Stake, ledger::State, tree::Part},
+    coordination::{claim::ClaimCandidate, ledger::LedgerState, tree::ShardNode},
     registry::{Error, Version},
 };
 
 impl Actor {
     /// A claim got no answer: whether it came about has to be found out before anything else is claimed.
-    pub(super) fn doubt(&mut self, error: &Error, stakes: &[Stake]) {
+    pub(super) fn doubt(&mut self, error: &Error, stakes: &[ClaimCandidate]) {
         if error.is_outage() {
             for stake in stakes {
                 self.pages.remove(&stake.shard);
@@ -27,16 +27,16 @@ impl Actor {
         for (shard, stake) in self.uncertain.clone() {
             self.pages.remove(&shard);
             let seen = self.page(shard).await?;
-            let is_ours = seen.page.state == State::Running
-                && seen.page.owner.as_ref() == Some(&self.me)
+            let is_ours = seen.page.state == LedgerState::Running
+                && seen.page.holder.as_ref() == Some(&self.me)
                 && !self.held.contains_key(&shard);
             if let (true, Some(version)) = (is_ours, seen.version) {
-                let paths = Part::HOLDERS.map(|part| self.tree.shard(shard, part));
+                let paths = ShardNode::HOLDERS.map(|part| self.tree.shard(shard, part));
                 self.read(&paths).await?;
                 let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
                 let claimant = self.claimant_on(Version::default());
-                let put_back = self.to_put_back(&stake);
-                let steps = claimant.undo(&stake, version, &view, put_back);
+                let restore = self.to_put_back(&stake);
+                let steps = claimant.undo(&stake, version, &view, restore);
                 match self.registry.multi(steps.ops()).await {
                     Ok(_) => {}
                     Err(Error::Member { .. }) => continue,

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use super::{blink::Blinks, handle::Lost};
 use crate::{
     coordination::{
-        sharding::available,
-        trigger::Trigger,
-        view::{Known, View},
+        sharding::available_instances,
+        trigger::InstanceRequest,
+        view::{CachedNode, View},
     },
     job::{InstanceId, Job, Resharding},
     registry::Zxid,
@@ -75,7 +75,7 @@ pub(super) struct Memory {
     /// Ids that hold shards and are absent, each with when it counts as dead.
     pub(super) doubts: BTreeMap<String, Monotonic>,
     /// What a trigger said that was taken away without an answer, and which one it was.
-    pub(super) trigger: Option<(Zxid, Trigger)>,
+    pub(super) trigger: Option<(Zxid, InstanceRequest)>,
     /// Shards that were seen running since they were flagged: what was lost has been made up for.
     pub(super) ran_since_flagged: BTreeSet<u32>,
     /// Java instances that went for a moment, and what was flagged because of it.
@@ -138,7 +138,7 @@ impl Memory {
 /// Whether our server takes part; `None` while unread.
 pub(super) fn is_enabled(view: &View, me: &InstanceId, job: &Job) -> Option<bool> {
     match view.servers.get(me.server()) {
-        Some(Known::Dirty) => None,
+        Some(CachedNode::Dirty) => None,
         Some(status) => Some(status.text() == Some("ENABLED") && !job.disabled),
         None => Some(false),
     }
@@ -148,7 +148,7 @@ pub(super) fn is_enabled(view: &View, me: &InstanceId, job: &Job) -> Option<bool
 pub(super) fn leads(view: &View, me: &InstanceId) -> Option<bool> {
     match &view.leader {
         None => Some(false),
-        Some(Known::Dirty) => None,
+        Some(CachedNode::Dirty) => None,
         Some(leader) => Some(leader.text() == Some(me.as_str())),
     }
 }
@@ -195,7 +195,7 @@ pub(super) fn duties(
 }
 
 fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
-    let Some(candidates) = available(view) else { return false };
+    let Some(candidates) = available_instances(view) else { return false };
     if candidates.is_empty() {
         return false;
     }
@@ -226,13 +226,13 @@ fn should_deal(view: &View, job: &Job, memory: &Memory) -> bool {
 /// Whether shards that could be dealt belong to somebody who is not there.
 pub(super) fn has_ghosts(view: &View, job: &Job) -> bool {
     if job.resharding == Resharding::Static
-        || available(view).is_none_or(|candidates| candidates.is_empty())
+        || available_instances(view).is_none_or(|candidates| candidates.is_empty())
     {
         return false;
     }
     // One that runs keeps its owner, dead or alive, until it is known what becomes of it.
     view.shards.range(..job.shards.get()).any(|(_, shard)| {
-        let owner = shard.owner.as_ref().and_then(Known::text);
+        let owner = shard.owner.as_ref().and_then(CachedNode::text);
         shard.running.is_none() && owner.is_some_and(|id| !view.instances.contains_key(id))
     })
 }

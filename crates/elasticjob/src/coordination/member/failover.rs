@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{
     coordination::{
-        claim::{Flag, Stake},
+        claim::{ClaimCandidate, FailoverFlag},
         flaw::Flaw,
-        latch::{self, Turn},
-        ledger::{Page, State},
-        sharding::available,
-        view::{Known, ShardView},
+        latch::{self, HeldLatch},
+        ledger::{LedgerPage, LedgerState},
+        sharding::available_instances,
+        view::{CachedNode, ShardView},
     },
     job::{Failover, FencingToken, Fire, InstanceId, Monitor, RunId},
     registry::{Error, Expected, Op, Zxid},
@@ -45,7 +45,7 @@ impl Actor {
     pub(super) async fn bury(&mut self) -> Result<(), Error> {
         self.memory.is_suspicious = false;
         self.memory.undecided.clear();
-        let unread = self.view.unread_holders();
+        let unread = self.view.dirty_holders();
         if let Err(error) = self.read(&unread).await {
             self.memory.is_suspicious = true;
             return Err(error);
@@ -87,10 +87,10 @@ impl Actor {
     }
 
     /// A `running` that is to be taken over stays when its instance dies; any other goes with it, and the ledger alone knows that it did not end.
-    pub(super) fn look_for_the_dead(&mut self, shard: u32, page: &Page, written: Zxid) {
+    pub(super) fn look_for_the_dead(&mut self, shard: u32, page: &LedgerPage, written: Zxid) {
         let is_taken_over =
             self.job.failover == Failover::TakeOver && self.job.monitor == Monitor::Executions;
-        let (Some(instance), Some(run)) = (page.is_held_by_other(&self.me), &page.run) else {
+        let (Some(instance), Some(run)) = (page.other_holder(&self.me), &page.run) else {
             return;
         };
         if is_taken_over || self.view.instances.contains_key(instance.as_str()) {
@@ -123,7 +123,7 @@ impl Actor {
             .shards
             .iter()
             .filter(|(shard, view)| {
-                let taken = view.failover.as_ref().and_then(Known::text);
+                let taken = view.failover.as_ref().and_then(CachedNode::text);
                 (holders(view).contains(&self.me) || taken == Some(self.me.as_str()))
                     && !self.held.contains_key(shard)
                     && !self.uncertain.contains_key(shard)
@@ -135,13 +135,13 @@ impl Actor {
             let seen = self.page(shard).await?;
             let view = self.view.shards.get(&shard).cloned().unwrap_or_default();
             let Some(claimant) = self.claimant() else { return Ok(()) };
-            let steps = claimant.bury(
+            let steps = claimant.mark_lost(
                 &self.me,
                 shard,
                 &seen,
-                &seen.page.lost(&self.me),
+                &seen.page.after_loss(&self.me),
                 &view,
-                Flag::Leave,
+                FailoverFlag::Keep,
             );
             match self.registry.multi(steps.ops()).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
@@ -154,14 +154,14 @@ impl Actor {
 
     /// Whether an absent instance is dead.
     async fn is_dead(&mut self, id: &InstanceId) -> Result<bool, Error> {
-        if self.flaws.has(Flaw::BuryUnseen) {
+        if self.flaws.has(Flaw::MarkLostUnchecked) {
             return Ok(true);
         }
         if !id.is_java() {
             let lives = self.lives(id).await?;
             return Ok(!lives);
         }
-        if self.flaws.has(Flaw::NoGrace) {
+        if self.flaws.has(Flaw::NoGracePeriod) {
             return Ok(true);
         }
         let now = self.clock.monotonic();
@@ -174,7 +174,7 @@ impl Actor {
         // whatever happens later changes it, and the multi is refused.
         self.registry.sync().await?;
         self.catch_up().await?;
-        let unread = self.view.unread_holders_of(shard);
+        let unread = self.view.dirty_holders_of(shard);
         self.read(&unread).await?;
         if self.view.instances.contains_key(dead.as_str()) {
             self.memory.doubts.remove(dead.as_str());
@@ -185,7 +185,7 @@ impl Actor {
         self.pages.remove(&shard);
         let seen = self.page(shard).await?;
         // Somebody else runs it by the ledger: it is for them to say how it ends.
-        if let Some(other) = seen.page.is_held_by_other(dead) {
+        if let Some(other) = seen.page.other_holder(dead) {
             let other = other.clone();
             if self.lives(&other).await? {
                 return Ok(());
@@ -193,8 +193,8 @@ impl Actor {
         }
         // Rust instances write what they run into the ledger: what is not there has been made up for, and only its nodes were left.
         let was_running =
-            seen.page.state == State::Running && seen.page.owner.as_ref() == Some(dead);
-        let is_lost = was_running || dead.is_java() || self.flaws.has(Flaw::BuryUnseen);
+            seen.page.state == LedgerState::Running && seen.page.holder.as_ref() == Some(dead);
+        let is_lost = was_running || dead.is_java() || self.flaws.has(Flaw::MarkLostUnchecked);
         let flag = is_lost
             && self.job.failover == Failover::TakeOver
             && self.job.monitor == Monitor::Executions
@@ -202,13 +202,13 @@ impl Actor {
             // A disabled one waits, flagged, until it is enabled. Java would take it all the same, not run it, and keep it.
             && !(view.disabled && self.has_java());
         let flag = match (flag, self.view.failover_items.contains(&shard)) {
-            (false, _) => Flag::Leave,
-            (true, false) => Flag::Raise,
-            (true, true) => Flag::RaiseAnew,
+            (false, _) => FailoverFlag::Keep,
+            (true, false) => FailoverFlag::Create,
+            (true, true) => FailoverFlag::Recreate,
         };
         let Some(claimant) = self.claimant() else { return Ok(()) };
-        let after = if is_lost { seen.page.lost(dead) } else { seen.page.clone() };
-        let steps = claimant.bury(dead, shard, &seen, &after, &view, flag);
+        let after = if is_lost { seen.page.after_loss(dead) } else { seen.page.clone() };
+        let steps = claimant.mark_lost(dead, shard, &seen, &after, &view, flag);
         match self.registry.multi(steps.ops()).await {
             Ok(_) => {
                 tracing::warn!(job = %self.job.name, shard, instance = %dead, run = ?seen.page.run, "the instance that ran this shard is gone");
@@ -256,12 +256,12 @@ impl Actor {
         let (registry, latch) = (Arc::clone(&self.registry), self.tree.failover_latch());
         let ticket = self.randomness.bits();
         self.beside.spawn(async move {
-            Beside::MayTake(latch::queue(&*registry, &latch, ticket, TURN).await)
+            Beside::MayTake(latch::acquire(&*registry, &latch, ticket, TURN).await)
         });
     }
 
     /// It is our turn, or it did not come.
-    pub(super) async fn take(&mut self, turn: Result<Option<Turn>, Error>) {
+    pub(super) async fn take(&mut self, turn: Result<Option<HeldLatch>, Error>) {
         let answer = match (&turn, &self.taking) {
             (Ok(Some(turn)), Some(_)) => self.take_now(turn).await,
             (Err(_) | Ok(None), _) | (_, None) => Err(Refused::Nothing),
@@ -269,7 +269,7 @@ impl Actor {
         if let Ok(Some(turn)) = turn {
             let registry = Arc::clone(&self.registry);
             self.beside.spawn(async move {
-                turn.pass(&*registry).await;
+                turn.release(&*registry).await;
                 Beside::Passed
             });
         }
@@ -280,7 +280,7 @@ impl Actor {
         }
     }
 
-    async fn take_now(&mut self, turn: &Turn) -> Result<Claimed, Refused> {
+    async fn take_now(&mut self, turn: &HeldLatch) -> Result<Claimed, Refused> {
         for _ in 0..TRIES {
             self.catch_up().await?;
             self.drop_what_is_not_lost().await?;
@@ -289,7 +289,7 @@ impl Actor {
                 return Err(Refused::Nothing);
             };
             let Some(claimant) = self.claimant() else { return Err(Refused::Nothing) };
-            let steps = claimant.take(turn, &fire, &stakes);
+            let steps = claimant.take_over(turn, &fire, &stakes);
             match self.registry.multi(steps.ops()).await {
                 Ok(committed) => {
                     let cancel = self.taking.as_ref().map(|taking| taking.cancel.clone());
@@ -317,14 +317,14 @@ impl Actor {
     }
 
     /// Our share of what waits: of the run of the first of them, as many as there are for each instance.
-    async fn share(&mut self) -> Result<(Option<Fire>, Vec<Stake>), Error> {
+    async fn share(&mut self) -> Result<(Option<Fire>, Vec<ClaimCandidate>), Error> {
         let busy = self.taking.as_ref().map(|taking| taking.busy.clone()).unwrap_or_default();
         let orphans: Vec<u32> = self.orphans().difference(&busy).copied().collect();
-        let instances = available(&self.view).map_or(1, |all| all.len().max(1));
+        let instances = available_instances(&self.view).map_or(1, |all| all.len().max(1));
         let count = orphans.len().div_ceil(instances);
         let mut fire: Option<Fire> = None;
         let mut stakes = Vec::new();
-        let unread = self.view.unread_holders();
+        let unread = self.view.dirty_holders();
         self.read(&unread).await?;
         for shard in orphans {
             if stakes.len() == count {
@@ -341,16 +341,16 @@ impl Actor {
     }
 
     /// What the dead one ran; of Java's we know only that it was something.
-    fn lost_fire(&self, stake: &Stake) -> Fire {
-        let page = &stake.seen.page;
+    fn lost_fire(&self, stake: &ClaimCandidate) -> Fire {
+        let page = &stake.page.page;
         // What the page tells of has ended: it was Java that ran it since, and is gone.
-        let run = page.run.as_ref().filter(|_| page.state == State::Lost);
+        let run = page.run.as_ref().filter(|_| page.state == LedgerState::Lost);
         match (run, page.due_at) {
             (Some(run), Some(due_at)) if run.is_scheduled() => {
                 Fire::scheduled(self.job.name.clone(), due_at)
             }
             (Some(run), _) => {
-                let asked = page.asked.as_deref();
+                let asked = page.trigger.as_deref();
                 let at = asked.map_or_else(|| self.clock.now(), |asked| asked.at);
                 Fire::triggered(self.job.name.clone(), at, run.clone())
                     .by(asked.and_then(|asked| asked.by.clone()))
@@ -376,7 +376,7 @@ impl Actor {
     /// A shard that ran since it was flagged has made up for what was lost; Java forgets to take the flag away. And nothing was lost when only
     /// a reconnect was taken for a death.
     async fn drop_what_is_not_lost(&mut self) -> Result<(), Error> {
-        if self.flaws.has(Flaw::TakeTwice) {
+        if self.flaws.has(Flaw::TakeOverTwice) {
             return Ok(());
         }
         let flagged = self.view.failover_items.clone();
@@ -389,13 +389,13 @@ impl Actor {
             self.catch_up().await?;
             let is_mistaken = self.mistaken().contains(&shard);
             // What the ledger calls lost is: somebody else ran it, who died.
-            if !self.is_not_lost(shard) || (is_mistaken && seen.page.state == State::Lost) {
+            if !self.is_not_lost(shard) || (is_mistaken && seen.page.state == LedgerState::Lost) {
                 continue;
             }
             if is_mistaken {
                 tracing::info!(job = %self.job.name, shard, "flagged because its owner reconnected, which still runs it");
             }
-            let page = self.tree.page(shard);
+            let page = self.tree.ledger_page(shard);
             let expected = seen.version.map(Expected::Version);
             let mut ops: Vec<Op> =
                 expected.map(|expected| Op::Check { path: page, expected }).into_iter().collect();
@@ -416,5 +416,5 @@ impl Actor {
 /// Everybody a shard names as having it in hand, and who would have to be alive for that.
 fn holders(view: &ShardView) -> BTreeSet<InstanceId> {
     let known = [&view.running, &view.failovering].into_iter().flatten();
-    known.filter_map(Known::text).filter_map(|id| id.parse().ok()).collect()
+    known.filter_map(CachedNode::text).filter_map(|id| id.parse().ok()).collect()
 }

@@ -21,7 +21,7 @@ use super::{
     join::{JoinError, Joining},
 };
 use crate::{
-    coordination::{flaw::Flaws, sharding::Dealers, trigger::Ask},
+    coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
     registry::{Error, Registry},
     runtime::{Cancel, Clock, Randomness, Tasks},
@@ -35,7 +35,7 @@ pub enum News {
     /// The configuration was changed into something nobody can read; the last good one goes on.
     Unreadable(String),
     /// Somebody wants it to run now. Boxed, because it is large.
-    Triggered(Box<Ask>),
+    Triggered(Box<TriggerRequest>),
     /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
     Ready,
     /// The registry is out of reach: nothing can be started.
@@ -179,7 +179,7 @@ pub struct Ground {
     /// What it draws lots with.
     pub randomness: Arc<dyn Randomness>,
     /// Ways to deal shards.
-    pub dealers: Dealers,
+    pub strategies: CustomStrategies,
     /// Precautions left out, in a simulation.
     pub flaws: Flaws,
 }

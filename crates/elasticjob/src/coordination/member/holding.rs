@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::{actor::Actor, handle::ClaimedShard, hold::Hold};
 use crate::{
     coordination::{
-        claim::{Cleared, Return, Stake, Steps},
+        claim::{ClaimCandidate, ClearedMarks, ShardRelease, ShardTransaction},
         flaw::Flaw,
-        ledger::{Page, Seen},
-        tree::Part,
-        view::{Document, Known},
+        ledger::{LedgerPage, VersionedPage},
+        tree::ShardNode,
+        view::{CachedNode, Document},
     },
     job::{Fire, Monitor},
     registry::{Committed, Error, Path, Version, Zxid},
@@ -21,14 +21,14 @@ use crate::{
 /// A shard we hold.
 pub(super) struct Held {
     /// The transaction of the claim.
-    pub(super) claimed_in: Zxid,
+    pub(super) claim_zxid: Zxid,
     /// When it was claimed, by our clock.
     pub(super) since: Timestamp,
     /// The page the claim wrote, and in which version.
-    pub(super) page: Page,
+    pub(super) page: LedgerPage,
     pub(super) version: Version,
     /// What it was claimed from.
-    pub(super) stake: Stake,
+    pub(super) stake: ClaimCandidate,
     /// Whether the claim wrote `running`.
     pub(super) is_monitored: bool,
     /// It is being given back: that its nodes go is what is meant to happen.
@@ -41,26 +41,26 @@ impl Actor {
     pub(super) fn hold(
         &mut self,
         fire: &Fire,
-        stakes: &[Stake],
-        steps: &Steps,
+        stakes: &[ClaimCandidate],
+        steps: &ShardTransaction,
         committed: &Committed,
         cancel: &Cancel,
     ) -> Vec<ClaimedShard> {
-        let versions = steps.pages(committed);
+        let versions = steps.page_versions(committed);
         let now = self.clock.now();
-        let created: BTreeSet<Path> = steps.created().cloned().collect();
+        let created: BTreeSet<Path> = steps.created_paths().cloned().collect();
         let mut shards = Vec::new();
         for stake in stakes {
             let shard = stake.shard;
             let version =
                 versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
             let version = version.expect("a claim writes the page of every shard");
-            let page = stake.seen.page.started(fire, &self.me);
-            let seen = Seen { page: page.clone(), version: Some(version) };
+            let page = stake.page.page.after_claim(fire, &self.me);
+            let seen = VersionedPage { page: page.clone(), version: Some(version) };
             self.pages.insert(shard, Box::new(seen));
             self.memory.leftover_marks.remove(&shard);
             // What we created we need not read.
-            for part in Part::HOLDERS {
+            for part in ShardNode::HOLDERS {
                 let document = Document {
                     data: self.me.to_string().into(),
                     version: Version(0),
@@ -69,7 +69,7 @@ impl Actor {
                 };
                 let path = self.tree.shard(shard, part);
                 if created.contains(&path) {
-                    self.view.expect(path, document);
+                    self.view.expect_echo(path, document);
                 }
             }
             let hold = Arc::new(Hold::new(cancel.child()));
@@ -79,7 +79,7 @@ impl Actor {
                 hold: Arc::clone(&hold),
             });
             let claim = Held {
-                claimed_in: committed.zxid,
+                claim_zxid: committed.zxid,
                 since: now,
                 page,
                 version,
@@ -98,7 +98,7 @@ impl Actor {
         if !self.view.is_current()
             || self.view.config.is_none()
             || self.job.monitor == Monitor::Nothing
-            || self.flaws.has(Flaw::TrustClaim)
+            || self.flaws.has(Flaw::IgnoreClaimLoss)
         {
             return Ok(());
         }
@@ -106,9 +106,12 @@ impl Actor {
             .held
             .keys()
             .filter(|shard| {
-                self.view.shards.get(shard).is_some_and(|view| view.running == Some(Known::Dirty))
+                self.view
+                    .shards
+                    .get(shard)
+                    .is_some_and(|view| view.running == Some(CachedNode::Dirty))
             })
-            .map(|shard| self.tree.shard(*shard, Part::Running))
+            .map(|shard| self.tree.shard(*shard, ShardNode::Running))
             .collect();
         if !unread.is_empty() {
             self.read(&unread).await?;
@@ -143,14 +146,15 @@ impl Actor {
                 continue;
             };
             let view = self.view.shards.get(&shard);
-            let put_back = Cleared::default();
-            let Held { page, version, claimed_in, .. } = &**held;
-            let (version, claimed_in) = (*version, *claimed_in);
-            let still = Return { shard, page, version, view, claimed_in, put_back };
+            let restore = ClearedMarks::default();
+            let Held { page, version, claim_zxid, .. } = &**held;
+            let (version, claim_zxid) = (*version, *claim_zxid);
+            let still = ShardRelease { shard, page, version, view, claim_zxid, restore };
             let steps = claimant.release([still], false);
             match self.registry.multi(steps.ops()).await {
                 Ok(committed) => {
-                    let version = steps.pages(&committed).first().map(|(_, version)| *version);
+                    let version =
+                        steps.page_versions(&committed).first().map(|(_, version)| *version);
                     if let (Some(held), Some(version)) = (self.held.get_mut(&shard), version) {
                         held.is_monitored = false;
                         held.version = version;
@@ -167,8 +171,8 @@ impl Actor {
     /// Whether `running` is still what our claim created.
     fn is_my_claim(&self, shard: u32, held: &Held) -> bool {
         let running = self.view.shards.get(&shard).and_then(|shard| shard.running.as_ref());
-        running.and_then(Known::read).is_some_and(|running| {
-            running.created == held.claimed_in && running.data == self.me.as_str()
+        running.and_then(CachedNode::document).is_some_and(|running| {
+            running.created == held.claim_zxid && running.data == self.me.as_str()
         })
     }
 }

@@ -10,7 +10,7 @@ use super::{
     duties::{is_enabled, leads},
 };
 use crate::{
-    coordination::{flaw::Flaw, view::Known},
+    coordination::{flaw::Flaw, view::CachedNode},
     job::{Failover, InstanceId, Resharding},
     registry::{Create, Error, Expected, Op},
     runtime::Monotonic,
@@ -143,14 +143,14 @@ impl Actor {
 
     /// A Java leader that fixed its list before we came never looks at us again, unless our server changes.
     async fn nudge(&mut self, now: Monotonic) -> Result<(), Error> {
-        let leader = self.view.leader.as_ref().and_then(Known::text);
+        let leader = self.view.leader.as_ref().and_then(CachedNode::text);
         let is_java =
             leader.and_then(|id| id.parse::<InstanceId>().ok()).is_some_and(|id| id.is_java());
         let owners: Vec<&str> = self
             .view
             .shards
             .range(..self.job.shards.get())
-            .filter_map(|(_, shard)| shard.owner.as_ref().and_then(Known::text))
+            .filter_map(|(_, shard)| shard.owner.as_ref().and_then(CachedNode::text))
             .collect();
         let has_two =
             owners.iter().any(|id| owners.iter().filter(|other| *other == id).count() > 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::actor::Actor;
 use crate::{
-    coordination::{tree::Part, view::Known},
+    coordination::{tree::ShardNode, view::CachedNode},
     job::{Fire, Misfire},
     registry::{Create, Error, Expected, Op},
 };
@@ -21,7 +21,7 @@ impl Actor {
                 view.failover.is_some() && !view.misfire && !self.held.contains_key(shard)
             });
             if is_taken && !self.page(*shard).await?.page.has_started(fire) {
-                self.mark_missed(*shard, Part::Failover).await?;
+                self.mark_missed(*shard, ShardNode::Failover).await?;
             }
         }
         Ok(())
@@ -32,14 +32,14 @@ impl Actor {
     pub(super) async fn mark_missed(
         &mut self,
         shard: u32,
-        while_there: Part,
+        while_there: ShardNode,
     ) -> Result<bool, Error> {
         if self.job.misfire == Misfire::Skip {
             return Ok(true);
         }
         let ops = vec![
             Op::Check { path: self.tree.shard(shard, while_there), expected: Expected::Any },
-            Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")),
+            Op::Create(Create::persistent(&self.tree.shard(shard, ShardNode::Misfire), "")),
         ];
         match self.registry.multi(ops).await {
             Ok(_) => Ok(true),
@@ -57,13 +57,14 @@ impl Actor {
             return Ok(());
         }
         let due_ms = fire.due_at.as_millisecond();
-        let me = self.view.instances.get(self.me.as_str()).and_then(Known::read);
+        let me = self.view.instances.get(self.me.as_str()).and_then(CachedNode::document);
         let was_there = me.is_some_and(|document| document.written_at_ms < due_ms);
         let owned_by_newcomer = |shard: &u32| {
             let view = &self.view.shards[shard];
             let owner =
-                view.owner.as_ref().and_then(Known::text).filter(|id| *id != self.me.as_str());
-            let instance = owner.and_then(|id| self.view.instances.get(id)).and_then(Known::read);
+                view.owner.as_ref().and_then(CachedNode::text).filter(|id| *id != self.me.as_str());
+            let instance =
+                owner.and_then(|id| self.view.instances.get(id)).and_then(CachedNode::document);
             instance.is_some_and(|document| document.written_at_ms > due_ms)
                 && view.running.is_none()
                 && !view.misfire
@@ -84,7 +85,8 @@ impl Actor {
             if seen.page.has_started(fire) || (seen.version.is_none() && !was_there) {
                 continue;
             }
-            let (page, expected) = (self.tree.page(shard), seen.version.map(Expected::Version));
+            let (page, expected) =
+                (self.tree.ledger_page(shard), seen.version.map(Expected::Version));
             let mut ops = match expected {
                 Some(expected) => vec![Op::Check { path: page, expected }],
                 // It never ran: that nobody wrote the page meanwhile can only be tried.
@@ -93,7 +95,10 @@ impl Actor {
                     Op::Delete { path: page, expected: Expected::Any },
                 ],
             };
-            ops.push(Op::Create(Create::persistent(&self.tree.shard(shard, Part::Misfire), "")));
+            ops.push(Op::Create(Create::persistent(
+                &self.tree.shard(shard, ShardNode::Misfire),
+                "",
+            )));
             match self.registry.multi(ops).await {
                 Ok(_) | Err(Error::Member { .. }) => {}
                 Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{actor::Actor, duties::is_enabled};
 use crate::{
-    coordination::{sharding::available, view::Known},
+    coordination::{sharding::available_instances, view::CachedNode},
     job::{Misfire, Strategy, server_of},
     registry::{Create, Error, Expected, Op},
 };
@@ -17,9 +17,9 @@ impl Actor {
             && !view.necessary
             && !view.processing
             && (0..self.job.shards.get()).all(|shard| {
-                view.shards
-                    .get(&shard)
-                    .is_some_and(|shard| shard.owner.as_ref().and_then(Known::read).is_some())
+                view.shards.get(&shard).is_some_and(|shard| {
+                    shard.owner.as_ref().and_then(CachedNode::document).is_some()
+                })
             })
     }
 
@@ -47,7 +47,7 @@ impl Actor {
         }
         let shards = self.view.shards.range(..self.job.shards.get());
         let mine = shards.filter(|(_, shard)| {
-            shard.owner.as_ref().and_then(Known::text) == Some(self.me.as_str())
+            shard.owner.as_ref().and_then(CachedNode::text) == Some(self.me.as_str())
         });
         mine.map(|(shard, _)| *shard).collect()
     }
@@ -60,7 +60,8 @@ impl Actor {
         let shards = self.view.shards.range(..self.job.shards.get());
         shards
             .filter(|(_, shard)| {
-                let owner = whose_turn.as_deref().or(shard.owner.as_ref().and_then(Known::text));
+                let owner =
+                    whose_turn.as_deref().or(shard.owner.as_ref().and_then(CachedNode::text));
                 !shard.disabled && shard.failover.is_none() && owner == Some(self.me.as_str())
             })
             .map(|(shard, _)| *shard)
@@ -73,8 +74,8 @@ impl Actor {
         if !self.wanders() {
             return None;
         }
-        let server = self.view.next_server.as_ref().and_then(Known::text)?;
-        let candidates = available(&self.view)?;
+        let server = self.view.next_server.as_ref().and_then(CachedNode::text)?;
+        let candidates = available_instances(&self.view)?;
         let mut there: Vec<String> = candidates
             .into_iter()
             .map(|candidate| candidate.id)
@@ -90,7 +91,7 @@ impl Actor {
 
     /// After a run of a wandering shard: the next server is named, in the order the ancestor goes by.
     pub(super) async fn pass_on(&mut self) -> Result<(), Error> {
-        let Some(candidates) = available(&self.view).filter(|_| self.wanders()) else {
+        let Some(candidates) = available_instances(&self.view).filter(|_| self.wanders()) else {
             return Ok(());
         };
         let mut ids: Vec<String> = candidates.into_iter().map(|candidate| candidate.id).collect();

@@ -7,31 +7,31 @@ use jiff::Timestamp;
 
 use super::actor::Actor;
 use crate::{
-    coordination::ledger::{Page, Seen},
+    coordination::ledger::{LedgerPage, VersionedPage},
     job::InstanceId,
     registry::{Error, Path},
 };
 
 impl Actor {
-    pub(super) async fn page(&mut self, shard: u32) -> Result<Seen, Error> {
+    pub(super) async fn page(&mut self, shard: u32) -> Result<VersionedPage, Error> {
         self.fetch_pages(&[shard]).await?;
-        Ok(self.pages.get(&shard).map(|seen| Seen::clone(seen)).unwrap_or_default())
+        Ok(self.pages.get(&shard).map(|seen| VersionedPage::clone(seen)).unwrap_or_default())
     }
 
     /// Reads the pages that are not known, all at once.
     pub(super) async fn fetch_pages(&mut self, shards: &[u32]) -> Result<(), Error> {
         let unknown: Vec<u32> =
             shards.iter().copied().filter(|shard| !self.pages.contains_key(shard)).collect();
-        let paths: Vec<Path> = unknown.iter().map(|shard| self.tree.page(*shard)).collect();
+        let paths: Vec<Path> = unknown.iter().map(|shard| self.tree.ledger_page(*shard)).collect();
         let nodes = join_all(paths.iter().map(|path| self.registry.get(path))).await;
         for ((shard, path), node) in unknown.into_iter().zip(paths).zip(nodes) {
             let seen = match node? {
-                None => Seen::default(),
+                None => VersionedPage::default(),
                 Some(node) => {
-                    let page = Page::read(&node.data)
+                    let page = LedgerPage::read(&node.data)
                         .map_err(|error| Error::Invalid { path, reason: error.to_string() })?;
                     self.look_for_the_dead(shard, &page, node.stat.changed);
-                    Seen { page, version: Some(node.stat.version) }
+                    VersionedPage { page, version: Some(node.stat.version) }
                 }
             };
             self.pages.insert(shard, Box::new(seen));

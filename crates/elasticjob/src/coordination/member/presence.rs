@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::{
-    coordination::{sharding::available, view::View},
+    coordination::{sharding::available_instances, view::View},
     job::Job,
 };
 
@@ -53,7 +53,7 @@ impl Presence {
         let total = job.shards.get();
         self.shards.extend((self.total..total).map(|shard| (shard, now)));
         self.total = total;
-        if let Some(candidates) = available(view) {
+        if let Some(candidates) = available_instances(view) {
             let is_open = !job.disabled && !candidates.is_empty();
             if is_open && !self.is_open {
                 self.open_since = Some(now);

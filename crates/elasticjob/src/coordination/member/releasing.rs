@@ -5,10 +5,10 @@ use tokio::sync::oneshot;
 use super::{actor::Actor, handle::Ended, holding::Held};
 use crate::{
     coordination::{
-        claim::{Cleared, Return, Stake},
-        ledger::{Page, Seen, State},
-        tree::Part,
-        view::Known,
+        claim::{ClaimCandidate, ClearedMarks, ShardRelease},
+        ledger::{LedgerPage, LedgerState, VersionedPage},
+        tree::ShardNode,
+        view::CachedNode,
     },
     registry::{Error, Path, Version},
 };
@@ -63,12 +63,12 @@ impl Actor {
         // After a gap it is not known whose the nodes are, and until the picture is whole not even which there are: what is not read would be left
         // behind.
         let unread: Vec<Path> = if self.view.is_current() {
-            let unread = ended.iter().flat_map(|(shard, _)| self.view.unread_holders_of(*shard));
+            let unread = ended.iter().flat_map(|(shard, _)| self.view.dirty_holders_of(*shard));
             unread.collect()
         } else {
             let shards = ended.iter().map(|(shard, _)| *shard);
             shards
-                .flat_map(|shard| Part::HOLDERS.map(|part| self.tree.shard(shard, part)))
+                .flat_map(|shard| ShardNode::HOLDERS.map(|part| self.tree.shard(shard, part)))
                 .collect()
         };
         self.read(&unread).await?;
@@ -97,26 +97,26 @@ impl Actor {
     async fn release_together(&mut self, ended: &[(u32, Ended)]) -> Result<(), Error> {
         // What was claimed is given back on any ground: a job that was removed meanwhile has no configuration.
         let claimant = self.claimant_on(Version::default());
-        let pages: Vec<(u32, Ended, Page)> = ended
+        let pages: Vec<(u32, Ended, LedgerPage)> = ended
             .iter()
             .filter_map(|(shard, how)| {
                 Some((*shard, *how, page_after(self.held.get(shard)?, *how)))
             })
             .collect();
         let parts = pages.iter().filter_map(|(shard, how, page)| {
-            let Held { version, claimed_in, stake, .. } = &**self.held.get(shard)?;
-            let put_back = match how {
+            let Held { version, claim_zxid, stake, .. } = &**self.held.get(shard)?;
+            let restore = match how {
                 Ended::Withdrawn => self.to_put_back(stake),
-                Ended::Done | Ended::Failed | Ended::Fenced => Cleared::default(),
+                Ended::Done | Ended::Failed | Ended::Fenced => ClearedMarks::default(),
             };
-            let (version, claimed_in) = (*version, *claimed_in);
+            let (version, claim_zxid) = (*version, *claim_zxid);
             let view = self.view.shards.get(shard);
-            Some(Return { shard: *shard, page, version, view, claimed_in, put_back })
+            Some(ShardRelease { shard: *shard, page, version, view, claim_zxid, restore })
         });
         let is_fenced = ended.iter().any(|(_, how)| *how == Ended::Fenced);
         let steps = claimant.release(parts, is_fenced);
         let committed = self.registry.multi(steps.ops()).await?;
-        for (shard, version) in steps.pages(&committed) {
+        for (shard, version) in steps.page_versions(&committed) {
             let page = pages.iter().find(|(written, ..)| *written == shard);
             let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
             if let Some(held) = self.held.remove(&shard)
@@ -125,16 +125,16 @@ impl Actor {
             {
                 self.memory.ran.insert(shard, held.since..=self.clock.now());
             }
-            self.pages.insert(shard, Box::new(Seen { page, version: Some(version) }));
+            self.pages.insert(shard, Box::new(VersionedPage { page, version: Some(version) }));
         }
         Ok(())
     }
 
     /// What a claim of this took away and nobody has put there since.
-    pub(super) fn to_put_back(&self, stake: &Stake) -> Cleared {
+    pub(super) fn to_put_back(&self, stake: &ClaimCandidate) -> ClearedMarks {
         let is_flagged = self.view.failover_items.contains(&stake.shard);
         let is_marked = self.view.shards.get(&stake.shard).is_some_and(|view| view.misfire);
-        stake.cleared().unless_there(is_flagged, is_marked)
+        stake.cleared_marks().unless_existing(is_flagged, is_marked)
     }
 
     async fn release_alone(&mut self, (shard, how): (u32, Ended)) -> Result<(), Error> {
@@ -150,9 +150,9 @@ impl Actor {
         let seen = self.page(shard).await?;
         if seen.page != expected {
             tracing::warn!(job = %self.job.name, shard, %error, "a claim was taken away while it ran");
-        } else if let Some(Known::Read(running)) =
+        } else if let Some(CachedNode::Read(running)) =
             self.view.shards.get(&shard).and_then(|view| view.running.clone())
-            && self.held.get(&shard).is_some_and(|held| held.claimed_in == running.created)
+            && self.held.get(&shard).is_some_and(|held| held.claim_zxid == running.created)
         {
             // The page was written by an earlier try whose answer was lost, so its nodes are gone, too: wait until we see it.
             self.registry.sync().await?;
@@ -163,10 +163,12 @@ impl Actor {
 }
 
 /// What the page says once a shard we hold has ended.
-fn page_after(held: &Held, how: Ended) -> Page {
+fn page_after(held: &Held, how: Ended) -> LedgerPage {
     match how {
-        Ended::Done => Page { state: State::Done, ..held.page.clone() },
-        Ended::Failed | Ended::Fenced => Page { state: State::Failed, ..held.page.clone() },
-        Ended::Withdrawn => held.stake.seen.page.clone(),
+        Ended::Done => LedgerPage { state: LedgerState::Done, ..held.page.clone() },
+        Ended::Failed | Ended::Fenced => {
+            LedgerPage { state: LedgerState::Failed, ..held.page.clone() }
+        }
+        Ended::Withdrawn => held.stake.page.page.clone(),
     }
 }

@@ -5,7 +5,7 @@ mod plan;
 mod strategy;
 
 pub use self::{
-    custom_strategies::Dealers,
-    plan::{Plan, available, plan},
-    strategy::{Candidate, Dealer, Situation},
+    custom_strategies::CustomStrategies,
+    plan::{Plan, available_instances, plan},
+    strategy::{Candidate, ShardingInput, ShardingStrategy},
 };

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    custom_strategies::Dealers,
-    strategy::{Candidate, Situation},
+    custom_strategies::CustomStrategies,
+    strategy::{Candidate, ShardingInput},
 };
 use crate::{
     coordination::{
-        tree::Part,
-        view::{Known, View},
+        tree::ShardNode,
+        view::{CachedNode, View},
     },
     job::Job,
     registry::{Create, Expected, Op, Path},
@@ -25,7 +25,7 @@ pub struct Plan {
     /// The owner of each shard.
     pub owners: BTreeMap<u32, String>,
     /// Shards that the strategy moves, but that keep their owner for now because they run.
-    pub later: BTreeSet<u32>,
+    pub deferred: BTreeSet<u32>,
     /// The candidates that the assignment was computed for.
     pub instances: BTreeSet<String>,
     /// The operations that lead from the present assignment to this one.
@@ -33,14 +33,14 @@ pub struct Plan {
 }
 
 /// The instances that can own shards; `None` while a node that this depends on is dirty.
-pub fn available(view: &View) -> Option<Vec<Candidate>> {
+pub fn available_instances(view: &View) -> Option<Vec<Candidate>> {
     let mut candidates = Vec::new();
     for (id, known) in &view.instances {
-        known.read()?;
+        known.document()?;
         let Some(weight) = view.weight(id) else { continue };
         let Some((server, _)) = id.split_once("@-@") else { continue };
         let is_enabled = match view.servers.get(server) {
-            Some(Known::Dirty) => return None,
+            Some(CachedNode::Dirty) => return None,
             Some(status) => status.text() == Some("ENABLED"),
             None => false,
         };
@@ -52,43 +52,44 @@ pub fn available(view: &View) -> Option<Vec<Candidate>> {
 }
 
 /// The assignment to establish; `None` while a node that it depends on is dirty, or while no instance can own shards.
-pub fn plan(view: &View, job: &Job, strategies: &Dealers, now_ms: i64) -> Option<Plan> {
+pub fn plan(view: &View, job: &Job, strategies: &CustomStrategies, now_ms: i64) -> Option<Plan> {
     if !view.is_current() {
         return None;
     }
-    let candidates = available(view).filter(|candidates| !candidates.is_empty())?;
+    let candidates = available_instances(view).filter(|candidates| !candidates.is_empty())?;
     let total = job.shards.get();
     let mut owners = BTreeMap::new();
     for (number, shard) in &view.shards {
         match &shard.owner {
-            Some(Known::Dirty) => return None,
+            Some(CachedNode::Dirty) => return None,
             Some(known) => {
                 drop(owners.insert(*number, known.text().unwrap_or_default().to_owned()));
             }
             None => {}
         }
     }
-    let input = Situation {
+    let input = ShardingInput {
         job: job.name.as_str(),
         total,
         candidates: &candidates,
         owners: &owners,
         now_ms,
     };
-    let mut target: BTreeMap<u32, String> = (0..total).zip(strategies.deal(job, &input)).collect();
-    let mut later = BTreeSet::new();
+    let mut target: BTreeMap<u32, String> =
+        (0..total).zip(strategies.assign(job, &input)).collect();
+    let mut deferred = BTreeSet::new();
     for (number, shard) in view.shards.range(..total) {
         if shard.running.is_some()
             && let Some(owner) = owners.get(number)
             && target.get(number) != Some(owner)
         {
             target.insert(*number, owner.clone());
-            later.insert(*number);
+            deferred.insert(*number);
         }
     }
     let ops = changes(view, &owners, &target, total);
     let instances = candidates.into_iter().map(|candidate| candidate.id).collect();
-    Some(Plan { owners: target, later, instances, ops })
+    Some(Plan { owners: target, deferred, instances, ops })
 }
 
 fn changes(
@@ -101,9 +102,9 @@ fn changes(
     let mut ops = Vec::new();
     for (number, owner) in target {
         if !view.shards.contains_key(number) {
-            ops.push(Op::Create(Create::persistent(&tree.shard(*number, Part::Itself), "")));
+            ops.push(Op::Create(Create::persistent(&tree.shard(*number, ShardNode::Root), "")));
         }
-        let path = tree.shard(*number, Part::Owner);
+        let path = tree.shard(*number, ShardNode::Owner);
         let data = owner.clone().into_bytes();
         match current.get(number) {
             None => ops.push(Op::Create(Create::persistent(&path, data))),
@@ -114,12 +115,12 @@ fn changes(
     // Shards beyond the shard count are deleted, but a running one only by a later assignment.
     for (number, shard) in view.shards.range(total..).filter(|(_, shard)| shard.running.is_none()) {
         let shard_nodes = [
-            (Part::Owner, shard.owner.is_some()),
-            (Part::Failover, shard.failover.is_some()),
-            (Part::Failovering, shard.failovering.is_some()),
-            (Part::Misfire, shard.misfire),
-            (Part::Disabled, shard.disabled),
-            (Part::Itself, true),
+            (ShardNode::Owner, shard.owner.is_some()),
+            (ShardNode::Failover, shard.failover.is_some()),
+            (ShardNode::Failovering, shard.failovering.is_some()),
+            (ShardNode::Misfire, shard.misfire),
+            (ShardNode::Disabled, shard.disabled),
+            (ShardNode::Root, true),
         ];
         ops.extend(
             shard_nodes
@@ -161,7 +162,7 @@ mod tests {
         for (path, data) in nodes {
             view.apply(&Event::InitApply { path: path.clone(), stat });
             if let Some(data) = data {
-                view.learn(path, Some(Node { data: data.to_string().into(), stat }));
+                view.record_read(path, Some(Node { data: data.to_string().into(), stat }));
             }
         }
         view.apply(&Event::InitDone);
@@ -192,7 +193,7 @@ mod tests {
     fn shards_go_to_enabled_instances_only() {
         let parts = [instance(A, "ENABLED"), instance(B, "DISABLED")].concat();
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &CustomStrategies::default(), 0).unwrap();
 
         assert_eq!(plan.owners, BTreeMap::from([(0, A.to_owned()), (1, A.to_owned())]));
         assert_eq!(plan.ops.len(), 4, "two shards and their owners are created");
@@ -202,16 +203,16 @@ mod tests {
     fn running_shard_keeps_its_owner() {
         let mut parts = [instance(A, "ENABLED"), instance(B, "ENABLED")].concat();
         for shard in 0..2 {
-            parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
-            parts.push((tree().shard(shard, Part::Owner), Some(A.to_owned())));
+            parts.push((tree().shard(shard, ShardNode::Root), Some(String::new())));
+            parts.push((tree().shard(shard, ShardNode::Owner), Some(A.to_owned())));
         }
-        parts.push((tree().shard(0, Part::Running), Some(A.to_owned())));
+        parts.push((tree().shard(0, ShardNode::Running), Some(A.to_owned())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(2), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(2), &CustomStrategies::default(), 0).unwrap();
 
         // The strategy assigns shard 0 to B, the larger id, and shard 1 to A.
         assert_eq!(plan.owners[&0], A);
-        assert_eq!(plan.later, BTreeSet::from([0]));
+        assert_eq!(plan.deferred, BTreeSet::from([0]));
         assert!(plan.ops.is_empty(), "shard 1 already has the right owner");
     }
 
@@ -219,13 +220,13 @@ mod tests {
     fn smaller_shard_count_deletes_only_idle_shards() {
         let mut parts = instance(A, "ENABLED").to_vec();
         for shard in 0..3 {
-            parts.push((tree().shard(shard, Part::Itself), Some(String::new())));
-            parts.push((tree().shard(shard, Part::Owner), Some(A.to_owned())));
+            parts.push((tree().shard(shard, ShardNode::Root), Some(String::new())));
+            parts.push((tree().shard(shard, ShardNode::Owner), Some(A.to_owned())));
         }
-        parts.push((tree().shard(2, Part::Running), Some(A.to_owned())));
-        parts.push((tree().shard(1, Part::Misfire), Some(String::new())));
+        parts.push((tree().shard(2, ShardNode::Running), Some(A.to_owned())));
+        parts.push((tree().shard(1, ShardNode::Misfire), Some(String::new())));
 
-        let plan = plan(&view(&nodes(&parts)), &job(1), &Dealers::default(), 0).unwrap();
+        let plan = plan(&view(&nodes(&parts)), &job(1), &CustomStrategies::default(), 0).unwrap();
 
         let deleted: Vec<String> = plan.ops.iter().map(|op| op.path().to_string()).collect();
         assert_eq!(
@@ -244,7 +245,7 @@ mod tests {
         let mut dirty = nodes(&read);
         dirty[1].1 = None;
 
-        assert_eq!(plan(&view(&dirty), &job(1), &Dealers::default(), 0), None);
-        assert_eq!(plan(&View::new(tree()), &job(1), &Dealers::default(), 0), None);
+        assert_eq!(plan(&view(&dirty), &job(1), &CustomStrategies::default(), 0), None);
+        assert_eq!(plan(&View::new(tree()), &job(1), &CustomStrategies::default(), 0), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::job::{Strategy, server_of};
 
 /// The input of a sharding strategy.
 #[derive(Debug, Clone)]
-pub struct Situation<'a> {
+pub struct ShardingInput<'a> {
     pub job: &'a str,
     pub total: u32,
     /// The instances that can own shards, in any order.
@@ -41,15 +41,15 @@ impl Candidate {
 }
 
 /// A sharding strategy: decides which instance owns which shard. Programs can provide their own, by name.
-pub trait Dealer: fmt::Debug + Send + Sync {
+pub trait ShardingStrategy: fmt::Debug + Send + Sync {
     /// Returns the owner of shard *i* at index *i*. It is called with at least one candidate and must return `total` ids of candidates.
-    fn deal(&self, input: &Situation<'_>) -> Vec<String>;
+    fn assign(&self, input: &ShardingInput<'_>) -> Vec<String>;
 }
 
-/// The built-in strategies. A custom strategy is resolved elsewhere ([`Dealers`](super::Dealers)); here its name is treated as Java ElasticJob
+/// The built-in strategies. A custom strategy is resolved elsewhere ([`CustomStrategies`](super::CustomStrategies)); here its name is treated as Java ElasticJob
 /// treats an unknown one: as `AVG_ALLOCATION`.
-impl Dealer for Strategy {
-    fn deal(&self, input: &Situation<'_>) -> Vec<String> {
+impl ShardingStrategy for Strategy {
+    fn assign(&self, input: &ShardingInput<'_>) -> Vec<String> {
         let mut order: Vec<&Candidate> = input.candidates.iter().collect();
         order.sort_by_cached_key(|candidate| {
             Reverse(candidate.id.encode_utf16().collect::<Vec<_>>())
@@ -99,7 +99,7 @@ fn average(total: u32, order: &[&Candidate]) -> Vec<String> {
 }
 
 /// Each instance keeps its shards up to its fair share; the remaining shards go to instances that are below theirs.
-fn sticky(input: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
+fn sticky(input: &ShardingInput<'_>, order: &[&Candidate]) -> Vec<String> {
     let successors = successors(input, order);
     let mut kept: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
     for (shard, owner) in input.owners.range(..input.total) {
@@ -136,7 +136,7 @@ fn sticky(input: &Situation<'_>, order: &[&Candidate]) -> Vec<String> {
 }
 
 /// For each former owner, the index of the instance that keeps its shards: itself, or an instance at the same address that owned nothing before.
-fn successors<'a>(input: &'a Situation<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
+fn successors<'a>(input: &'a ShardingInput<'_>, order: &[&Candidate]) -> BTreeMap<&'a str, usize> {
     let former: std::collections::BTreeSet<&str> =
         input.owners.range(..input.total).map(|(_, owner)| owner.as_str()).collect();
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
@@ -206,7 +206,13 @@ mod tests {
         owners: &BTreeMap<u32, String>,
     ) -> Vec<String> {
         let candidates: Vec<Candidate> = ids.iter().map(Candidate::new).collect();
-        strategy.deal(&Situation { job: "job", total, candidates: &candidates, owners, now_ms: 0 })
+        strategy.assign(&ShardingInput {
+            job: "job",
+            total,
+            candidates: &candidates,
+            owners,
+            now_ms: 0,
+        })
     }
 
     fn owners(plan: &[String]) -> BTreeMap<u32, String> {
@@ -227,7 +233,7 @@ mod tests {
         let candidates: Vec<Candidate> =
             (1..=3).map(|host| Candidate::new(instance(host))).collect();
 
-        let plan = Strategy::RoundRobin.deal(&Situation {
+        let plan = Strategy::RoundRobin.assign(&ShardingInput {
             job: "polygenelubricants",
             total: 3,
             candidates: &candidates,
@@ -262,7 +268,7 @@ mod tests {
     fn weighted_assigns_shards_in_proportion() {
         let candidates =
             [Candidate { id: "a".into(), weight: 3 }, Candidate { id: "b".into(), weight: 1 }];
-        let input = Situation {
+        let input = ShardingInput {
             job: "j",
             total: 8,
             candidates: &candidates,
@@ -270,7 +276,7 @@ mod tests {
             now_ms: 0,
         };
 
-        let plan = Strategy::Weighted.deal(&input);
+        let plan = Strategy::Weighted.assign(&input);
 
         assert_eq!(plan.iter().filter(|id| *id == "a").count(), 6);
         assert_eq!(plan.len(), 8);
@@ -307,9 +313,9 @@ mod tests {
             now_ms in any::<i64>(),
         ) {
             let candidates: Vec<Candidate> = hosts.iter().map(|host| Candidate::new(instance(*host))).collect();
-            let input = Situation { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
+            let input = ShardingInput { job: &job, total, candidates: &candidates, owners: &BTreeMap::new(), now_ms };
 
-            let plan = ALL[which].deal(&input);
+            let plan = ALL[which].assign(&input);
 
             prop_assert_eq!(plan.len(), total as usize);
             let fair = (total as usize) / candidates.len();
