@@ -82,7 +82,7 @@ fn triggers_are_stored_in_the_same_words() {
         );
     let triggers: Vec<InstanceRequest> = triggers.collect();
 
-    let written: Vec<Vec<u8>> = triggers.iter().map(Trigger::to_bytes).collect();
+    let written: Vec<Vec<u8>> = triggers.iter().map(InstanceRequest::to_bytes).collect();
     let stored = golden!("trigger.jsonl", lines(&written));
 
     let read: Vec<InstanceRequest> =

@@ -32,7 +32,7 @@ fn claimant<'a>(
 ) -> TransactionBuilder<'a> {
     TransactionBuilder {
         tree: &cluster.tree,
-        me,
+        instance: me,
         session: connection.registry.session().id(),
         config_version: Version(0),
         monitor: Monitor::Executions,

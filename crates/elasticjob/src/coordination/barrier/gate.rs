@@ -674,7 +674,7 @@ mod tests {
         let java = child(&barrier.tree.started(), 1);
         registry.create(Create::persistent(&java, "")).await.unwrap();
         let turn = waiter
-            .all(&Cancel::new())
+            .wait(&Cancel::new())
             .await
             .unwrap()
             .expect("no other instance queues for the latch");
