@@ -8,7 +8,7 @@ use std::{
 use elasticjob::{
     admin::AdminError,
     history::StoreError,
-    job::Invalid,
+    job::InvalidValue,
     node::{JoinError, NodeError},
     problem::{Hint, Problem},
     registry::{self, UrlError},
@@ -109,8 +109,8 @@ impl From<ZoneError> for Error {
     }
 }
 
-impl From<Invalid> for Error {
-    fn from(error: Invalid) -> Self {
+impl From<InvalidValue> for Error {
+    fn from(error: InvalidValue) -> Self {
         Self::of(Code::BadInput, &error)
     }
 }
@@ -187,7 +187,7 @@ impl From<NodeError> for Error {
                 };
                 Self::of(code, &error)
             }
-            NodeError::Twice { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
+            NodeError::DuplicateJob { .. } | NodeError::Invalid(_) | NodeError::Address { .. } => {
                 Self::of(Code::BadInput, &error)
             }
             error => Self::of(Code::Internal, &error),
@@ -197,12 +197,12 @@ impl From<NodeError> for Error {
 
 fn code_of(error: &registry::Error) -> Code {
     match error {
-        registry::Error::Member { cause, .. } => code_of(cause),
+        registry::Error::Operation { cause, .. } => code_of(cause),
         registry::Error::Unreachable { .. }
         | registry::Error::Unknown { .. }
         | registry::Error::SessionExpired => Code::Unreachable,
         registry::Error::NotAuthorised { .. } => Code::NotAuthorised,
-        registry::Error::Absent { .. } => Code::NotFound,
+        registry::Error::NotFound { .. } => Code::NotFound,
         registry::Error::Exists { .. }
         | registry::Error::Conflict { .. }
         | registry::Error::NotEmpty { .. } => Code::Conflict,
@@ -230,7 +230,7 @@ mod tests {
             (Error::from(unreachable()), Code::Unreachable),
             (registry::Error::SessionExpired.into(), Code::Unreachable),
             (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
-            (registry::Error::Absent { path: path() }.into(), Code::NotFound),
+            (registry::Error::NotFound { path: path() }.into(), Code::NotFound),
             (registry::Error::Exists { path: path() }.into(), Code::Conflict),
             (registry::Error::Closed.into(), Code::Internal),
             (NodeError::from(join).into(), Code::Unreachable),
@@ -246,7 +246,7 @@ mod tests {
         for (error, code) in [
             (AdminError::from(registry::Error::SessionExpired), Code::Unreachable),
             (registry::Error::NotAuthorised { path: path() }.into(), Code::NotAuthorised),
-            (registry::Error::Absent { path: path() }.into(), Code::NotFound),
+            (registry::Error::NotFound { path: path() }.into(), Code::NotFound),
             (registry::Error::Exists { path: path() }.into(), Code::Conflict),
             (
                 registry::Error::Invalid { path: path(), reason: "x".to_owned() }.into(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elasticjob::job::{JobName, Legacy, LegacyKind};
+use elasticjob::job::{JobName, LegacyJob, LegacyKind};
 use serde_json::Value;
 
 use super::{Entry, Jobs, Kind, Location};
@@ -37,7 +37,7 @@ pub(super) fn add(
         Ok(name) => name,
         Err(error) => return report(Problem::of(&error)),
     };
-    let legacy = match Legacy::read(&name, document.as_bytes()) {
+    let legacy = match LegacyJob::read(&name, document.as_bytes()) {
         Ok(legacy) => legacy,
         Err(error) => {
             let key = error.key.map(|key| format!("{key}: ")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elasticjob::job::{Invalid, Job, keys as prop};
+use elasticjob::job::{InvalidValue, Job, keys as prop};
 
 use super::{
     Entry, Jobs, Kind, Layout, Location, history,
@@ -248,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    fn report_invalid(&mut self, line: usize, job: &str, error: &Invalid) {
+    fn report_invalid(&mut self, line: usize, job: &str, error: &InvalidValue) {
         self.report(line, Problem::of(error).at(format_args!("job {job}")));
     }
 

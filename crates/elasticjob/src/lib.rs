@@ -84,10 +84,10 @@ pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 /// | `shards` | `3` | [`Job::shards`]; one by default |
 /// | `items` | `"0=Beijing,1=Shanghai"` | [`Job::items`] |
 /// | `parameter` | `"all"` | [`Job::parameter`] |
-/// | `failover` | flag | [`Job::if_node_dies`]: another instance takes over |
-/// | `misfire` | flag, on by default | [`Job::if_late`]: a misfire is compensated once, right after the run |
+/// | `failover` | flag | [`Job::failover`]: another instance takes over |
+/// | `misfire` | flag, on by default | [`Job::misfire`]: a misfire is compensated once, right after the run |
 /// | `monitor_execution` | flag, on by default | [`Job::monitor`] |
-/// | `overwrite` | flag | [`Job::if_stored_differs`]: these values override the stored configuration |
+/// | `overwrite` | flag | [`Job::overwrite`]: these values override the stored configuration |
 /// | `disabled` | flag | [`Job::disabled`] |
 /// | `static_sharding` | flag | [`Job::resharding`] |
 /// | `strategy` | `"ROUND_ROBIN"` | [`Job::strategy`] |
@@ -95,9 +95,9 @@ pub type Result<T, E = NodeError> = std::result::Result<T, E>;
 /// | `max_time_diff_seconds` | `60` | [`Job::max_time_diff`] |
 /// | `reconcile_interval_minutes` | `10` | [`Job::reconcile`] |
 /// | `timeout` | `"90s"` | [`Job::timeout`] |
-/// | `retry_max_attempts`, `retry_backoff` | `3`, `"1s..1m"` | [`Job::if_shard_fails`] |
-/// | `catch_up` | `"none"`, `"last"`, `"all:6h"` | [`Job::if_nobody_was_there`] |
-/// | `on_lease_loss` | `"cancel"`, `"finish-fenced"`, `"continue"` | [`Job::if_lease_is_lost`] |
+/// | `retry_max_attempts`, `retry_backoff` | `3`, `"1s..1m"` | [`Job::retry`] |
+/// | `catch_up` | `"none"`, `"last"`, `"all:6h"` | [`Job::catch_up`] |
+/// | `on_lease_loss` | `"cancel"`, `"finish-fenced"`, `"continue"` | [`Job::on_lease_loss`] |
 /// | `alert` | `"EMAIL"` | [`Job::alert`] |
 /// | `props` | `(email.host = "mail", "a-b" = "c")` | [`Job::prop`] for each entry |
 /// | `description`, `label` | `"for people"` | [`Job::description`], [`Job::label`] |
@@ -119,7 +119,7 @@ pub use elasticjob_macros::job;
 pub mod __macros {
     pub use inventory::submit;
 
-    pub use crate::node::Declared;
+    pub use crate::node::JobDeclaration;
 }
 
 /// Compiles the examples in the README.

@@ -146,7 +146,7 @@ async fn fire_due_during_a_long_run_runs_right_after() {
             }
         }
     };
-    let hourly = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let hourly = Job::named("slow").unwrap().cron("0 0 * * * ?").unwrap().misfire(Misfire::RunOnce);
     let mut cluster = Cluster::at("2026-11-15T00:30:00Z").await;
     let _node = cluster.node(|node| node.job(hourly, handler)).await.unwrap();
 

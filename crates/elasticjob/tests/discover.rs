@@ -99,10 +99,10 @@ fn everything_built() -> Job {
         .parameter("all")
         .description("every key there is")
         .label("test")
-        .if_node_dies(Failover::TakeOver)
-        .if_late(Misfire::Skip)
+        .failover(Failover::TakeOver)
+        .misfire(Misfire::Skip)
         .monitor(Monitor::Executions)
-        .if_stored_differs(Overwrite::LocalWins)
+        .overwrite(Overwrite::LocalWins)
         .resharding(Resharding::Static)
         .disabled()
         .max_time_diff(MaxTimeDiff::ANY)
@@ -204,7 +204,7 @@ async fn job_discovered_twice_is_refused_with_both_locations() {
 
     let refused = node.start().await.err().unwrap();
 
-    let NodeError::Twice { job, places } = &refused else { panic!("{refused}") };
+    let NodeError::DuplicateJob { job, places } = &refused else { panic!("{refused}") };
     assert_eq!((job.as_str(), places.len()), ("settle_orders", 2));
     assert!(places.iter().all(|place| place.line < line && place.file.ends_with("discover.rs")));
     assert!(refused.to_string().contains("discover.rs:"), "{refused}");

@@ -66,7 +66,7 @@ struct Example {
 
 impl Example {
     async fn start(name: &str) -> Self {
-        let registry = Server::start(Config::ephemeral()).await.unwrap();
+        let registry = Server::start(Config::in_memory()).await.unwrap();
         let program = PROGRAMS.get(name).unwrap_or_else(|| panic!("no example is called {name}"));
         let mut child = tokio::process::Command::new(program)
             .env("ELASTICJOB_REGISTRY", format!("zookeeper://{}/examples", registry.address()))
@@ -254,7 +254,7 @@ async fn splitting_example_scans_as_many_rows_as_documented() {
     let scanned_rows = |method: &str| -> u32 {
         let lines =
             example.output.iter().filter_map(|line| line.strip_prefix(&format!("{method}: ")));
-        let mut counts = lines.filter_map(|line| line.split_once(" rows looked at"));
+        let mut counts = lines.filter_map(|line| line.split_once(" rows read"));
         counts.next().and_then(|(count, _)| count.parse().ok()).expect("a count for every method")
     };
     // The numbers of docs/splitting-data.md.

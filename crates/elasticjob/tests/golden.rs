@@ -22,7 +22,7 @@ use elasticjob::{
     admin::{Admin, Edit, TriggerRequest},
     execution::{Execution, Failure, OnceListener},
     job::{Failover, JobName, MaxTimeDiff, RunId, Strategy},
-    node::Running,
+    node::RunningNode,
     registry::{Committed, Error, Kind, Namespace, Node, Op, Path, Registry, Session, Stat, Watch},
     runtime::Randomness,
     testing::Cluster,
@@ -199,11 +199,11 @@ impl Scenario {
     fn admin(&self) -> Admin {
         let registry = Arc::clone(self.cluster.registry());
         let recording = RecordingRegistry { registry, writes: Arc::clone(&self.writes) };
-        Admin::on(Arc::new(recording))
+        Admin::new(Arc::new(recording))
             .randomness(Arc::new(CountingRandomness(AtomicU64::new(9_000_000))))
     }
 
-    async fn node(&mut self, number: u64) -> Running {
+    async fn node(&mut self, number: u64) -> RunningNode {
         let behaviour = Arc::clone(&self.behaviour);
         let settle = move |_: Shard| {
             let behaviour = *behaviour.lock().unwrap();
@@ -218,9 +218,12 @@ impl Scenario {
             let ping = yearly_job("ping").prop("http.uri", "http://127.0.0.1:9").unwrap();
             node.labels("zone=a")
                 .randomness(Arc::new(CountingRandomness(AtomicU64::new(number * 1_000_000))))
-                .through(move |registry| Arc::new(RecordingRegistry { registry, writes }))
+                .wrap_registry(move |registry| Arc::new(RecordingRegistry { registry, writes }))
                 .with(NodeJob::code(settle_job(), settle).java_class("com.acme.Settle"))
-                .with(NodeJob::code(once_listener_job(), quick).once(Arc::new(NoopOnceListener)))
+                .with(
+                    NodeJob::code(once_listener_job(), quick)
+                        .once_listener(Arc::new(NoopOnceListener)),
+                )
                 .job(balanced_job(), quick)
                 .script(yearly_job("backup").prop("script.command.line", "true").unwrap())
                 .http(ping.prop("http.method", "GET").unwrap())
@@ -252,7 +255,7 @@ fn settle_job() -> Job {
         .cron("0 * * * * ?")
         .unwrap()
         .shards(2)
-        .if_node_dies(Failover::TakeOver)
+        .failover(Failover::TakeOver)
         .max_time_diff(MaxTimeDiff::seconds(60))
 }
 
@@ -314,7 +317,7 @@ async fn registry_writes_match_the_golden_file() {
     admin.enable_server("10.0.0.1", Some(&settle)).await.unwrap();
     admin.disable(&meet).await.unwrap();
     admin.enable(&meet).await.unwrap();
-    let plan = admin.plan(Edit::of(yearly_job("nightly").shards(3))).await.unwrap();
+    let plan = admin.plan(Edit::new(yearly_job("nightly").shards(3))).await.unwrap();
     admin.apply(&plan).await.unwrap();
     scenario.advance_to("12:08:50").await;
     first.stop().await;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::history::{
-    ExecutionFilter, HistoryUrl, Named, OutputPosition, Retention, RunFilter, RunState, Span,
+    ExecutionFilter, HistoryUrl, NameKind, OutputPosition, Retention, RunFilter, RunState, Span,
     Store, TraceFilter,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -243,7 +243,7 @@ async fn run_every_query(store: &Store, runs: i64) {
         let filter = TraceFilter { job, span, ..TraceFilter::default() };
         quickly("how many traces", store.trace_count(&filter)).await;
     }
-    for named in [Named::ExecutedJob, Named::Ip, Named::TracedJob] {
+    for named in [NameKind::ExecutedJob, NameKind::Ip, NameKind::TracedJob] {
         quickly("names", store.names(named, "job-1")).await;
         quickly("names without a match", store.names(named, "xyz")).await;
     }

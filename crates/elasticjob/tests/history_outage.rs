@@ -12,10 +12,11 @@ use std::{
 use elasticjob::{
     Job, Node, Shard,
     history::{
-        Counts, ExecutionFilter, HistoryUrl, Recorder, Retention, RunFilter, RunState, Store, Worth,
+        Counts, ExecutionFilter, HistoryUrl, Importance, Recorder, Retention, RunFilter, RunState,
+        Store,
     },
     job::Retry,
-    node::Running,
+    node::RunningNode,
     runtime::{Clock, SystemClock},
 };
 use tempfile::TempDir;
@@ -75,14 +76,14 @@ fn fires() -> usize {
     env::var("HISTORY_OUTAGE").map_or(FIRES, |seconds| seconds.parse().unwrap())
 }
 
-fn counts(node: &Running) -> Counts {
+fn counts(node: &RunningNode) -> Counts {
     node.recording().unwrap().counts()[0].1
 }
 
 /// Runs a node under load, stops and restarts the database, and compares what the handlers saw with history.
 async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut()) {
     let url: HistoryUrl = url.parse().unwrap();
-    let registry = Server::start(Config::ephemeral()).await.unwrap();
+    let registry = Server::start(Config::in_memory()).await.unwrap();
     let (folder, seen) = (TempDir::new().unwrap(), SeenAttempts::default());
     let recorder = Recorder::new().database(url.clone(), Retention::default()).spill(folder.path());
     let mut node =
@@ -91,7 +92,7 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
         let retry =
             Retry::attempts(2).backoff(Duration::from_millis(10), Duration::from_millis(10));
         let job = Job::named(&format!("job-{number}")).unwrap().shards(SHARDS);
-        let job = job.cron("* * * * * ?").unwrap().if_shard_fails(retry);
+        let job = job.cron("* * * * * ?").unwrap().retry(retry);
         let seen = seen.clone();
         node = node.job(job, move |shard: Shard| std::future::ready(seen.handle(&shard)));
     }
@@ -111,7 +112,7 @@ async fn check_outage(url: &str, mut stop: impl FnMut(), mut restart: impl FnMut
     node.stop().await;
 
     assert!(meanwhile.failures > 0, "{meanwhile:?}");
-    assert!(Worth::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
+    assert!(Importance::ALL.into_iter().all(|worth| at_last.dropped(worth) == 0), "{at_last:?}");
     let store = Store::open(&url).await.unwrap();
     let seen = seen.0.lock().unwrap().clone();
     let expected: BTreeMap<AttemptKey, bool> = seen.iter().cloned().collect();

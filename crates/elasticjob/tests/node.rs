@@ -8,7 +8,7 @@ use std::{
 
 use elasticjob::{
     job::{Job, Misfire, Shard},
-    node::{Node, NodeError, NodeJob, Running},
+    node::{Node, NodeError, NodeJob, RunningNode},
     registry::{Registry, SessionState, memory::MemoryServer},
     runtime::{CancelReason, SystemClock},
 };
@@ -36,7 +36,7 @@ async fn start_reporting_node(
     job: Job,
     host: u8,
     sender: mpsc::UnboundedSender<(u8, Shard)>,
-) -> Running {
+) -> RunningNode {
     let handler = move |shard: Shard| {
         let sender = sender.clone();
         async move { sender.send((host, shard)).map_err(|_| std::io::Error::other("receiver closed")) }
@@ -178,7 +178,7 @@ async fn misfire_during_a_run_is_compensated_once_right_after() {
             Ok::<(), std::io::Error>(())
         }
     };
-    let late = job(1).if_late(Misfire::RunOnce);
+    let late = job(1).misfire(Misfire::RunOnce);
     let node = Node::on(registry(&server).await).job(late, handler).start().await.unwrap();
 
     let first = tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap();
@@ -198,7 +198,7 @@ async fn job_registered_twice_is_refused_by_name() {
 
     let refused = node.start().await.err();
     assert!(
-        matches!(&refused, Some(NodeError::Twice { job, .. }) if job == "settle"),
+        matches!(&refused, Some(NodeError::DuplicateJob { job, .. }) if job == "settle"),
         "{refused:?}"
     );
 }
@@ -276,7 +276,7 @@ async fn jobs_can_be_added_and_removed_while_the_node_runs() {
 
     node.add(settle()).await.unwrap();
     let twice = node.add(settle()).await.unwrap_err();
-    assert!(matches!(&twice, NodeError::Twice { job, .. } if job == "settle"), "{twice}");
+    assert!(matches!(&twice, NodeError::DuplicateJob { job, .. } if job == "settle"), "{twice}");
     assert_eq!(tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap(), Some(0));
     assert_eq!(node.jobs(), [job(1).name]);
 

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use elasticjob::{
     Job, Node, Shard,
     coordination::tree::{JobTree, ShardNode},
-    execution::{Execution, Failure, Listener, Outcome, Ran},
-    job::{Failover, Reason},
-    node::{NodeJob, Running},
+    execution::{Execution, Failure, Listener, Outcome, ShardResult},
+    job::{Failover, RunReason},
+    node::{NodeJob, RunningNode},
     registry::{
         Registry,
         memory::{Link, MemoryServer},
@@ -51,12 +51,12 @@ impl Clock for TestClock {
 /// The started attempts and the outcomes.
 #[derive(Clone, Default)]
 struct RunLog {
-    started: Arc<Mutex<Vec<(String, Reason)>>>,
+    started: Arc<Mutex<Vec<(String, RunReason)>>>,
     outcomes: Arc<Mutex<Vec<Outcome>>>,
 }
 
 impl RunLog {
-    fn take(&self) -> Vec<(String, Reason)> {
+    fn take(&self) -> Vec<(String, RunReason)> {
         std::mem::take(&mut *self.started.lock().unwrap())
     }
 
@@ -67,7 +67,7 @@ impl RunLog {
 
 #[async_trait]
 impl Listener for RunLog {
-    async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         self.outcomes.lock().unwrap().extend(ran.iter().map(|ran| ran.outcome.clone()));
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Cluster {
     }
 
     /// Starts a node whose shard takes this long.
-    async fn node(&self, job: Job, span: Duration) -> (Running, Link) {
+    async fn node(&self, job: Job, span: Duration) -> (RunningNode, Link) {
         let registry = self.server.join("test".parse().unwrap()).await.unwrap();
         let (link, started) = (registry.link(), Arc::clone(&self.log.started));
         let handler = move |shard: Shard| {
@@ -118,10 +118,10 @@ impl Cluster {
 }
 
 fn every_minute() -> Job {
-    Job::named("settle").unwrap().cron("0 * * * * ?").unwrap().if_node_dies(Failover::TakeOver)
+    Job::named("settle").unwrap().cron("0 * * * * ?").unwrap().failover(Failover::TakeOver)
 }
 
-fn attempt(due_at: &str, reason: Reason) -> (String, Reason) {
+fn attempt(due_at: &str, reason: RunReason) -> (String, RunReason) {
     (format!("{due_at}Z"), reason)
 }
 
@@ -141,9 +141,9 @@ async fn outage_longer_than_the_lease_leaves_no_running_node() {
     cluster.advance_to("12:01:30").await;
 
     assert!(!cluster.is_running().await);
-    assert_eq!(cluster.log.take(), [attempt("12:01:00", Reason::Due)]);
+    assert_eq!(cluster.log.take(), [attempt("12:01:00", RunReason::Due)]);
     cluster.advance_to("12:02:40").await;
-    assert_eq!(cluster.log.take(), [attempt("12:02:00", Reason::Due)]);
+    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Due)]);
     assert_eq!(cluster.log.take_outcomes(), [Outcome::Done]);
 }
 
@@ -173,7 +173,7 @@ async fn fire_during_an_outage_is_compensated_afterwards() {
         assert!(is_compensated, "{due_times:?}; session ended: {session_ends}");
         assert!(node.is_ready());
         cluster.advance_to("12:04:01").await;
-        assert_eq!(cluster.log.take(), [attempt("12:04:00", Reason::Due)]);
+        assert_eq!(cluster.log.take(), [attempt("12:04:00", RunReason::Due)]);
     }
 }
 
@@ -190,9 +190,10 @@ async fn node_with_a_lost_session_rejoins_and_repeats_its_run() {
     link.heal();
     cluster.advance_to("12:01:59").await;
 
-    let taken_over = [attempt("12:01:00", Reason::Due), attempt("12:01:00", Reason::Failover)];
+    let taken_over =
+        [attempt("12:01:00", RunReason::Due), attempt("12:01:00", RunReason::Failover)];
     assert_eq!(cluster.log.take(), taken_over);
     assert_eq!(cluster.log.take_outcomes(), [Outcome::Fenced, Outcome::Done]);
     cluster.advance_to("12:02:31").await;
-    assert_eq!(cluster.log.take(), [attempt("12:02:00", Reason::Due)]);
+    assert_eq!(cluster.log.take(), [attempt("12:02:00", RunReason::Due)]);
 }

@@ -17,7 +17,7 @@ static ENSEMBLE: LazyLock<Ensemble> = LazyLock::new(Ensemble::start);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn tinykeeper_ground() -> Wire<Server> {
-    let mut config = Config::ephemeral();
+    let mut config = Config::in_memory();
     config.min_session_timeout = Duration::from_millis(100);
     let server = Server::start(config).await.unwrap();
     Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION_TIMEOUT }

@@ -16,7 +16,7 @@ use elasticjob::{
         tree::JobTree,
     },
     job::{Failover, Job, Shard},
-    node::{Node, Running},
+    node::{Node, RunningNode},
     registry::{Registry, SessionId, ZooKeeperSettings, zookeeper},
 };
 use futures_util::future::join_all;
@@ -36,7 +36,7 @@ const MAX_REQUESTS_PER_FIRE: u64 = 2;
 
 /// Several instances of the same jobs, and an observer.
 struct Cluster {
-    instances: Vec<(SessionId, Running)>,
+    instances: Vec<(SessionId, RunningNode)>,
     observer: Arc<dyn Registry>,
     pages: Vec<elasticjob::registry::Path>,
     attempts: mpsc::UnboundedReceiver<(u8, String, Timestamp)>,
@@ -68,7 +68,7 @@ impl Cluster {
             for name in &names {
                 let job = Job::named(name).unwrap().cron("* * * * * ?").unwrap().shards(SHARDS);
                 let sender = sender.clone();
-                node = node.job(job.if_node_dies(failover), move |shard: Shard| {
+                node = node.job(job.failover(failover), move |shard: Shard| {
                     let result = sender.send((host, shard.run.to_string(), shard.due_at));
                     async move { result.map_err(|_| std::io::Error::other("receiver closed")) }
                 });

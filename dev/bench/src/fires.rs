@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    history::{Event, HistoryUrl, Recorder, Retention, Sink, SinkError, Worth},
+    history::{Event, HistoryUrl, Importance, Recorder, Retention, Sink, SinkError},
     job::{Job, Shard},
     node::Node,
     registry::memory::MemoryServer,
@@ -37,7 +37,7 @@ struct CountingSink(AtomicU64);
 
 #[async_trait]
 impl Sink for CountingSink {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         self.0.fetch_add(batch.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -130,7 +130,7 @@ async fn measure(mode: HistoryMode) -> Result<Measurement, BoxError> {
     running.stop().await;
     // After the node has stopped, all events are recorded.
     let counts = recording.map(|recording| recording.counts()[0].1).unwrap_or_default();
-    let dropped = Worth::ALL.into_iter().map(|worth| counts.dropped(worth)).sum();
+    let dropped = Importance::ALL.into_iter().map(|worth| counts.dropped(worth)).sum();
     let recorded = if mode == HistoryMode::CountingSink {
         sink.0.load(Ordering::Relaxed)
     } else {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    history::{Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Store},
+    history::{AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Store},
     job::{FencingToken, Fire, Job, Shard},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -46,8 +46,8 @@ pub(crate) async fn run() -> Result<bool, BoxError> {
         let stopwatch = Stopwatch::start();
         for batch in 0..BATCHES {
             let (starts, ends) = batches(batch)?;
-            store.keep(&starts).await?;
-            store.keep(&ends).await?;
+            store.store(&starts).await?;
+            store.store(&ends).await?;
         }
         let rate = stopwatch.rate(events);
         store.close().await;
@@ -70,13 +70,14 @@ fn batches(number: usize) -> Result<(Vec<Event>, Vec<Event>), BoxError> {
             let token = FencingToken::new(second);
             let shard = Shard::of(&job, &fire, task, item, token);
             let at = fire.due_at + SignedDuration::from_millis(3);
-            let started = Arc::new(Started::of(&shard, Source::Schedule, "machine".into(), at));
+            let started =
+                Arc::new(AttemptStarted::of(&shard, Source::Schedule, "machine".into(), at));
             let ending = match run {
                 0 => Ending::Failed("no such order".to_owned()),
                 _ => Ending::Done,
             };
             starts.push(Event::Started(Arc::clone(&started)));
-            ends.push(Event::Ended(Ended {
+            ends.push(Event::Ended(AttemptEnded {
                 started,
                 at: at + SignedDuration::from_millis(40),
                 ending,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use elasticjob::{
     job::{Job, Shard},
-    node::{Node, Running},
+    node::{Node, RunningNode},
     registry::{ZooKeeperSettings, zookeeper},
     runtime::{Clock, SystemClock},
 };
@@ -103,7 +103,7 @@ async fn start(
     server: &ZooKeeper,
     namespace: &str,
     sender: &mpsc::UnboundedSender<Start>,
-) -> Result<Running, BoxError> {
+) -> Result<RunningNode, BoxError> {
     let settings = ZooKeeperSettings::new([server.address().into()], namespace.parse()?);
     let mut node = Node::on(Arc::new(zookeeper::ZooKeeper::connect(&settings).await?));
     for number in 0..JOBS {

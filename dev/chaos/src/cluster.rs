@@ -120,7 +120,7 @@ impl Cluster {
         self.workers[worker].process.as_mut()
     }
 
-    /// The proxies of a worker, one to each server.
+    /// The proxies of a worker, one for each server.
     pub fn proxies(&self, worker: usize) -> &[Proxy] {
         &self.workers[worker].proxies
     }

@@ -62,8 +62,11 @@ async fn worker() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .init();
     let config = env::var(CONFIG_VARIABLE).ok().as_deref().and_then(WorkerConfig::from_text);
-    work(config.ok_or("CHAOS_ORDERS is not set or invalid; hint: chaos storm starts workers")?)
-        .await
+    work(
+        config
+            .ok_or("CHAOS_WORKER_CONFIG is not set or invalid; hint: chaos storm starts workers")?,
+    )
+    .await
 }
 
 #[expect(clippy::print_stdout, reason = "the results are the output of this program")]

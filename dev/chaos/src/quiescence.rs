@@ -91,9 +91,9 @@ async fn find_problems(
             }
             let page = registry.get(&tree.ledger_page(shard)).await?;
             let page = page.and_then(|node| LedgerPage::read(&node.data).ok()).unwrap_or_default();
-            let owner = page.holder.map(|owner| owner.to_string()).unwrap_or_default();
-            if page.state == LedgerState::Running && !live.contains(&owner) {
-                report(format!("shard {shard} runs on {owner}, says the ledger"));
+            let holder = page.holder.map(|holder| holder.to_string()).unwrap_or_default();
+            if page.state == LedgerState::Running && !live.contains(&holder) {
+                report(format!("shard {shard} runs on {holder} according to the ledger"));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elasticjob::job::{Failover, Invalid, Job, LeaseLoss, Strategy};
+use elasticjob::job::{Failover, InvalidValue, Job, LeaseLoss, Strategy};
 use serde_json::{Value, json};
 
 /// A job that works in steps and writes after each of them.
@@ -66,13 +66,13 @@ impl StepJob {
         self.step * self.steps
     }
 
-    pub fn job(&self) -> Result<Job, Invalid> {
+    pub fn job(&self) -> Result<Job, InvalidValue> {
         let mut job = Job::named(&self.name)?.cron(&self.cron)?.shards(self.shards);
         if self.failover {
-            job = job.if_node_dies(Failover::TakeOver);
+            job = job.failover(Failover::TakeOver);
         }
         if self.stubborn {
-            job = job.if_lease_is_lost(LeaseLoss::FinishFenced);
+            job = job.on_lease_loss(LeaseLoss::FinishFenced);
         }
         match self.strategy.as_deref() {
             Some("SINGLE_SHARDING_BALANCE") => Ok(job.strategy(&Strategy::SingleShardingBalance)),

@@ -311,9 +311,8 @@ impl StormDriver {
                 self.cluster.proxies(worker).iter().for_each(Proxy::release_answers);
             }
             Fault::FillDisk(_) => {
-                tokio::task::block_in_place(|| {
-                    self.ensemble.server(*server).restart_with_free_disk()
-                });
+                let server = self.ensemble.server(*server);
+                tokio::task::block_in_place(|| server.restart_with_free_disk());
             }
             Fault::KillServer(_) => {
                 tokio::task::block_in_place(|| self.ensemble.server(*server).restart());

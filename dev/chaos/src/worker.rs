@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use elasticjob::{
     coordination::tree::{JobTree, TreeNode},
-    execution::{Execution, Failure, Listener, Outcome, Ran},
+    execution::{Execution, Failure, Listener, Outcome, ShardResult},
     job::Shard,
     node::{Node, NodeJob},
     registry::{self, Event, Registry, RegistryUrl},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The environment variable that holds a worker's configuration.
-pub const CONFIG_VARIABLE: &str = "CHAOS_ORDERS";
+pub const CONFIG_VARIABLE: &str = "CHAOS_WORKER_CONFIG";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerConfig {
@@ -47,7 +47,7 @@ impl WorkerConfig {
             "registry": self.registry,
             "database": self.database,
             "address": self.address,
-            "tasks": jobs,
+            "jobs": jobs,
         })
         .to_string()
     }
@@ -58,7 +58,7 @@ impl WorkerConfig {
             registry: config["registry"].as_str()?.into(),
             database: config["database"].as_str().map(Into::into),
             address: config["address"].as_str()?.into(),
-            jobs: config["tasks"]
+            jobs: config["jobs"]
                 .as_array()?
                 .iter()
                 .map(StepJob::from_json)
@@ -145,7 +145,7 @@ struct OutcomePrinter;
 
 #[async_trait]
 impl Listener for OutcomePrinter {
-    async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for ran in ran {
             let outcome = match ran.outcome {
                 Outcome::Done => "done",

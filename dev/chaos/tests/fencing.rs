@@ -84,12 +84,12 @@ async fn writes_of_a_thawed_worker_are_refused_after_a_takeover() {
     wait_until_quiescent(&*observer, &jobs, 2).await.unwrap();
     let wait_for = |expectation: &'static str, matches: fn(&Execution, &Execution) -> bool| {
         let events = cluster.events().clone();
-        async move |of: &Execution| {
-            let of = of.clone();
+        async move |lost: &Execution| {
+            let lost = lost.clone();
             events
                 .until(expectation, |events| {
                     let mut all = executions(events, &mut Vec::new()).into_values();
-                    all.find(|execution| matches(execution, &of))
+                    all.find(|execution| matches(execution, &lost))
                 })
                 .await
         }

@@ -12,9 +12,9 @@ mod work;
 use std::{env, error::Error, sync::Arc, time::Duration};
 
 use elasticjob::{
-    execution::{Supervisor, supervise_if_asked},
+    execution::{Supervisor, supervise_if_requested},
     job::{Job, JobName},
-    node::{Node, NodeJob, Running},
+    node::{Node, NodeJob, RunningNode},
     registry::{self, Registry, RegistryUrl},
 };
 use futures_util::{StreamExt, stream};
@@ -29,7 +29,7 @@ const JAVA_CLASS: &str = "interop.Work";
 const CONCURRENT_JOINS: usize = 128;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let supervisor = supervise_if_asked();
+    let supervisor = supervise_if_requested();
     tracing_subscriber::fmt()
         .with_env_filter(env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
         .with_ansi(false)
@@ -69,7 +69,7 @@ async fn run_commands(
 async fn execute(
     registry: &dyn Registry,
     address: &str,
-    running: &mut Option<Running>,
+    running: &mut Option<RunningNode>,
     starts: &Starts,
     command: &Value,
 ) -> Result<Value, Box<dyn Error>> {
@@ -105,7 +105,7 @@ fn read_job(command: &Value) -> Result<Job, Box<dyn Error>> {
 
 /// Joins many jobs that differ only in their names, `prefix0` and on, concurrently, as a node that starts with them does.
 async fn start_many(
-    node: &Running,
+    node: &RunningNode,
     starts: &Starts,
     command: &Value,
 ) -> Result<Value, Box<dyn Error>> {
@@ -141,7 +141,11 @@ fn node_job(job: Job, starts: &Starts, command: &Value) -> Result<NodeJob, Box<d
         )
         .java_class(JAVA_CLASS),
     };
-    Ok(if has_once_listener { node_job.once(Arc::new(work::OncePrinter)) } else { node_job })
+    Ok(if has_once_listener {
+        node_job.once_listener(Arc::new(work::OncePrinter))
+    } else {
+        node_job
+    })
 }
 
 /// The instance id of this node: in these tests each address belongs to one node.

@@ -39,7 +39,7 @@ pub fn check(root: &str, name: &str, actual: &str) -> String {
     if let Some(difference) = difference(&golden, actual) {
         panic!(
             "{} differs, which breaks what users have stored:\n{difference}\
-             If the change is meant, write a migration, then set {UPDATE}=1; tests/golden/README.md says more.",
+             If the change is meant, write a migration, then set {UPDATE}=1; see tests/golden/README.md.",
             path.display()
         );
     }

@@ -170,23 +170,26 @@ async fn serve(console: api::Console) -> Result<(), Error> {
     let is_https = console.is_https || console.tls.is_some();
     let server = console.listen().await?;
     if let Some(folder) = folder {
-        output::say(&format!("data      {}  (accounts, what was added, audit)", folder.display()));
+        output::print_message(&format!(
+            "data      {}  (accounts, what was added, audit)",
+            folder.display()
+        ));
     }
     if let Some(password) = &server.password {
-        output::say(&format!(
+        output::print_message(&format!(
             "account   admin / {password}  (told this once: change it after you logged in)"
         ));
     }
     if !server.address.ip().is_loopback() && !is_https {
-        output::say(
+        output::print_message(
             "note: it can be reached from elsewhere, and passwords travel in clear text; [tls] in the configuration file has it speak HTTPS, or put something in front of it that does",
         );
     }
-    output::say(&format!("console   {}", server.url()));
+    output::print_message(&format!("console   {}", server.url()));
     let detached_changes = server.detached_changes.clone();
     tokio::select! {
         () = server.serve() => {}
-        () = stop.asked() => output::say("stopping"),
+        () = stop.asked() => output::print_message("stopping"),
     }
     detached_changes.finish(CHANGES_TIMEOUT).await;
     Ok(())

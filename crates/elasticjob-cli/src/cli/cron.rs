@@ -103,7 +103,7 @@ impl Check {
                 .push(json!({ "field": field, "part": warning.part, "message": warning.message }));
         }
         if warnings.is_empty() && format == Format::Table {
-            output::say(&format!("{:?} is valid, no warnings", cron.as_str()));
+            output::print_message(&format!("{:?} is valid, no warnings", cron.as_str()));
         }
         output::print(format, &table, &json!({ "cron": cron.as_str(), "warnings": warnings }))
     }

@@ -45,7 +45,7 @@ impl Doctor {
                 1 => "1 problem found".to_owned(),
                 many => format!("{many} problems found"),
             };
-            output::say(&count);
+            output::print_message(&count);
         }
         if problems == 0 { Ok(()) } else { Err(Error::silent(Code::Found)) }
     }

@@ -418,7 +418,7 @@ fn outcome_text(execution: &Execution) -> String {
 
 fn print_next_cursor(next: Option<&Cursor>) {
     if let Some(next) = next {
-        output::say(&format!("more rows: --after '{next}'"));
+        output::print_message(&format!("more rows: --after '{next}'"));
     }
 }
 

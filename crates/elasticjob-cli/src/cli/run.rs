@@ -132,7 +132,7 @@ impl Run {
     /// Reports an ignored setting or job: printed with `--check`, else logged.
     fn note(&self, note: &str) {
         if self.check {
-            output::say(&format!("note: {note}"));
+            output::print_message(&format!("note: {note}"));
         } else {
             tracing::warn!(note, "job files partly ignored");
         }
@@ -157,7 +157,7 @@ fn print_check(format: Format, entries: &[Entry]) -> Result<(), Error> {
     let mut values = Vec::new();
     for Entry { job, kind, location } in entries {
         for warning in job.cron.iter().flat_map(Cron::warnings) {
-            output::say(&format!("note: {location}: job {}: cron: {warning}", job.name));
+            output::print_message(&format!("note: {location}: job {}: cron: {warning}", job.name));
         }
         table.row([
             job.name.to_string(),

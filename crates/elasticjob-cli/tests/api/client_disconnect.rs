@@ -1,6 +1,6 @@
 //! Changes whose client disconnects.
 
-use elasticjob::{Job, registry::Expected};
+use elasticjob::{Job, registry::ExpectedVersion};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,7 +43,7 @@ async fn acknowledge_trigger(scene: &Scene) {
     let registry = scene.connect().await;
     let path = format!("settle/trigger/{RESPONSIVE}");
     let path = registry.namespace().path().join(&path).unwrap();
-    registry.delete(&path, Expected::Any).await.unwrap();
+    registry.delete(&path, ExpectedVersion::Any).await.unwrap();
 }
 
 fn trigger(session: &BrowserSession<'_>) -> Request {

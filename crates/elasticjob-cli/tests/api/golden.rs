@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, fmt::Write, fs, sync::Arc};
 use elasticjob::{
     Job, Shard,
     history::{
-        Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Status, StatusState, Store,
+        AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Status, StatusState,
+        Store,
     },
     job::{FencingToken, Fire},
-    node::Running,
+    node::RunningNode,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ const R: &str = "/api/v1/r/shop";
 struct TestConsole {
     scene: Scene,
     console: Console,
-    node: Running,
+    node: RunningNode,
     _folder: TempDir,
 }
 
@@ -37,7 +38,7 @@ impl TestConsole {
         let node = scene.node(settle().cron("0 0 2 1 1 ?").unwrap()).await;
         let folder = TempDir::new().unwrap();
         let url = HistoryUrl::sqlite(folder.path().join("history.db"));
-        Store::open(&url).await.unwrap().keep(&events()).await.unwrap();
+        Store::open(&url).await.unwrap().store(&events()).await.unwrap();
         let file = format!(
             "[addRegistries]\nenabled = true\nhosts = ['127.0.0.1']\n\
              [addHistories]\nenabled = true\nhosts = ['127.0.0.1']\n\
@@ -60,9 +61,9 @@ fn events() -> Vec<Event> {
     for (item, ending) in [(0, Ending::Done), (1, Ending::Failed("order 4711".to_owned()))] {
         let shard = Shard::of(&job, &fire, task.parse().unwrap(), item, FencingToken::new(9));
         let at = due + SignedDuration::from_secs(i64::from(item));
-        let started = Arc::new(Started::of(&shard, Source::Schedule, "host-7".into(), at));
+        let started = Arc::new(AttemptStarted::of(&shard, Source::Schedule, "host-7".into(), at));
         let at = at + SignedDuration::from_millis(50);
-        events.push(Event::Ended(Ended { started, at, ending }));
+        events.push(Event::Ended(AttemptEnded { started, at, ending }));
     }
     let status = Status {
         run: fire.run,

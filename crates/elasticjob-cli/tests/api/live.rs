@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 
 use elasticjob::{
     Job,
-    registry::Expected,
+    registry::ExpectedVersion,
     runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
@@ -90,7 +90,10 @@ async fn change_constantly(scene: &Scene) -> JoinSet<()> {
     let mut writers = JoinSet::new();
     writers.spawn(async move {
         for number in 0.. {
-            registry.set(&path, busy(format!("{number}")).into(), Expected::Any).await.unwrap();
+            registry
+                .set(&path, busy(format!("{number}")).into(), ExpectedVersion::Any)
+                .await
+                .unwrap();
         }
     });
     writers

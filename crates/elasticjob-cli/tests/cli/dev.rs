@@ -49,7 +49,7 @@ async fn demo_shows_failover_of_a_killed_worker_and_stops_all_workers() {
     let taken = dev.wait_for_log("is taken over by");
     assert!(taken.contains("settle: ") && taken.contains(&format!("from {victim}")), "{taken}");
     let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
-    let jobs = Admin::on(registry).jobs().await.unwrap();
+    let jobs = Admin::new(registry).jobs().await.unwrap();
     let all: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(all, ["flaky", "greet", "load", "overrun", "ping", "settle"]);
     assert!(jobs.iter().all(|job| job.instances == 2 && job.status != JobStatus::Crashed));
@@ -99,7 +99,7 @@ fn dev_runs_jobs_of_a_file_and_keeps_its_data() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let jobs = runtime.block_on(async {
         let registry = registry::connect(&url.parse().unwrap()).await.unwrap();
-        Admin::on(registry).jobs().await.unwrap()
+        Admin::new(registry).jobs().await.unwrap()
     });
     assert_eq!((jobs.len(), jobs[0].name.as_str()), (1, "hello"));
     again.terminate();

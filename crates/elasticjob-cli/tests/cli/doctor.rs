@@ -1,6 +1,6 @@
 //! `elasticjob doctor`
 
-use elasticjob::registry::{self, plant};
+use elasticjob::registry::{self, ensure_path};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, settle};
@@ -52,7 +52,7 @@ async fn broken_jobs_and_stale_nodes_are_found() {
     scene.put("settle/trigger/10.0.0.9@-@4711", "").await;
     scene.put("broken/config", "jobName: [").await;
     let registry = scene.connect().await;
-    plant(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
+    ensure_path(&*registry, &"/shop~ledger/gone/0".parse().unwrap()).await.unwrap();
 
     let findings = run_doctor(&scene);
 
@@ -103,7 +103,7 @@ async fn nodes_with_mixed_access_rights_are_found() {
     scene.put("settle/config", &settle().to_yaml()).await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
-    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    ensure_path(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
 
     let findings = run_doctor(&scene);
 
@@ -142,7 +142,7 @@ async fn doctor_checks_a_real_zookeeper() {
     let well = scene.data(&["doctor"]);
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
-    plant(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
+    ensure_path(&*jane, &"/shop/backup/config".parse().unwrap()).await.unwrap();
     let mixed = run_doctor(&scene);
 
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);

@@ -95,7 +95,8 @@ async fn observer_with_files_logs_only_their_jobs_and_differences() {
 #[tokio::test(flavor = "multi_thread")]
 async fn observer_does_not_create_the_namespace() {
     let scene = Scene::with("").await;
-    let registry = elasticjob::registry::visit(&scene.url.parse().unwrap()).await.unwrap();
+    let registry =
+        elasticjob::registry::connect_read_only(&scene.url.parse().unwrap()).await.unwrap();
     let before = tree(&*registry).await;
 
     let mut process = observe(&scene, &[]);

@@ -8,7 +8,7 @@ use std::{
 
 use elasticjob::{
     job::Job,
-    registry::{self, Expected, Registry},
+    registry::{self, ExpectedVersion, Registry},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -170,7 +170,7 @@ async fn change_command_line(registry: &dyn Registry, line: &str) {
     let found = registry.get(&path).await.unwrap().unwrap();
     let job = Job::read(&"hello".parse().unwrap(), &found.data).unwrap();
     let job = job.prop("script.command.line", line).unwrap();
-    registry.set(&path, job.to_yaml().into(), Expected::Any).await.unwrap();
+    registry.set(&path, job.to_yaml().into(), ExpectedVersion::Any).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,7 +181,7 @@ async fn worker_waits_for_the_registry_at_the_start() {
     let mut process = Process::start(&["run", "-f", &scene.file(), "--registry", &url]);
     process.wait_for_log("registry unreachable, retrying");
 
-    let mut config = Config::ephemeral();
+    let mut config = Config::in_memory();
     config.listen = ([127, 0, 0, 1], port).into();
     let _late = Server::start(config).await.unwrap();
 

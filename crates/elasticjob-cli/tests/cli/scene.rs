@@ -10,8 +10,8 @@ use std::{
 use elasticjob::{
     Node,
     job::{Job, Shard},
-    node::Running,
-    registry::{self, Expected, Registry, plant},
+    node::RunningNode,
+    registry::{self, ExpectedVersion, Registry, ensure_path},
     runtime::{Clock, SystemClock},
 };
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// Starts a registry; `jobs` is the content of the job file below `jobs`.
     pub(crate) async fn with(jobs: &str) -> Self {
-        let mut config = Config::ephemeral();
+        let mut config = Config::in_memory();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
         let scene = Self::at(registry.address());
@@ -98,8 +98,8 @@ impl Scene {
     pub(crate) async fn put(&self, path: &str, data: &str) {
         let registry = self.connect().await;
         let path = registry.namespace().path().join(path).unwrap();
-        plant(&*registry, &path).await.unwrap();
-        registry.set(&path, data.to_owned().into(), Expected::Any).await.unwrap();
+        ensure_path(&*registry, &path).await.unwrap();
+        registry.set(&path, data.to_owned().into(), ExpectedVersion::Any).await.unwrap();
     }
 
     /// Reads a node of the namespace.
@@ -111,7 +111,7 @@ impl Scene {
     }
 
     /// Starts a node that runs `job`, and waits until its shards are assigned. The job parameter controls what a shard does: see [`handle`].
-    pub(crate) async fn node(&self, job: Job) -> Running {
+    pub(crate) async fn node(&self, job: Job) -> RunningNode {
         let name = job.name.to_string();
         let node = Node::join(&self.url).address(ADDRESS.parse::<Ipv4Addr>().unwrap());
         let running = node.job(job, handle).start().await.unwrap();

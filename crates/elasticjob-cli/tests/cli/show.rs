@@ -192,7 +192,7 @@ async fn registry_with_other_credentials_is_not_opened() {
     let scene = Scene::with("").await;
     let theirs = scene.url.replace("zookeeper://", "zookeeper://jane:secret@");
     let jane = registry::connect(&theirs.parse().unwrap()).await.unwrap();
-    registry::plant(&*jane, &"/shop/settle/config".parse().unwrap()).await.unwrap();
+    registry::ensure_path(&*jane, &"/shop/settle/config".parse().unwrap()).await.unwrap();
 
     for command in [&["job", "list"][..], &["job", "show", "settle"], &["server", "list"]] {
         let output = scene.run(command);

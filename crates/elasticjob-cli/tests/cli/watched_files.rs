@@ -161,7 +161,7 @@ async fn conflicting_new_job_is_logged_once_and_others_keep_running() {
     // Once the class is gone the job is joined without further action.
     let registry = scene.connect().await;
     let root = registry.namespace().path().join("settle").unwrap();
-    registry.delete(&root, elasticjob::registry::Expected::Any).await.unwrap();
+    registry.delete(&root, elasticjob::registry::ExpectedVersion::Any).await.unwrap();
     process.wait_for_log("settle-output");
     let log = process.log();
     assert_eq!(log.matches("job not applied").count(), 1, "{log}");

@@ -360,7 +360,7 @@ impl<R> Authorized<R> {
             let refreshes = target.jobs(mirror).into_iter().map(|job| {
                 let admin = &admin;
                 // The mirror's watch would see the change anyway; this is only faster.
-                async move { drop(mirror.look(admin, &job).await) }
+                async move { drop(mirror.refresh(admin, &job).await) }
             });
             join_all(refreshes).await;
         }
@@ -385,7 +385,7 @@ impl ChangeTarget<'_> {
     /// The jobs that the change affects.
     fn jobs(&self, mirror: &Mirror) -> Vec<String> {
         let jobs_where = |is_there: &dyn Fn(&Outline) -> bool| {
-            mirror.seen(|seen| {
+            mirror.read(|seen| {
                 let jobs = seen.jobs.iter().filter(|(_, outline)| is_there(outline));
                 jobs.map(|(job, _)| job.clone()).take(MAX_REFRESHED_JOBS).collect()
             })

@@ -148,7 +148,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathJob {
         let job = path_param(parts, state, "job").await?;
         Ok(Self(
             job.parse()
-                .map_err(|error: elasticjob::job::Invalid| Problem::invalid("job", &error))?,
+                .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("job", &error))?,
         ))
     }
 }

@@ -33,8 +33,8 @@ impl Order {
 /// Returns the mirror after its first complete read of the registry.
 pub(crate) async fn loaded_mirror<R>(access: &Authorized<R>) -> Result<&Mirror, Problem> {
     let mirror = &access.registry.mirror;
-    let mut changes = mirror.listen();
-    let is_loaded = || mirror.seen(|seen| seen.as_of.is_some());
+    let mut changes = mirror.subscribe();
+    let is_loaded = || mirror.read(|seen| seen.as_of.is_some());
     if is_loaded() {
         return Ok(mirror);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use elasticjob::{
     admin::TriggerRequest,
-    admin::{Asked, Removed, Switched},
+    admin::{RemovalResult, SwitchResult, TriggerResponse},
     job::JobName,
 };
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub(crate) async fn enable(
     access: &Authorized<Operator>,
     job: &JobName,
     request: Value,
-) -> Result<Switched, Problem> {
+) -> Result<SwitchResult, Problem> {
     access
         .change("job.enable", ChangeTarget::Job(job), request, async |admin| {
             admin.enable(job).await
@@ -70,7 +70,7 @@ pub(crate) async fn disable(
     access: &Authorized<Operator>,
     job: &JobName,
     request: Value,
-) -> Result<Switched, Problem> {
+) -> Result<SwitchResult, Problem> {
     access
         .change("job.disable", ChangeTarget::Job(job), request, async |admin| {
             admin.disable(job).await
@@ -84,7 +84,7 @@ pub(crate) async fn trigger(
     job: &JobName,
     ask: TriggerRequest,
     request: Value,
-) -> Result<Asked, Problem> {
+) -> Result<TriggerResponse, Problem> {
     let ask = TriggerRequest { by: Some(access.caller.username.clone()), ..ask };
     let work = async |admin: &elasticjob::admin::Admin| admin.trigger(job, ask).await;
     access.change("job.trigger", ChangeTarget::Job(job), request, work).await
@@ -108,7 +108,7 @@ pub(crate) async fn remove(
     access: &Authorized<Administrator>,
     job: &JobName,
     force: bool,
-) -> Result<Removed, Problem> {
+) -> Result<RemovalResult, Problem> {
     let request = json!({ "force": force });
     let work = async |admin: &elasticjob::admin::Admin| admin.remove(job, force).await;
     access.change("job.remove", ChangeTarget::Job(job), request, work).await

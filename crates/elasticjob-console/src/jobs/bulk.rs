@@ -120,7 +120,7 @@ async fn find_jobs(access: &Authorized<Operator>, search: &str) -> Result<Vec<St
     }
     let search: Search = search.parse()?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
-    Ok(loaded_mirror(access).await?.seen(|seen| {
+    Ok(loaded_mirror(access).await?.read(|seen| {
         let matching = JobView::all(seen, now, &zone).filter(|view| search.matches(view));
         matching.map(|view| view.outline.summary.name.clone()).collect()
     }))
@@ -132,8 +132,9 @@ async fn apply(
     action: BulkAction,
     name: &str,
 ) -> Result<Value, Problem> {
-    let job: JobName =
-        name.parse().map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobs", &error))?;
+    let job: JobName = name
+        .parse()
+        .map_err(|error: elasticjob::job::InvalidValue| Problem::invalid("jobs", &error))?;
     let request = json!({ "bulk": true });
     match action {
         BulkAction::Enable => as_json(actions::enable(access, &job, request).await),

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use elasticjob::{
-    admin::{Admin, Applied, Change, Configuration, Edit, JobDetails, Plan, Version},
+    admin::{Admin, ApplyResult, ConfigChange, Configuration, Edit, JobDetails, Plan, Version},
     job::{Handler, Job, JobName, Props},
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -258,7 +258,7 @@ struct PutQuery {
 #[schema(as = ConfigStored)]
 pub(crate) struct StoredConfig {
     #[serde(flatten)]
-    applied: Applied,
+    applied: ApplyResult,
     #[serde(flatten)]
     pub(crate) planned: ConfigPlan,
 }
@@ -295,9 +295,9 @@ struct ConfigDifference {
 impl From<&Plan> for ConfigPlan {
     fn from(plan: &Plan) -> Self {
         let (change, differences) = match &plan.change {
-            Change::New => (ChangeKind::New, &[][..]),
-            Change::Changed(differences) => (ChangeKind::Changed, &differences[..]),
-            Change::Same => (ChangeKind::Same, &[][..]),
+            ConfigChange::New => (ChangeKind::New, &[][..]),
+            ConfigChange::Changed(differences) => (ChangeKind::Changed, &differences[..]),
+            ConfigChange::Same => (ChangeKind::Same, &[][..]),
         };
         let differences = differences.iter().map(|difference| ConfigDifference {
             key: difference.key.clone(),
@@ -478,7 +478,7 @@ async fn make_plan(
         (Base::Stored | Base::Merged, Some(stored)) => stored.clone(),
         _ => fresh()?,
     };
-    let mut edit = Edit::of(sent.apply_to(start, base, stored)?);
+    let mut edit = Edit::new(sent.apply_to(start, base, stored)?);
     if let Some(handler) = handler {
         edit = edit.handler(handler);
     }

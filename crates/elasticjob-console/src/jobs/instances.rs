@@ -97,7 +97,7 @@ async fn instances(
     Query(query): Query<InstancesQuery>,
 ) -> Result<Json<InstancesPage>, Problem> {
     let (page, page_size) = check_page(query.page, query.page_size)?;
-    Ok(Json(loaded_mirror(&access).await?.seen(|seen| {
+    Ok(Json(loaded_mirror(&access).await?.read(|seen| {
         let mut matching: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (job, outline) in &seen.jobs {
             for id in outline.instances.iter().filter(|id| id.contains(&query.search)) {

@@ -5,7 +5,10 @@ use std::cmp::Ordering;
 use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
-    admin::{Explanation, JobDetails, JobStatus, JobSummary, Outline, Removed, RunsWith, Switched},
+    admin::{
+        Explanation, HandlerInfo, JobDetails, JobStatus, JobSummary, Outline, RemovalResult,
+        SwitchResult,
+    },
     job::Failover,
     schedule::Zone,
 };
@@ -28,7 +31,7 @@ use crate::{
         state::AppState,
     },
 };
-use elasticjob::admin::mirror::{Bustle, Seen};
+use elasticjob::admin::mirror::{Activity, Snapshot};
 
 const MAX_FIRES: usize = 1_000;
 
@@ -71,17 +74,17 @@ pub(crate) struct JobRow {
 impl JobRow {
     pub(crate) fn new(view: &JobView<'_>) -> Self {
         let job = view.outline.job.as_ref();
-        let count = |shards: fn(&Bustle) -> usize| view.bustle.map_or(0, shards);
+        let count = |shards: fn(&Activity) -> usize| view.activity.map_or(0, shards);
         Self {
             summary: JobSummary { next_fire: view.next_fire, ..view.outline.summary.clone() },
             label: job.and_then(|job| job.label.clone()),
             time_zone: job.and_then(|job| job.zone.as_ref()).map(ToString::to_string),
             disabled: job.is_some_and(|job| job.disabled),
             failover: job.is_some_and(|job| job.failover == Failover::TakeOver),
-            running_count: count(|bustle| bustle.running.len()),
-            waiting_for_failover_count: count(|bustle| bustle.waiting.len()),
-            misfired_count: count(|bustle| bustle.misfired.len()),
-            disabled_shard_count: count(|bustle| bustle.disabled.len()),
+            running_count: count(|activity| activity.running.len()),
+            waiting_for_failover_count: count(|activity| activity.waiting.len()),
+            misfired_count: count(|activity| activity.misfired.len()),
+            disabled_shard_count: count(|activity| activity.disabled.len()),
         }
     }
 }
@@ -90,14 +93,14 @@ impl JobRow {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobView<'s> {
     pub(crate) outline: &'s Outline,
-    pub(crate) bustle: Option<&'s Bustle>,
+    pub(crate) activity: Option<&'s Activity>,
     pub(crate) next_fire: Option<Timestamp>,
 }
 
 impl<'s> JobView<'s> {
     pub(crate) fn new(
         outline: &'s Outline,
-        bustle: Option<&'s Bustle>,
+        activity: Option<&'s Activity>,
         now: Timestamp,
         zone: &Zone,
     ) -> Self {
@@ -108,17 +111,21 @@ impl<'s> JobView<'s> {
             }
             outline.job.as_ref()?.schedule(zone)?.next_after(now)
         });
-        Self { outline, bustle, next_fire }
+        Self { outline, activity, next_fire }
     }
 
-    pub(crate) fn all(seen: &'s Seen, now: Timestamp, zone: &Zone) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(
+        seen: &'s Snapshot,
+        now: Timestamp,
+        zone: &Zone,
+    ) -> impl Iterator<Item = Self> {
         seen.jobs
             .iter()
-            .map(move |(name, outline)| Self::new(outline, seen.bustle.get(name), now, zone))
+            .map(move |(name, outline)| Self::new(outline, seen.activity.get(name), now, zone))
     }
 
     fn running(&self) -> usize {
-        self.bustle.map_or(0, |bustle| bustle.running.len())
+        self.activity.map_or(0, |activity| activity.running.len())
     }
 }
 
@@ -217,7 +224,7 @@ async fn jobs(
     let search: Search = query.search.parse()?;
     let wanted_statuses = parse_statuses(&query.status)?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
-    let page = loaded_mirror(&access).await?.seen(|seen| {
+    let page = loaded_mirror(&access).await?.read(|seen| {
         let mut counted = Statuses::default();
         let mut matching: Vec<JobView<'_>> = JobView::all(seen, now, &zone)
             .filter(|view| search.matches(view))
@@ -290,32 +297,32 @@ struct RemoveQuery {
 
 /// Removes a job with all its data. Requires an admin.
 #[utoipa::path(delete, path = "/r/{registry}/jobs/{job}", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path), RemoveQuery),
-    responses((status = 200, body = Removed), (status = 404, body = Problem), (status = 409, body = Problem)))]
+    responses((status = 200, body = RemovalResult), (status = 404, body = Problem), (status = 409, body = Problem)))]
 async fn remove(
     access: Authorized<Administrator>,
     PathJob(job): PathJob,
     Query(RemoveQuery { force }): Query<RemoveQuery>,
-) -> Result<Json<Removed>, Problem> {
+) -> Result<Json<RemovalResult>, Problem> {
     Ok(Json(actions::remove(&access, &job, force).await?))
 }
 
 /// Enables a job on every server.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/enable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = Switched), (status = 404, body = Problem)))]
+    responses((status = 200, body = SwitchResult), (status = 404, body = Problem)))]
 async fn enable(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
-) -> Result<Json<Switched>, Problem> {
+) -> Result<Json<SwitchResult>, Problem> {
     Ok(Json(actions::enable(&access, &job, json!({})).await?))
 }
 
 /// Disables a job on every server, including servers that join later.
 #[utoipa::path(post, path = "/r/{registry}/jobs/{job}/disable", tag = "jobs", params(("registry" = String, Path), ("job" = String, Path)),
-    responses((status = 200, body = Switched), (status = 404, body = Problem)))]
+    responses((status = 200, body = SwitchResult), (status = 404, body = Problem)))]
 async fn disable(
     access: Authorized<Operator>,
     PathJob(job): PathJob,
-) -> Result<Json<Switched>, Problem> {
+) -> Result<Json<SwitchResult>, Problem> {
     Ok(Json(actions::disable(&access, &job, json!({})).await?))
 }
 
@@ -350,7 +357,7 @@ async fn explain(
     let at = query.at.as_deref().map(|at| parse_timestamp("at", at)).transpose()?;
     let (admin, shard) = (access.admin().await?, check_shard(query.shard)?);
     Ok(Json(match access.history().await {
-        Ok(history) => admin.explain_with(&history, &job, shard, at).await?,
+        Ok(history) => admin.explain_with_history(&history, &job, shard, at).await?,
         Err(problem) if problem.code == Code::NoHistory => admin.explain(&job, shard, at).await?,
         Err(problem) => admin.explain(&job, shard, at).await?.without_history(&problem.detail),
     }))
@@ -404,11 +411,11 @@ async fn fires(
 }
 
 /// The handler of a job as a search term.
-pub(crate) fn handler_word(runs_with: &RunsWith) -> String {
+pub(crate) fn handler_word(runs_with: &HandlerInfo) -> String {
     match runs_with {
-        RunsWith::Script => "script".to_owned(),
-        RunsWith::Http => "http".to_owned(),
-        RunsWith::Class { class } => class.clone(),
-        RunsWith::Rust { handler } => handler.clone().unwrap_or_else(|| "rust".to_owned()),
+        HandlerInfo::Script => "script".to_owned(),
+        HandlerInfo::Http => "http".to_owned(),
+        HandlerInfo::Class { class } => class.clone(),
+        HandlerInfo::Rust { handler } => handler.clone().unwrap_or_else(|| "rust".to_owned()),
     }
 }

@@ -6,7 +6,7 @@ use elasticjob::admin::JobStatus;
 
 use super::routes::{JobView, handler_word};
 use crate::http::problem::Problem;
-use elasticjob::admin::mirror::Bustle;
+use elasticjob::admin::mirror::Activity;
 
 const KEYS: &str = "status, label, handler, server, instance, cron, is";
 
@@ -136,7 +136,7 @@ impl Predicate {
         let (outline, summary) = (view.outline, &view.outline.summary);
         let job = outline.job.as_ref();
         let has_activity =
-            |is_idle: fn(&Bustle) -> bool| view.bustle.is_some_and(|it| !is_idle(it));
+            |is_idle: fn(&Activity) -> bool| view.activity.is_some_and(|it| !is_idle(it));
         match self {
             Self::Word(word) => {
                 contains(&summary.name, word) || contains(&summary.description, word)
@@ -149,12 +149,12 @@ impl Predicate {
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
             Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| contains(text, cron)),
-            Self::Running => has_activity(|bustle| bustle.running.is_empty()),
+            Self::Running => has_activity(|activity| activity.running.is_empty()),
             Self::Disabled => {
                 job.is_some_and(|job| job.disabled) || summary.status == JobStatus::Disabled
             }
-            Self::Waiting => has_activity(|bustle| bustle.waiting.is_empty()),
-            Self::Misfired => has_activity(|bustle| bustle.misfired.is_empty()),
+            Self::Waiting => has_activity(|activity| activity.waiting.is_empty()),
+            Self::Misfired => has_activity(|activity| activity.misfired.is_empty()),
             Self::Unreadable => summary.problem.is_some(),
             Self::OneOff => summary.cron.is_none(),
         }

@@ -6,7 +6,7 @@ use crate::http::handler::routes;
 use axum::Json;
 use elasticjob::{
     admin::{ServerDetails, ServerStatus, ServerSummary},
-    job::{Invalid, JobName, server_of},
+    job::{InvalidValue, JobName, server_of},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::{
         state::AppState,
     },
 };
-use elasticjob::admin::mirror::Seen;
+use elasticjob::admin::mirror::Snapshot;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
@@ -89,7 +89,7 @@ async fn servers(
 ) -> Result<Json<ServersPage>, Problem> {
     let (page, page_size) = check_page(query.page, query.page_size)?;
     let (mut matching, as_of, is_current) =
-        loaded_mirror(&access).await?.seen(|seen| (all_servers(seen), seen.as_of, seen.is_current));
+        loaded_mirror(&access).await?.read(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     matching.retain(|server| server.address.contains(&query.search));
     // The list is ordered by address, and the sort is stable.
     query.order.sort(&mut matching, |one, other| match query.sort {
@@ -105,7 +105,7 @@ async fn servers(
 }
 
 /// All servers in the mirror.
-pub(crate) fn all_servers(seen: &Seen) -> Vec<ServerSummary> {
+pub(crate) fn all_servers(seen: &Snapshot) -> Vec<ServerSummary> {
     let mut servers: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>, usize)> = BTreeMap::new();
     for (job, outline) in &seen.jobs {
         for (address, status) in &outline.servers {
@@ -154,7 +154,7 @@ pub(crate) struct InJob {
 impl InJob {
     pub(crate) fn name(&self) -> Result<Option<JobName>, Problem> {
         let name = self.job.as_deref().map(str::parse).transpose();
-        name.map_err(|error: Invalid| Problem::invalid("job", &error))
+        name.map_err(|error: InvalidValue| Problem::invalid("job", &error))
     }
 }
 

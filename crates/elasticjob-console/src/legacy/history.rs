@@ -3,7 +3,7 @@
 //! A data source has the name of the registry whose history it is. Java ElasticJob connected to any URL; here the host must be allowed.
 
 use axum::response::Response;
-use elasticjob::history::{ExecutionFilter, Named as NameKind, Span, TraceFilter, from_jdbc};
+use elasticjob::history::{ExecutionFilter, NameKind, Span, TraceFilter, from_jdbc};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -53,7 +53,7 @@ pub(super) async fn count(request: LegacyRequest) -> Response {
     request
         .bare()
         .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(|seen| seen.jobs.len()))
+            Ok(loaded_mirror(&access).await?.read(|seen| seen.jobs.len()))
         })
         .await
 }
@@ -61,7 +61,7 @@ pub(super) async fn count(request: LegacyRequest) -> Response {
 pub(super) async fn list(request: LegacyRequest) -> Response {
     request
         .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(|seen| {
+            Ok(loaded_mirror(&access).await?.read(|seen| {
                 let briefs = seen.jobs.values().map(|outline| JobBrief {
                     job_name: outline.summary.name.clone(),
                     status: outline.summary.status,
@@ -166,9 +166,9 @@ pub(super) async fn put_config(
             let Some(name) = sent.job_name() else {
                 return Err(Problem::invalid("jobName", "jobName is missing"));
             };
-            let name = name
-                .parse()
-                .map_err(|error: elasticjob::job::Invalid| Problem::invalid("jobName", &error))?;
+            let name = name.parse().map_err(|error: elasticjob::job::InvalidValue| {
+                Problem::invalid("jobName", &error)
+            })?;
             store_config(&access, &name, sent, Base::Stored, None, &Condition::Any).await
         })
         .await

@@ -36,7 +36,7 @@ pub(super) async fn count(request: LegacyRequest) -> Response {
     request
         .bare()
         .respond::<Viewer, _>(Role::Viewer, async |access| {
-            Ok(loaded_mirror(&access).await?.seen(all_servers).len())
+            Ok(loaded_mirror(&access).await?.read(all_servers).len())
         })
         .await
 }
@@ -44,7 +44,7 @@ pub(super) async fn count(request: LegacyRequest) -> Response {
 pub(super) async fn list(request: LegacyRequest) -> Response {
     request
         .respond::<Viewer, _>(Role::Viewer, async |access| {
-            let servers = loaded_mirror(&access).await?.seen(all_servers).into_iter();
+            let servers = loaded_mirror(&access).await?.read(all_servers).into_iter();
             let briefs = servers.map(|server| ServerBrief {
                 server_ip: server.address,
                 instances_num: server.instances.len(),

@@ -221,7 +221,7 @@ impl RegistryConnection {
             ConnectionState::Idle => (ConnectionStatus::Idle, None),
             ConnectionState::Connecting => (ConnectionStatus::Connecting, None),
             ConnectionState::Up(..)
-                if self.mirror.seen(|seen| seen.as_of.is_some() && !seen.is_current) =>
+                if self.mirror.read(|seen| seen.as_of.is_some() && !seen.is_current) =>
             {
                 (ConnectionStatus::Down, Some("connection lost, reconnecting".to_owned()))
             }
@@ -255,7 +255,7 @@ async fn maintain_connection(
                 connection_state.send_replace(ConnectionState::Down(problem.to_string()));
             }
         }
-        mirror.cut_off();
+        mirror.mark_disconnected();
         clock.sleep_until(clock.monotonic() + pause).await;
         pause = (pause * 2).min(RETRY_PAUSES.1);
     }
@@ -265,7 +265,7 @@ async fn maintain_connection(
 async fn follow_mirror(admin: &Admin, mirror: &Mirror, clock: &dyn Clock) {
     while let Err(error) = mirror.follow(admin).await {
         tracing::warn!(%error, "registry watch failed, retrying");
-        mirror.cut_off();
+        mirror.mark_disconnected();
         clock.sleep_until(clock.monotonic() + RETRY_PAUSES.1).await;
     }
 }

@@ -65,7 +65,7 @@ impl RegistryInfo {
             state,
             problem,
             is_added: registry.is_added,
-            job_count: registry.mirror.seen(|seen| seen.as_of.map(|_| seen.jobs.len())),
+            job_count: registry.mirror.read(|seen| seen.as_of.map(|_| seen.jobs.len())),
             role: caller.role(&registry.name),
         }
     }

@@ -13,8 +13,8 @@ use super::{
     snapshot::{JobSnapshot, written_at},
 };
 use crate::{
-    job::{Difference, Handler, Job, JobName, drift, in_place_of},
-    registry::{Create, Done, Error, Expected, Op, Version, plant},
+    job::{Difference, Handler, Job, JobName, drift, replacing},
+    registry::{Create, Error, ExpectedVersion, Op, OpResult, Version, ensure_path},
 };
 
 /// A configuration to be stored.
@@ -23,7 +23,7 @@ use crate::{
 /// use elasticjob::{Job, admin::Edit, job::Handler, registry::Version};
 ///
 /// let job = Job::named("backup")?.cron("0 0 3 * * ?")?.prop("script.command.line", "sh backup.sh")?;
-/// let edit = Edit::of(job).handler(Handler::Script).seen(Version(7));
+/// let edit = Edit::new(job).handler(Handler::Script).seen(Version(7));
 /// # Ok::<(), elasticjob::job::Invalid>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Edit {
 
 impl Edit {
     /// Stores this configuration. The handler of an existing job stays as it is; a new job is run by a Rust program.
-    pub fn of(job: Job) -> Self {
+    pub fn new(job: Job) -> Self {
         Self { job, handler: None, expected_version: None }
     }
 
@@ -60,7 +60,7 @@ impl Edit {
 pub struct Plan {
     /// The configuration to store.
     pub job: Job,
-    pub change: Change,
+    pub change: ConfigChange,
     /// The configuration stored now, and its version.
     stored: Option<(Job, Version)>,
     /// Data to write to the job's root node, if that is still empty.
@@ -71,7 +71,7 @@ pub struct Plan {
 
 /// How a plan changes the stored configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ConfigChange {
     /// The job does not exist yet.
     New,
     /// These properties change; `local` is the planned value. Empty if only the handler is added.
@@ -85,7 +85,7 @@ pub enum Change {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Applied {
+pub struct ApplyResult {
     /// Whether anything was written.
     pub is_changed: bool,
     /// Version of the stored configuration now.
@@ -114,15 +114,15 @@ impl Admin {
         let class = handler.map(|handler| handler.root_data().to_owned());
         let class = class.filter(|class| root.trim().is_empty() && !class.is_empty());
         let (job, change) = match &stored {
-            None => (job, Change::New),
+            None => (job, ConfigChange::New),
             Some(stored) => {
-                let job = in_place_of(job, stored);
+                let job = replacing(job, stored);
                 let differences = drift(&job, stored);
                 let is_same = differences.is_empty() && class.is_none();
-                (job, if is_same { Change::Same } else { Change::Changed(differences) })
+                (job, if is_same { ConfigChange::Same } else { ConfigChange::Changed(differences) })
             }
         };
-        if change != Change::Same {
+        if change != ConfigChange::Same {
             refuse_zone(&job, stored.as_ref(), &snapshot)?;
         }
         let root = snapshot.node(snapshot.tree.root()).map(|node| node.stat.version);
@@ -130,16 +130,16 @@ impl Admin {
     }
 
     /// Carries out a plan, in one transaction.
-    pub async fn apply(&self, plan: &Plan) -> Result<Applied, AdminError> {
-        if let (Change::Same, Some((_, version))) = (&plan.change, &plan.stored) {
-            return Ok(Applied { is_changed: false, version: *version });
+    pub async fn apply(&self, plan: &Plan) -> Result<ApplyResult, AdminError> {
+        if let (ConfigChange::Same, Some((_, version))) = (&plan.change, &plan.stored) {
+            return Ok(ApplyResult { is_changed: false, version: *version });
         }
         let name = &plan.job.name;
         let tree = self.tree(name)?;
         let snapshot = self.snapshot(name).await?;
         refuse_zone(&plan.job, plan.stored.as_ref().map(|(job, _)| job), &snapshot)?;
         // The first job of a namespace creates the namespace.
-        plant(&*self.registry, self.registry.namespace().path()).await?;
+        ensure_path(&*self.registry, self.registry.namespace().path()).await?;
         let mut ops = Vec::new();
         match (&plan.class, plan.root) {
             (class, None) => {
@@ -149,7 +149,7 @@ impl Admin {
             (Some(class), Some(version)) => ops.push(Op::Set {
                 path: tree.root().clone(),
                 data: class.clone().into(),
-                expected: Expected::Version(version),
+                expected: ExpectedVersion::Version(version),
             }),
             (None, Some(_)) => {}
         }
@@ -159,21 +159,21 @@ impl Admin {
             Some((_, version)) => Op::Set {
                 path: tree.config(),
                 data: yaml.into(),
-                expected: Expected::Version(*version),
+                expected: ExpectedVersion::Version(*version),
             },
         });
         match self.registry.multi(ops).await {
             Ok(committed) => {
                 let version = match committed.done.last() {
-                    Some(Done::Set(version)) => *version,
+                    Some(OpResult::Set(version)) => *version,
                     _ => Version::default(),
                 };
-                Ok(Applied { is_changed: true, version })
+                Ok(ApplyResult { is_changed: true, version })
             }
-            Err(Error::Member { cause, .. })
+            Err(Error::Operation { cause, .. })
                 if matches!(
                     *cause,
-                    Error::Exists { .. } | Error::Conflict { .. } | Error::Absent { .. }
+                    Error::Exists { .. } | Error::Conflict { .. } | Error::NotFound { .. }
                 ) =>
             {
                 let now = self.snapshot(name).await?;

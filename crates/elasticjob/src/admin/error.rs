@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    job::{Conflict, Invalid, Unreadable},
+    job::{Conflict, InvalidValue, UnreadableDocument},
     problem::Hint,
     registry::Error,
 };
@@ -58,7 +58,7 @@ impl AdminError {
     }
 
     /// The stored configuration cannot be read. It is never overwritten, whatever the change was.
-    pub(super) fn unreadable(error: &Unreadable) -> Self {
+    pub(super) fn unreadable(error: &UnreadableDocument) -> Self {
         let hint =
             error.hint.as_deref().unwrap_or("correct the stored document, or remove the job");
         Self::refused(error.to_string(), hint)
@@ -81,7 +81,7 @@ impl Hint for AdminError {
 impl From<Error> for AdminError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Member { cause, .. } => Self::from(*cause),
+            Error::Operation { cause, .. } => Self::from(*cause),
             Error::Unreachable { ref endpoint, .. } => Self::Unreachable {
                 problem: format!("cannot reach the registry at {endpoint}"),
                 hint: "is ZooKeeper listening there?".to_owned(),
@@ -102,7 +102,7 @@ impl From<Error> for AdminError {
                 hint: "check user and password in the registry URL, and the node's access list"
                     .to_owned(),
             },
-            Error::Absent { path } => Self::NotFound {
+            Error::NotFound { path } => Self::NotFound {
                 what: format!("{path} is gone"),
                 hint: "it was removed in the meantime; read again".to_owned(),
             },
@@ -117,8 +117,8 @@ impl From<Error> for AdminError {
     }
 }
 
-impl From<Invalid> for AdminError {
-    fn from(error: Invalid) -> Self {
+impl From<InvalidValue> for AdminError {
+    fn from(error: InvalidValue) -> Self {
         let hint = error.hint.clone().unwrap_or_else(|| "correct it".to_owned());
         Self::Invalid { problem: error.to_string(), hint }
     }
@@ -139,7 +139,7 @@ mod tests {
         let path: crate::registry::Path = "/shop/settle".parse().unwrap();
         let cause = Box::new(Error::Exists { path });
 
-        let error = AdminError::from(Error::Member { index: 1, cause });
+        let error = AdminError::from(Error::Operation { index: 1, cause });
 
         assert!(matches!(error, AdminError::Conflict { .. }), "{error}");
     }

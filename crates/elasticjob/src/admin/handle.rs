@@ -20,9 +20,9 @@ use crate::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let admin = Admin::on(registry::connect(&"memory:".parse()?).await?);
+/// let admin = Admin::new(registry::connect(&"memory:".parse()?).await?);
 ///
-/// let plan = admin.plan(Edit::of(Job::named("settle")?.cron("0 0 2 * * ?")?.shards(3))).await?;
+/// let plan = admin.plan(Edit::new(Job::named("settle")?.cron("0 0 2 * * ?")?.shards(3))).await?;
 /// assert_eq!(plan.change, Change::New);
 /// admin.apply(&plan).await?;
 ///
@@ -44,7 +44,7 @@ pub struct Admin {
 
 impl Admin {
     /// Works on the namespace of this registry.
-    pub fn on(registry: Arc<dyn Registry>) -> Self {
+    pub fn new(registry: Arc<dyn Registry>) -> Self {
         Self {
             registry,
             clock: Arc::new(SystemClock),
@@ -55,7 +55,7 @@ impl Admin {
 
     /// Opens a connection to the registry and namespace of the URL. [`close`](Self::close) ends the connection.
     pub async fn connect(url: &RegistryUrl) -> Result<Self, AdminError> {
-        Ok(Self::on(registry::visit(url).await?))
+        Ok(Self::new(registry::connect_read_only(url).await?))
     }
 
     /// Closes the connection to the registry, also for clones and other users of the same connection.

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use super::{
     error::AdminError,
     handle::Admin,
-    model::{Instance, JobDetails, JobStatus, JobSummary, Outline, RunsWith, ServerStatus, Shard},
+    model::{
+        HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Outline, ServerStatus, Shard,
+    },
     snapshot::{instance, no_configuration, status, summary},
 };
 use crate::problem::Problem;
@@ -126,9 +128,9 @@ impl Admin {
             problem: problem.map(|problem| problem.message),
             ..summary(job_name, config.as_ref(), &root, now, &self.zone)
         };
-        let dealt = owners.len();
-        let departed = owners.into_iter().filter(|owner| !ids.contains(owner)).collect();
-        Ok(Some(Outline { summary, job: config, servers, instances: ids, dealt, departed }))
+        let assigned = owners.len();
+        let gone_owners = owners.into_iter().filter(|owner| !ids.contains(owner)).collect();
+        Ok(Some(Outline { summary, job: config, servers, instances: ids, assigned, gone_owners }))
     }
 
     /// For each child of `parent`, its name and the data of the node at `path_of(child)`; none if `parent` does not exist.
@@ -195,7 +197,7 @@ fn unreadable_outline(name: &str, problem: String) -> Outline {
         cron: None,
         shards: None,
         instances: 0,
-        runs_with: RunsWith::Rust { handler: None },
+        runs_with: HandlerInfo::Rust { handler: None },
         next_fire: None,
         problem: Some(problem),
         hint: None,
@@ -205,8 +207,8 @@ fn unreadable_outline(name: &str, problem: String) -> Outline {
         job: None,
         servers: BTreeMap::new(),
         instances: BTreeSet::new(),
-        dealt: 0,
-        departed: BTreeSet::new(),
+        assigned: 0,
+        gone_owners: BTreeSet::new(),
     }
 }
 

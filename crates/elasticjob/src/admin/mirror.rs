@@ -51,17 +51,17 @@ pub enum Change {
 /// A local copy of all jobs of a registry; [`follow`](Self::follow) keeps it up to date.
 #[derive(Debug)]
 pub struct Mirror {
-    snapshot: RwLock<Seen>,
+    snapshot: RwLock<Snapshot>,
     changes: broadcast::Sender<Change>,
 }
 
 /// The state of the mirror.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Snapshot {
     /// Outlines by job name.
     pub jobs: BTreeMap<String, Arc<Outline>>,
     /// Marks of shards, by job name.
-    pub bustle: BTreeMap<String, Bustle>,
+    pub activity: BTreeMap<String, Activity>,
     /// Instances by id; an instance describes itself the same way in all its jobs. Some may be gone already.
     pub instances: BTreeMap<String, Instance>,
     /// When the state was last read; none until everything has been read once.
@@ -72,7 +72,7 @@ pub struct Seen {
 
 /// Marks of a job's shards, by shard number, kept up to date from the paths that the watch reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bustle {
+pub struct Activity {
     /// Running shards with their start: the registry's time if the mark existed at the first read, else when the watch reported it.
     pub running: BTreeMap<u32, Timestamp>,
     pub disabled: BTreeSet<u32>,
@@ -90,24 +90,24 @@ impl Default for Mirror {
 
 impl Mirror {
     /// Calls `query` with the current state; updates wait until it returns.
-    pub fn seen<T>(&self, query: impl FnOnce(&Seen) -> T) -> T {
+    pub fn read<T>(&self, query: impl FnOnce(&Snapshot) -> T) -> T {
         query(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Subscribes to changes from now on.
-    pub fn listen(&self) -> broadcast::Receiver<Change> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
     /// Reads a job again and publishes the change.
-    pub async fn look(&self, admin: &Admin, job: &str) -> Result<(), AdminError> {
+    pub async fn refresh(&self, admin: &Admin, job: &str) -> Result<(), AdminError> {
         let outline = admin.outline(job).await?.map(Arc::new);
         self.update_job(job, outline);
         Ok(())
     }
 
     /// Marks the mirror as not current: the registry does not answer.
-    pub fn cut_off(&self) {
+    pub fn mark_disconnected(&self) {
         let was_current =
             self.update(|snapshot| std::mem::replace(&mut snapshot.is_current, false));
         if was_current {
@@ -132,7 +132,7 @@ impl Mirror {
                 // A watch reports nothing while it is disconnected.
                 state = states.next() => {
                     if matches!(state, Some(SessionState::Suspended(_) | SessionState::Lost(_))) {
-                        self.cut_off();
+                        self.mark_disconnected();
                     }
                     match state {
                         Some(_) => continue,
@@ -150,7 +150,7 @@ impl Mirror {
             // The initial walk of a watch advances only while `next` is awaited, so it is awaited until both watches are current.
             if !tree.is_current() || !pages.is_current() {
                 if !tree.is_current() {
-                    self.cut_off();
+                    self.mark_disconnected();
                 }
                 continue;
             }
@@ -172,7 +172,7 @@ impl Mirror {
                     Err(AdminError::Unreachable { source: Error::Closed, .. }) => return Ok(()),
                     Err(error) => {
                         tracing::debug!(%error, "mirror refresh failed, retrying");
-                        self.cut_off();
+                        self.mark_disconnected();
                         delay = RETRY_DELAY;
                     }
                 }
@@ -191,7 +191,7 @@ impl Mirror {
         let (path, since) = match event {
             Event::Init => {
                 pending.initial_names = Some(BTreeSet::new());
-                self.update(|snapshot| snapshot.bustle.clear());
+                self.update(|snapshot| snapshot.activity.clear());
                 return;
             }
             Event::InitDone => {
@@ -300,7 +300,7 @@ impl Mirror {
         jobs: &[String],
         admin: &Admin,
     ) -> Result<(), AdminError> {
-        self.seen(|snapshot| {
+        self.read(|snapshot| {
             for (name, outline) in jobs.iter().filter_map(|job| snapshot.jobs.get_key_value(job)) {
                 let Ok(job) = name.parse::<JobName>() else { continue };
                 let new =
@@ -331,7 +331,7 @@ impl Mirror {
         }
     }
 
-    fn update<T>(&self, update: impl FnOnce(&mut Seen) -> T) -> T {
+    fn update<T>(&self, update: impl FnOnce(&mut Snapshot) -> T) -> T {
         update(&mut self.snapshot.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -368,11 +368,11 @@ impl PendingChanges {
     }
 }
 
-impl Seen {
+impl Snapshot {
     /// Returns whether the outline changed.
     fn update_job(&mut self, job: &str, outline: Option<Arc<Outline>>) -> bool {
         let Some(outline) = outline else {
-            self.bustle.remove(job);
+            self.activity.remove(job);
             return self.jobs.remove(job).is_some();
         };
         let is_changed = self.jobs.get(job).is_none_or(|known| *known != outline);
@@ -392,21 +392,25 @@ impl Seen {
 
     /// A mark of a shard was created at `since`, or deleted if there is none.
     fn update_shard(&mut self, job: &str, since: Option<Timestamp>, shard: u32, part: ShardNode) {
-        let bustle = self.bustle.entry(job.to_owned()).or_default();
+        let activity = self.activity.entry(job.to_owned()).or_default();
         match (part, since) {
-            (ShardNode::Running, None) => drop(bustle.running.remove(&shard)),
+            (ShardNode::Running, None) => drop(activity.running.remove(&shard)),
             // The watch may report a node again that is known already.
             (ShardNode::Running, Some(since)) => {
-                bustle.running.entry(shard).or_insert(since);
+                activity.running.entry(shard).or_insert(since);
             }
-            (ShardNode::Disabled, _) => set_present(&mut bustle.disabled, since.is_some(), shard),
-            (ShardNode::Misfire, _) => set_present(&mut bustle.misfired, since.is_some(), shard),
+            (ShardNode::Disabled, _) => set_present(&mut activity.disabled, since.is_some(), shard),
+            (ShardNode::Misfire, _) => set_present(&mut activity.misfired, since.is_some(), shard),
             _ => {}
         }
     }
 
     fn update_failover(&mut self, job: &str, is_present: bool, shard: u32) {
-        set_present(&mut self.bustle.entry(job.to_owned()).or_default().waiting, is_present, shard);
+        set_present(
+            &mut self.activity.entry(job.to_owned()).or_default().waiting,
+            is_present,
+            shard,
+        );
     }
 }
 

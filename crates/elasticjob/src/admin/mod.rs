@@ -36,19 +36,19 @@ mod switch;
 mod trigger;
 
 pub use self::{
-    apply::{Applied, Change, Edit, Plan},
+    apply::{ApplyResult, ConfigChange, Edit, Plan},
     assignment::{STRATEGIES, assign},
     error::AdminError,
     explain::{Explanation, Finding, Severity, Topic},
     handle::Admin,
     ledger_changes::LedgerChanges,
     model::{
-        Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Outline,
-        RunState, Running, RunsWith, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
+        Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
+        Outline, RunState, Running, Server, ServerDetails, ServerJob, ServerStatus, ServerSummary,
         Shard, ShardStatus,
     },
-    remove::Removed,
-    switch::{Stored, Switched},
-    trigger::{Asked, Cancelled},
+    remove::RemovalResult,
+    switch::{ConfigUpdate, SwitchResult},
+    trigger::{CancellationResult, TriggerResponse},
 };
 pub use crate::{coordination::trigger::TriggerRequest, registry::Version};

@@ -82,7 +82,7 @@ impl Language {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum RunsWith {
+pub enum HandlerInfo {
     /// A command line.
     Script,
     /// An HTTP request.
@@ -96,7 +96,7 @@ pub enum RunsWith {
     },
 }
 
-impl RunsWith {
+impl HandlerInfo {
     pub(super) fn read(root: &[u8], job: Option<&Job>) -> Self {
         let root = String::from_utf8_lossy(root);
         match root.trim() {
@@ -127,7 +127,7 @@ pub struct JobSummary {
     #[serde(rename = "instanceCount")]
     pub instances: usize,
     #[serde(rename = "handler")]
-    pub runs_with: RunsWith,
+    pub runs_with: HandlerInfo,
     /// Next fire of the schedule, whether or not an instance is there to run it.
     #[serde(rename = "nextFireTime")]
     pub next_fire: Option<Timestamp>,
@@ -150,9 +150,9 @@ pub struct Outline {
     /// Ids of the instances.
     pub instances: BTreeSet<String>,
     /// Number of shards that have an owner.
-    pub dealt: usize,
+    pub assigned: usize,
     /// Ids of owners that are no longer instances of the job.
-    pub departed: BTreeSet<String>,
+    pub gone_owners: BTreeSet<String>,
 }
 
 /// Everything about a job except its shards.
@@ -175,7 +175,7 @@ pub struct JobDetails {
     pub resharding_since: Option<Timestamp>,
     /// Whether the leader is assigning shards at this moment.
     #[serde(rename = "isDealing")]
-    pub is_dealing: bool,
+    pub is_assigning: bool,
     /// Shards that await failover.
     pub failover_items: Vec<u32>,
     /// Ids of instances with a trigger that they have not taken yet.
@@ -265,10 +265,10 @@ pub struct Shard {
     pub taken_over_by: Option<String>,
     /// Whether the shard awaits failover.
     #[serde(rename = "waitsForFailover")]
-    pub waits_for_failover: bool,
+    pub awaits_failover: bool,
     /// Whether the shard has a misfire mark: it came due while it was running, and runs once more to compensate.
     #[serde(rename = "misfire")]
-    pub is_misfired: bool,
+    pub has_misfire_mark: bool,
     #[serde(rename = "disabled")]
     pub is_disabled: bool,
     /// The newest run according to the ledger. Java writes no ledger, so runs on Java instances are missing here.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     job::JobName,
-    registry::{Create, Expected, Op, Path},
+    registry::{Create, ExpectedVersion, Op, Path},
 };
 
 /// Maximum number of attempts if the job changes meanwhile.
@@ -27,7 +27,7 @@ const MAX_BATCH: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Removed {
+pub struct RemovalResult {
     /// Number of deleted nodes, including those of the ledger.
     pub nodes: usize,
     /// Ids of the job's instances: they notice the removal and leave.
@@ -36,12 +36,12 @@ pub struct Removed {
 
 impl Admin {
     /// Removes a job: configuration, tree and ledger. Refused while the job has instances, unless `force` is set.
-    pub async fn remove(&self, job: &JobName, force: bool) -> Result<Removed, AdminError> {
+    pub async fn remove(&self, job: &JobName, force: bool) -> Result<RemovalResult, AdminError> {
         let mut snapshot = self.snapshot(job).await?;
         if !snapshot.exists() {
             return Err(self.no_such_job(job, false));
         }
-        let mut removed = Removed { nodes: 0, instances: Vec::new() };
+        let mut removed = RemovalResult { nodes: 0, instances: Vec::new() };
         for _ in 0..MAX_ATTEMPTS {
             let instances: Vec<String> = snapshot.instance_ids().into_iter().collect();
             if !instances.is_empty() && !force {
@@ -91,7 +91,7 @@ impl Admin {
             {
                 // Creating the configuration succeeds only if there is none.
                 ops.push(Op::Create(Create::persistent(&config, "")));
-                ops.push(Op::Delete { path: config, expected: Expected::Any });
+                ops.push(Op::Delete { path: config, expected: ExpectedVersion::Any });
             }
             if !was_committed(self.registry.multi(ops).await)? {
                 break;
@@ -108,7 +108,11 @@ fn deletions(snapshot: &JobSnapshot) -> Vec<Op> {
     let ledger = snapshot.ledger.keys().rev().cloned().map(delete);
     let tree = snapshot.nodes.iter().rev().map(|(path, node)| {
         let is_config = *path == snapshot.tree.config();
-        let expected = if is_config { Expected::Version(node.stat.version) } else { Expected::Any };
+        let expected = if is_config {
+            ExpectedVersion::Version(node.stat.version)
+        } else {
+            ExpectedVersion::Any
+        };
         Op::Delete { path: path.clone(), expected }
     });
     ledger.chain(tree).collect()
@@ -127,5 +131,5 @@ fn entry_deletions(snapshot: &JobSnapshot) -> Vec<Op> {
 }
 
 fn delete(path: Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }

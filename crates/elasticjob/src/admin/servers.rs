@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     job::{JobName, server_of},
-    registry::{Error, Expected, Op},
+    registry::{Error, ExpectedVersion, Op},
 };
 
 impl Admin {
@@ -115,9 +115,13 @@ impl Admin {
         for (job, _) in
             server_jobs.into_iter().filter(|(_, server_job)| server_job.status.is_some())
         {
-            match self.registry.delete(&self.tree(&job)?.server(address), Expected::Any).await {
+            match self
+                .registry
+                .delete(&self.tree(&job)?.server(address), ExpectedVersion::Any)
+                .await
+            {
                 Ok(_) => removed.push(job.to_string()),
-                Err(Error::Absent { .. }) => {}
+                Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -158,10 +162,15 @@ impl Admin {
         let mut deleted = Vec::new();
         for id in ids {
             let path = tree.instance(&id);
-            match self.registry.multi(vec![Op::Delete { path, expected: Expected::Any }]).await {
+            match self
+                .registry
+                .multi(vec![Op::Delete { path, expected: ExpectedVersion::Any }])
+                .await
+            {
                 Ok(_) => deleted.push(id),
                 // The instance has left already.
-                Err(Error::Member { cause, .. }) if matches!(*cause, Error::Absent { .. }) => {}
+                Err(Error::Operation { cause, .. }) if matches!(*cause, Error::NotFound { .. }) => {
+                }
                 Err(error) => return Err(error.into()),
             }
         }

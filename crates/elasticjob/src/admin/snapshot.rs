@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::{
     model::{
-        Configuration, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun, Running,
-        RunsWith, Server, ServerStatus, Shard, ShardStatus,
+        Configuration, HandlerInfo, Instance, JobDetails, JobStatus, JobSummary, Language, LastRun,
+        Running, Server, ServerStatus, Shard, ShardStatus,
     },
     subtree::read_subtree,
 };
@@ -20,7 +20,7 @@ use crate::{
         ledger::{LedgerPage, LedgerPageError},
         tree::{JobTree, ShardNode, processes_path},
     },
-    job::{self, Job, JobName, Unreadable, server_of},
+    job::{self, Job, JobName, UnreadableDocument, server_of},
     registry::{Error, Node, Path, Registry},
     schedule::Zone,
 };
@@ -96,7 +96,7 @@ impl JobSnapshot {
     }
 
     /// The parsed configuration; none if the job has no configuration node.
-    pub(super) fn config(&self) -> Option<Result<Job, Unreadable>> {
+    pub(super) fn config(&self) -> Option<Result<Job, UnreadableDocument>> {
         self.config_node().map(|node| Job::read(&self.job, &node.data))
     }
 
@@ -215,7 +215,7 @@ impl JobSnapshot {
             instances: self.instances(),
             leader: self.text(&self.tree.leader()),
             resharding_since: self.written_at(&self.tree.necessary()),
-            is_dealing: self.has(&self.tree.processing()),
+            is_assigning: self.has(&self.tree.processing()),
             failover_items,
             triggers: self.children(self.tree.triggers()).map(|(id, _)| id.to_owned()).collect(),
         })
@@ -253,8 +253,8 @@ impl JobSnapshot {
             running: self.holder(item),
             is_taken_over: self.has(&path(ShardNode::Failover)),
             taken_over_by: self.text(&path(ShardNode::Failover)),
-            waits_for_failover: self.has(&self.tree.failover_item(item)),
-            is_misfired: self.has(&path(ShardNode::Misfire)),
+            awaits_failover: self.has(&self.tree.failover_item(item)),
+            has_misfire_mark: self.has(&path(ShardNode::Misfire)),
             is_disabled,
             last_run,
             problem,
@@ -281,9 +281,10 @@ fn last_run(page: LedgerPage, since: Option<Timestamp>) -> LastRun {
 
 /// Parses the node of an instance.
 pub(super) fn instance(job: &JobName, id: &str, node: &Node) -> Instance {
-    let document = id.parse().map_err(|error: job::Invalid| error.to_string()).and_then(|id| {
-        job::Instance::read(job, &id, &node.data).map_err(|error| error.to_string())
-    });
+    let document =
+        id.parse().map_err(|error: job::InvalidValue| error.to_string()).and_then(|id| {
+            job::Instance::read(job, &id, &node.data).map_err(|error| error.to_string())
+        });
     let labels = document.as_ref().ok().and_then(|document| document.labels.as_deref());
     let pairs =
         labels.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
@@ -317,7 +318,7 @@ pub(super) fn summary(
         cron: job.and_then(|job| job.cron.as_ref()).map(ToString::to_string),
         shards: job.map(|job| job.shards.get()),
         instances: 0,
-        runs_with: RunsWith::read(root, job),
+        runs_with: HandlerInfo::read(root, job),
         next_fire: job
             .and_then(|job| job.schedule(zone))
             .and_then(|schedule| schedule.next_after(now)),

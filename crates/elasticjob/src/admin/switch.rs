@@ -10,7 +10,7 @@ use super::{error::AdminError, handle::Admin, model::ServerStatus};
 use crate::{
     coordination::tree::ShardNode,
     job::JobName,
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
 /// Maximum number of attempts if the job changes meanwhile.
@@ -20,18 +20,18 @@ const MAX_ATTEMPTS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Switched {
+pub struct SwitchResult {
     /// Addresses of the servers whose status changed.
     pub servers: Vec<String>,
     #[serde(rename = "config")]
-    pub stored: Stored,
+    pub stored: ConfigUpdate,
 }
 
 /// How the stored configuration was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "camelCase")]
-pub enum Stored {
+pub enum ConfigUpdate {
     /// The configuration was changed.
     Written,
     /// The configuration had the wanted value already.
@@ -42,13 +42,13 @@ pub enum Stored {
 
 impl Admin {
     /// Enables a job on all its servers and in its configuration.
-    pub async fn enable(&self, job: &JobName) -> Result<Switched, AdminError> {
+    pub async fn enable(&self, job: &JobName) -> Result<SwitchResult, AdminError> {
         self.switch(job, ServerStatus::Enabled).await
     }
 
     /// Disables a job on all its servers and in its configuration, so that servers that join later do not run it either. Shards that are running
     /// finish.
-    pub async fn disable(&self, job: &JobName) -> Result<Switched, AdminError> {
+    pub async fn disable(&self, job: &JobName) -> Result<SwitchResult, AdminError> {
         self.switch(job, ServerStatus::Disabled).await
     }
 
@@ -75,11 +75,11 @@ impl Admin {
         let snapshot = self.existing_shard(job, shard).await?;
         match self
             .registry
-            .delete(&snapshot.tree.shard(shard, ShardNode::Disabled), Expected::Any)
+            .delete(&snapshot.tree.shard(shard, ShardNode::Disabled), ExpectedVersion::Any)
             .await
         {
             Ok(_) => Ok(true),
-            Err(Error::Absent { .. }) => Ok(false),
+            Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -94,7 +94,7 @@ impl Admin {
                 return Ok(false);
             }
             let paths = [tree.sharding(), tree.shard(shard, ShardNode::Root), disabled];
-            let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
+            let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
             let missing = paths.iter().filter(|path| !snapshot.has(path));
             ops.extend(missing.map(|path| Op::Create(Create::persistent(path, ""))));
             if was_committed(self.registry.multi(ops).await)? {
@@ -120,7 +120,7 @@ impl Admin {
         ))
     }
 
-    async fn switch(&self, job: &JobName, to: ServerStatus) -> Result<Switched, AdminError> {
+    async fn switch(&self, job: &JobName, to: ServerStatus) -> Result<SwitchResult, AdminError> {
         for _ in 0..MAX_ATTEMPTS {
             let snapshot = self.existing_job(job).await?;
             let tree = &snapshot.tree;
@@ -130,26 +130,26 @@ impl Admin {
             let stored = match snapshot.config() {
                 Some(Ok(mut config)) if config.disabled != is_disabled => {
                     config.disabled = is_disabled;
-                    let expected = Expected::Version(version);
+                    let expected = ExpectedVersion::Version(version);
                     ops.push(Op::Set {
                         path: tree.config(),
                         data: config.to_yaml().into(),
                         expected,
                     });
-                    Stored::Written
+                    ConfigUpdate::Written
                 }
-                Some(Err(error)) => Stored::Unreadable { problem: error.to_string() },
-                _ => Stored::Same,
+                Some(Err(error)) => ConfigUpdate::Unreadable { problem: error.to_string() },
+                _ => ConfigUpdate::Same,
             };
             let servers = snapshot.servers().into_iter().filter(|server| server.status != to);
             let servers: Vec<String> = servers.map(|server| server.address).collect();
             ops.extend(servers.iter().map(|address| Op::Set {
                 path: tree.server(address),
                 data: status_data(to).into(),
-                expected: Expected::Any,
+                expected: ExpectedVersion::Any,
             }));
             if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
-                return Ok(Switched { servers, stored });
+                return Ok(SwitchResult { servers, stored });
             }
         }
         Err(too_many_conflicts(job))
@@ -170,9 +170,9 @@ impl Admin {
             let set = Op::Set {
                 path: tree.server(address),
                 data: status_data(to).into(),
-                expected: Expected::Any,
+                expected: ExpectedVersion::Any,
             };
-            let ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }, set];
+            let ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }, set];
             // Refused if the job or the server has been removed: then there is nothing to change.
             if was_committed(self.registry.multi(ops).await)? {
                 switched.push(job.to_string());
@@ -194,12 +194,12 @@ fn status_data(status: ServerStatus) -> &'static str {
 pub(super) fn was_committed<T>(result: Result<T, Error>) -> Result<bool, AdminError> {
     match result {
         Ok(_) => Ok(true),
-        Err(Error::Member { cause, .. })
+        Err(Error::Operation { cause, .. })
             if matches!(
                 *cause,
                 Error::Exists { .. }
                     | Error::Conflict { .. }
-                    | Error::Absent { .. }
+                    | Error::NotFound { .. }
                     | Error::NotEmpty { .. }
             ) =>
         {

@@ -15,7 +15,7 @@ use super::{error::AdminError, handle::Admin, model::Language, snapshot::JobSnap
 use crate::{
     coordination::trigger::{InstanceRequest, TriggerRequest},
     job::{JobName, RunId},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
 /// Maximum number of attempts to create a trigger while the instance still has a pending one.
@@ -27,7 +27,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
+pub struct TriggerResponse {
     /// Id of the run, the same on every Rust instance. Java does not know it.
     #[serde(rename = "runId", serialize_with = "as_text")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
@@ -42,7 +42,7 @@ pub struct Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Cancelled {
+pub struct CancellationResult {
     /// Shards whose cancellation was requested, by instance id.
     #[serde(rename = "asked")]
     pub asked: BTreeMap<String, Vec<u32>>,
@@ -59,7 +59,7 @@ impl Admin {
         &self,
         job: &JobName,
         request: TriggerRequest,
-    ) -> Result<Asked, AdminError> {
+    ) -> Result<TriggerResponse, AdminError> {
         let snapshot = self.existing_job(job).await?;
         check_shards(&snapshot, &request.shards)?;
         let targets = target_instances(&snapshot, &request)?;
@@ -81,7 +81,7 @@ impl Admin {
         if instances.is_empty() && waiting.is_empty() {
             return Err(no_instance(job));
         }
-        Ok(Asked { run, instances, waiting })
+        Ok(TriggerResponse { run, instances, waiting })
     }
 
     /// Requests cancellation of these shards (of all shards if the set is empty) from the instances that run them. Java instances cannot cancel; the
@@ -90,11 +90,11 @@ impl Admin {
         &self,
         job: &JobName,
         shards: &BTreeSet<u32>,
-    ) -> Result<Cancelled, AdminError> {
+    ) -> Result<CancellationResult, AdminError> {
         let snapshot = self.existing_job(job).await?;
         check_shards(&snapshot, shards)?;
         let wanted = if shards.is_empty() { snapshot.items() } else { shards.clone() };
-        let mut cancelled = Cancelled {
+        let mut cancelled = CancellationResult {
             asked: BTreeMap::new(),
             not_cancellable: BTreeMap::new(),
             idle: Vec::new(),
@@ -142,10 +142,10 @@ impl Admin {
         if snapshot.has(&path) {
             return Ok(());
         }
-        let config = Op::Check { path: snapshot.tree.config(), expected: Expected::Any };
+        let config = Op::Check { path: snapshot.tree.config(), expected: ExpectedVersion::Any };
         match self.registry.multi(vec![config, Op::Create(Create::persistent(&path, ""))]).await {
             Ok(_) => Ok(()),
-            Err(Error::Member { cause, .. }) if matches!(*cause, Error::Exists { .. }) => Ok(()),
+            Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -164,14 +164,14 @@ impl Admin {
                 self.clock.sleep_until(self.clock.monotonic() + RETRY_DELAY).await;
             }
             let ops = vec![
-                Op::Check { path: tree.config(), expected: Expected::Any },
-                Op::Check { path: tree.instance(id), expected: Expected::Any },
+                Op::Check { path: tree.config(), expected: ExpectedVersion::Any },
+                Op::Check { path: tree.instance(id), expected: ExpectedVersion::Any },
                 Op::Create(Create::persistent(&tree.trigger(id), data.clone())),
             ];
             match self.registry.multi(ops).await {
                 Ok(_) => return Ok(TriggerCreation::Created),
-                Err(Error::Member { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
-                Err(Error::Member { index: 1, .. }) => return Ok(TriggerCreation::InstanceGone),
+                Err(Error::Operation { cause, .. }) if matches!(*cause, Error::Exists { .. }) => {}
+                Err(Error::Operation { index: 1, .. }) => return Ok(TriggerCreation::InstanceGone),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -20,7 +20,8 @@ use super::{
 use crate::{
     job::{Failover, Fire, InstanceId, Monitor},
     registry::{
-        Committed, Create, Done, Error, Expected, Kind, Op, Path, SessionId, Version, Zxid,
+        Committed, Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, SessionId, Version,
+        Zxid,
     },
 };
 
@@ -160,11 +161,11 @@ impl ShardTransaction {
 
     /// Which check the transaction failed; `None` for errors that are no refusal, such as an outage.
     pub fn refusal(&self, error: &Error) -> Option<Refusal> {
-        let Error::Member { index, cause } = error else { return None };
+        let Error::Operation { index, cause } = error else { return None };
         match **cause {
             Error::Exists { .. }
             | Error::Conflict { .. }
-            | Error::Absent { .. }
+            | Error::NotFound { .. }
             | Error::NotEmpty { .. } => self.refusals.get(*index).copied(),
             _ => None,
         }
@@ -175,9 +176,9 @@ impl ShardTransaction {
         let written = self.refusals.iter().zip(&committed.done).filter_map(|(refusal, done)| {
             let Refusal::Page(shard) = refusal else { return None };
             match done {
-                Done::Set(version) => Some((*shard, *version)),
-                Done::Created(_) => Some((*shard, Version(0))),
-                Done::Deleted | Done::Checked => None,
+                OpResult::Set(version) => Some((*shard, *version)),
+                OpResult::Created(_) => Some((*shard, Version(0))),
+                OpResult::Deleted | OpResult::Checked => None,
             }
         });
         written.collect()
@@ -225,7 +226,7 @@ impl TransactionBuilder<'_> {
             self.clear_marks(&mut transaction, candidate);
             if let Some(version) = candidate.stale_failovering {
                 let path = self.tree.shard(shard, ShardNode::Failovering);
-                let expected = Expected::Version(version);
+                let expected = ExpectedVersion::Version(version);
                 transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
             let failover =
@@ -251,15 +252,18 @@ impl TransactionBuilder<'_> {
         let mut transaction = ShardTransaction::default();
         if is_fenced {
             let path = self.tree.process(self.instance);
-            transaction.add(Op::Check { path, expected: Expected::Any }, Refusal::Precondition);
+            transaction
+                .add(Op::Check { path, expected: ExpectedVersion::Any }, Refusal::Precondition);
         }
         for ShardRelease { shard, page, version, view, claim_zxid, restore } in releases {
             for (shard_node, known) in view.iter().flat_map(|view| view.holders()) {
                 let document = known.as_ref().and_then(CachedNode::document);
                 if document.is_some_and(|document| document.created == claim_zxid) {
                     let path = self.tree.shard(shard, shard_node);
-                    transaction
-                        .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+                    transaction.add(
+                        Op::Delete { path, expected: ExpectedVersion::Any },
+                        Refusal::Shard(shard),
+                    );
                 }
             }
             let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
@@ -285,7 +289,8 @@ impl TransactionBuilder<'_> {
         let path = self.tree.failover_item(shard);
         if flag == FailoverFlag::Recreate {
             let path = path.clone();
-            transaction.add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+            transaction
+                .add(Op::Delete { path, expected: ExpectedVersion::Any }, Refusal::Shard(shard));
         }
         if flag != FailoverFlag::Keep {
             transaction.add(Op::Create(Create::persistent(&path, "")), Refusal::Shard(shard));
@@ -294,7 +299,7 @@ impl TransactionBuilder<'_> {
             let of_dead = known.as_ref().filter(|known| known.text() == Some(dead.as_str()));
             if let Some(document) = of_dead.and_then(CachedNode::document) {
                 let path = self.tree.shard(shard, shard_node);
-                let expected = Expected::Version(document.version);
+                let expected = ExpectedVersion::Version(document.version);
                 transaction.add(Op::Delete { path, expected }, Refusal::Shard(shard));
             }
         }
@@ -314,8 +319,10 @@ impl TransactionBuilder<'_> {
         for (shard_node, known) in view.holders() {
             if known.as_ref().and_then(CachedNode::text) == Some(self.instance.as_str()) {
                 let path = self.tree.shard(shard, shard_node);
-                transaction
-                    .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(shard));
+                transaction.add(
+                    Op::Delete { path, expected: ExpectedVersion::Any },
+                    Refusal::Shard(shard),
+                );
             }
         }
         let before = VersionedPage { page: LedgerPage::default(), version: Some(version) };
@@ -327,15 +334,17 @@ impl TransactionBuilder<'_> {
     /// A transaction that fails if the configuration has changed.
     fn with_config_check(&self) -> ShardTransaction {
         let mut transaction = ShardTransaction::default();
-        let expected = Expected::Version(self.config_version);
+        let expected = ExpectedVersion::Version(self.config_version);
         transaction.add(Op::Check { path: self.tree.config(), expected }, Refusal::Precondition);
         transaction
     }
 
     fn clear_marks(&self, transaction: &mut ShardTransaction, candidate: &ClaimCandidate) {
         let mut delete = |path: Path| {
-            transaction
-                .add(Op::Delete { path, expected: Expected::Any }, Refusal::Shard(candidate.shard));
+            transaction.add(
+                Op::Delete { path, expected: ExpectedVersion::Any },
+                Refusal::Shard(candidate.shard),
+            );
         };
         if candidate.awaits_failover {
             delete(self.tree.failover_item(candidate.shard));
@@ -382,9 +391,11 @@ impl TransactionBuilder<'_> {
     ) {
         let path = self.tree.ledger_page(shard);
         let op = match before.version {
-            Some(version) => {
-                Op::Set { path, data: page.to_bytes().into(), expected: Expected::Version(version) }
-            }
+            Some(version) => Op::Set {
+                path,
+                data: page.to_bytes().into(),
+                expected: ExpectedVersion::Version(version),
+            },
             None => Op::Create(Create::persistent(&path, page.to_bytes())),
         };
         transaction.add(op, Refusal::Page(shard));
@@ -514,7 +525,7 @@ mod tests {
         let transaction = builder.claim(&fire("2026-11-15T06:36:07Z"), &candidates(&[0]));
         let refused = registry.multi(transaction.ops()).await.unwrap_err();
         assert_eq!(transaction.refusal(&refused), Some(Refusal::Page(0)));
-        registry.set(&scene.tree.config(), "new".into(), Expected::Any).await.unwrap();
+        registry.set(&scene.tree.config(), "new".into(), ExpectedVersion::Any).await.unwrap();
         let refused = registry.multi(transaction.ops()).await.unwrap_err();
 
         assert_eq!(transaction.refusal(&refused), Some(Refusal::Precondition));

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::tree::JobTree;
 use crate::{
-    registry::{Create, Error, Expected, Op, Registry, plant},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, ensure_path},
     runtime::Clock,
 };
 
@@ -16,25 +16,25 @@ pub async fn measure(
     tree: &JobTree,
 ) -> Result<SignedDuration, Error> {
     let path = tree.system_time();
-    let config = Op::Check { path: tree.config(), expected: Expected::Any };
-    let set = Op::Set { path: path.clone(), data: "".into(), expected: Expected::Any };
+    let config = Op::Check { path: tree.config(), expected: ExpectedVersion::Any };
+    let set = Op::Set { path: path.clone(), data: "".into(), expected: ExpectedVersion::Any };
     let before = clock.monotonic();
     match registry.multi(vec![config.clone(), set]).await {
         Ok(_) => {}
-        Err(Error::Member { index: 1, .. }) => {
+        Err(Error::Operation { index: 1, .. }) => {
             if let Some(parent) = path.parent() {
-                plant(registry, &parent).await?;
+                ensure_path(registry, &parent).await?;
             }
             let create = Op::Create(Create::persistent(&path, ""));
             match registry.multi(vec![config, create]).await {
-                Ok(_) | Err(Error::Member { index: 1, .. }) => {}
+                Ok(_) | Err(Error::Operation { index: 1, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         Err(error) => return Err(error),
     }
     let (now, elapsed) = (clock.now(), clock.monotonic().saturating_since(before));
-    let stat = registry.exists(&path).await?.ok_or(Error::Absent { path })?;
+    let stat = registry.exists(&path).await?.ok_or(Error::NotFound { path })?;
     let written_at = Timestamp::from_millisecond(stat.changed_at_ms).unwrap_or(now);
     let half = SignedDuration::try_from(elapsed / 2).unwrap_or(SignedDuration::ZERO);
     Ok(now.duration_since(written_at) - half)

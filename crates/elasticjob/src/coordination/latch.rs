@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::registry::{Create, Error, Event, Expected, Kind, Op, Path, Registry, SessionId};
+use crate::registry::{Create, Error, Event, ExpectedVersion, Kind, Op, Path, Registry, SessionId};
 
 /// Pause between attempts to leave a queue while the registry is unreachable.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ struct QueueEntry {
 impl HeldLatch {
     /// The operation that makes a transaction fail unless this instance still holds the latch.
     pub fn check(&self) -> Op {
-        Op::Check { path: self.node.clone(), expected: Expected::Any }
+        Op::Check { path: self.node.clone(), expected: ExpectedVersion::Any }
     }
 
     /// Leaves the queue, so that the next instance in it may act. Retries as long as the session lives, because an entry that stays blocks every
@@ -76,7 +76,7 @@ impl QueueEntry {
         let name = self.latch.join(name).expect("a latch node name is a valid path segment");
         let create = || Create::new(&name, "", Kind::EphemeralSequential(self.session));
         let created = match registry.create(create()).await {
-            Err(Error::Absent { .. }) => {
+            Err(Error::NotFound { .. }) => {
                 create_containers(registry, &self.latch).await?;
                 registry.create(create()).await?
             }
@@ -103,8 +103,8 @@ impl QueueEntry {
         let queue = registry.children(&self.latch).await?.unwrap_or_default();
         for name in queue.iter().filter(|name| name.contains(&self.uuid)) {
             let path = self.latch.join(name).expect("a name from the registry");
-            match registry.delete(&path, Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match registry.delete(&path, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

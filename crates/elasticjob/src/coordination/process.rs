@@ -8,7 +8,7 @@
 use super::tree::processes_path;
 use crate::{
     job::InstanceId,
-    registry::{Create, Error, Registry, SessionId, plant},
+    registry::{Create, Error, Registry, SessionId, ensure_path},
 };
 
 /// Creates the process node of this instance. The node exists as long as the session.
@@ -21,7 +21,7 @@ pub async fn register(
         |reason: String| Error::Invalid { path: registry.namespace().path().clone(), reason };
     let parent =
         processes_path(registry.namespace()).map_err(|error| invalid(error.to_string()))?;
-    plant(registry, &parent).await?;
+    ensure_path(registry, &parent).await?;
     let path = parent.join(id).map_err(|error| invalid(error.to_string()))?;
     match registry.create(Create::ephemeral(&path, "", session)).await {
         // Instance ids are new for every session, so an existing node is this one's: the answer to an earlier create was lost.

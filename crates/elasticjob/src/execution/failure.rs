@@ -25,12 +25,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     message: String,
-    lasting: bool,
+    is_permanent: bool,
 }
 
 impl Failure {
     pub fn new(message: impl Display) -> Self {
-        Self { message: message.to_string(), lasting: false }
+        Self { message: message.to_string(), is_permanent: false }
     }
 
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
@@ -43,14 +43,14 @@ impl Failure {
 
     /// Marks the failure as permanent: the shard is not retried.
     #[must_use]
-    pub fn lasting(mut self) -> Self {
-        self.lasting = true;
+    pub fn permanent(mut self) -> Self {
+        self.is_permanent = true;
         self
     }
 
     /// Whether the failure is permanent, so that the shard is not retried.
-    pub fn is_lasting(&self) -> bool {
-        self.lasting
+    pub fn is_permanent(&self) -> bool {
+        self.is_permanent
     }
 }
 

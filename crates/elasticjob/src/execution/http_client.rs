@@ -80,7 +80,7 @@ impl HttpClient {
                 "{} is not among the allowed hosts",
                 redacted(url)
             ))
-            .lasting());
+            .permanent());
         }
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&timeouts) {

@@ -40,7 +40,7 @@ mod work;
 
 pub use self::{
     alert::{Alerts, Notice, Routing, Transport, Transports},
-    attempt::{Rules, Surroundings, attempt, pause},
+    attempt::{AttemptContext, AttemptPolicy, attempt, retry_delay},
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
     failure::{BoxError, Failure},
@@ -52,9 +52,9 @@ pub use self::{
     once_listener::{OnceListener, OnceListeners},
     outcome::Outcome,
     output::{Output, Stream},
-    runner::{Ran, Runner},
-    script::{Script, ScriptWork, Supervisor, supervise_if_asked},
-    work::{IntoWork, Setting, Work, kind},
+    runner::{Runner, ShardResult},
+    script::{Script, ScriptWork, Supervisor, supervise_if_requested},
+    work::{IntoWork, RunSettings, Work, kind},
 };
 #[cfg(feature = "http")]
 pub use self::{

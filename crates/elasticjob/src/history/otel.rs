@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde_json::{Value, json};
 
 use super::{
-    event::{Ended, Event, Source, Status, StatusState},
+    event::{AttemptEnded, Event, Source, Status, StatusState},
     sink::{Sink, SinkError},
     trace,
 };
@@ -95,7 +95,7 @@ impl SpanExporter {
             let problem =
                 Problem::new(format!("cannot reach the collector at {}: {error}", self.redacted))
                     .with_hint("is it running?");
-            SinkError::Later(problem.to_string())
+            SinkError::Unavailable(problem.to_string())
         })?;
         let (status, url) = (answer.status(), &self.redacted);
         match status {
@@ -104,7 +104,7 @@ impl SpanExporter {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                Err(SinkError::Later(format!("the collector at {url} answers {status}")))
+                Err(SinkError::Unavailable(format!("the collector at {url} answers {status}")))
             }
             _ => {
                 let problem = Problem::new(format!("the collector at {url} answers {status}"))
@@ -159,7 +159,7 @@ fn redacted(mut url: reqwest::Url) -> String {
 
 #[async_trait]
 impl Sink for SpanExporter {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         let (mut spans, mut ended_ids) = (Vec::new(), Vec::new());
         for event in batch {
             match event {
@@ -199,7 +199,7 @@ fn is_end(status: &Status) -> bool {
     }
 }
 
-fn attempt_span(ended: &Ended) -> Value {
+fn attempt_span(ended: &AttemptEnded) -> Value {
     let started = &ended.started;
     let number = started.attempt.number.get();
     let mut attributes = vec![

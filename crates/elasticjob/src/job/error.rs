@@ -8,7 +8,7 @@ use crate::problem::Hint;
 /// Invalid text in a program, a file or a command. Its author has to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?}: {problem}")]
-pub struct Invalid {
+pub struct InvalidValue {
     /// What the text should be: `cron`, `job name`.
     pub what: Cow<'static, str>,
     pub text: String,
@@ -17,7 +17,7 @@ pub struct Invalid {
     pub hint: Option<String>,
 }
 
-impl Invalid {
+impl InvalidValue {
     pub(super) fn new(
         what: impl Into<Cow<'static, str>>,
         text: impl Into<String>,
@@ -31,7 +31,7 @@ impl Invalid {
     }
 }
 
-impl Hint for Invalid {
+impl Hint for InvalidValue {
     fn hint(&self) -> Option<Cow<'_, str>> {
         self.hint.as_deref().map(Cow::Borrowed)
     }
@@ -40,7 +40,7 @@ impl Hint for Invalid {
 /// A stored document that cannot be read. It may be valid to another program, so it is reported and never overwritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("job {job}: the stored {document} cannot be read{}: {problem}; it is left unchanged", location(*.line, .key.as_deref()))]
-pub struct Unreadable {
+pub struct UnreadableDocument {
     pub job: JobName,
     /// `config`, or `instance` and its id.
     pub document: String,
@@ -52,13 +52,13 @@ pub struct Unreadable {
     pub hint: Option<String>,
 }
 
-impl Unreadable {
+impl UnreadableDocument {
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
 
-impl Hint for Unreadable {
+impl Hint for UnreadableDocument {
     fn hint(&self) -> Option<Cow<'_, str>> {
         self.hint.as_deref().map(Cow::Borrowed)
     }

@@ -10,9 +10,9 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
 use super::{
-    error::{Invalid, Unreadable},
-    extra::Extra,
-    job::{Job, Spelling},
+    error::{InvalidValue, UnreadableDocument},
+    extra::ForeignConfig,
+    job::{Job, KeySpelling},
     name::JobName,
     plugins::TypeName,
     policy::{Failover, MaxTimeDiff, Misfire, Monitor, Overwrite, Reconcile, Resharding},
@@ -78,10 +78,10 @@ impl Job {
     /// assert!(error.to_string().starts_with("job settle: the stored config cannot be read, line 3, key cron: "));
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(name: &JobName, document: &[u8]) -> Result<Self, UnreadableDocument> {
         let reader = Reader { job: name, line: 0, key: String::new() };
         let text = std::str::from_utf8(document).map_err(|_| reader.error("it is not UTF-8"))?;
-        let root = load(text).map_err(|error| Unreadable {
+        let root = load(text).map_err(|error| UnreadableDocument {
             line: Some(error.line),
             ..reader.error(error.problem)
         })?;
@@ -113,7 +113,7 @@ impl Job {
     ];
 
     /// Sets a property by Java's name, from text, for configurations that come from a file. Both names of the thread pool set the same
-    /// property; [`Spelling`] decides which name is stored.
+    /// property; [`KeySpelling`] decides which name is stored.
     ///
     /// ```
     /// use elasticjob::job::Job;
@@ -126,7 +126,7 @@ impl Job {
     /// assert_eq!(error.to_string(), r#"misfire "perhaps": it is neither true nor false"#);
     /// # Ok::<(), elasticjob::job::Invalid>(())
     /// ```
-    pub fn set(&mut self, key: &str, text: &str) -> Result<(), Invalid> {
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), InvalidValue> {
         let changed = match key {
             "cron" => self.clone().cron(text)?,
             "timeZone" => self.clone().zone(text)?,
@@ -142,12 +142,15 @@ impl Job {
                         Some(rest) => format!("it is {rest}"),
                         None => error.problem,
                     };
-                    Invalid { hint: error.hint, ..Invalid::new(key.to_owned(), text, problem) }
+                    InvalidValue {
+                        hint: error.hint,
+                        ..InvalidValue::new(key.to_owned(), text, problem)
+                    }
                 })?;
                 job.spelling = self.spelling;
                 job
             }
-            _ => return Err(Invalid::new("property", key, "there is no such property")),
+            _ => return Err(InvalidValue::new("property", key, "there is no such property")),
         };
         *self = changed;
         Ok(())
@@ -177,8 +180,8 @@ pub(super) fn properties(job: &Job) -> Vec<(&'static str, Node)> {
     let listeners = job.listener_types.iter().map(|name| Node::text(name.as_str())).collect();
     let props = job.props.iter().map(|(key, value)| (Node::text(key), Node::text(value))).collect();
     let thread_pool = match job.spelling {
-        Spelling::Since305 => THREAD_POOL,
-        Spelling::UpTo304 => THREAD_POOL_UP_TO_304,
+        KeySpelling::Since305 => THREAD_POOL,
+        KeySpelling::UpTo304 => THREAD_POOL_UP_TO_304,
     };
     let cron = job.cron.as_ref().map(|cron| Node::text(cron.as_str()));
     let zone = job.zone.as_ref().map(|zone| Node::text(zone.as_str()));
@@ -227,8 +230,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error(&self, problem: impl Into<String>) -> Unreadable {
-        Unreadable {
+    fn error(&self, problem: impl Into<String>) -> UnreadableDocument {
+        UnreadableDocument {
             job: self.job.clone(),
             document: "config".to_owned(),
             line: Some(self.line).filter(|line| *line > 0),
@@ -238,7 +241,7 @@ impl Reader<'_> {
         }
     }
 
-    fn document(mut self, root: &Node) -> Result<Job, Unreadable> {
+    fn document(mut self, root: &Node) -> Result<Job, UnreadableDocument> {
         self.line = root.line;
         let Kind::Mapping(entries) = &root.kind else {
             let problem = if root.is_null() { "it is empty" } else { "it is not a map" };
@@ -267,7 +270,12 @@ impl Reader<'_> {
         }
     }
 
-    fn property(&mut self, job: &mut Job, key: &str, value: &Node) -> Result<(), Unreadable> {
+    fn property(
+        &mut self,
+        job: &mut Job,
+        key: &str,
+        value: &Node,
+    ) -> Result<(), UnreadableDocument> {
         match key {
             "cron" => {
                 let text = self.text(value)?;
@@ -286,14 +294,14 @@ impl Reader<'_> {
             }
             "jobErrorHandlerType" => job.error_handler_type = self.name(value)?,
             THREAD_POOL => {
-                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::Since305);
+                (job.thread_pool_type, job.spelling) = (self.name(value)?, KeySpelling::Since305);
             }
             THREAD_POOL_UP_TO_304 => {
-                (job.thread_pool_type, job.spelling) = (self.name(value)?, Spelling::UpTo304);
+                (job.thread_pool_type, job.spelling) = (self.name(value)?, KeySpelling::UpTo304);
             }
             "jobExtraConfigurations" => {
-                job.extra =
-                    Extra::from_node(value).ok_or_else(|| self.error("it is not a list"))?;
+                job.extra = ForeignConfig::from_node(value)
+                    .ok_or_else(|| self.error("it is not a list"))?;
             }
             "jobListenerTypes" => job.listener_types = self.list(value)?,
             "jobName" => self.check_name(value)?,
@@ -334,7 +342,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn check_name(&self, value: &Node) -> Result<(), Unreadable> {
+    fn check_name(&self, value: &Node) -> Result<(), UnreadableDocument> {
         match self.text(value)? {
             Some(name) if name == self.job.as_str() => Ok(()),
             name => {
@@ -345,7 +353,7 @@ impl Reader<'_> {
     }
 
     /// Where Java has a string, the scalar's text is used as written, even if it looks like another type.
-    fn text(&self, value: &Node) -> Result<Option<String>, Unreadable> {
+    fn text(&self, value: &Node) -> Result<Option<String>, UnreadableDocument> {
         match &value.kind {
             Kind::Scalar(_) if value.is_null() => Ok(None),
             Kind::Scalar(text) if value.is_binary() => {
@@ -359,38 +367,41 @@ impl Reader<'_> {
         }
     }
 
-    fn name(&self, value: &Node) -> Result<Option<TypeName>, Unreadable> {
+    fn name(&self, value: &Node) -> Result<Option<TypeName>, UnreadableDocument> {
         Ok(self.text(value)?.map(TypeName::from))
     }
 
-    fn parse<T: std::str::FromStr>(&self, text: Option<&str>) -> Result<Option<T>, Unreadable>
+    fn parse<T: std::str::FromStr>(
+        &self,
+        text: Option<&str>,
+    ) -> Result<Option<T>, UnreadableDocument>
     where
         T::Err: Hint,
     {
         text.map(str::parse).transpose().map_err(|error: T::Err| {
             let hint = error.hint().map(Cow::into_owned);
-            Unreadable { hint, ..self.error(error.to_string()) }
+            UnreadableDocument { hint, ..self.error(error.to_string()) }
         })
     }
 
-    fn flag(&self, value: &Node) -> Result<bool, Unreadable> {
+    fn flag(&self, value: &Node) -> Result<bool, UnreadableDocument> {
         let text = self.text(value)?.unwrap_or_default();
         parse_bool(&text).ok_or_else(|| self.error(format!("{text:?} is neither true nor false")))
     }
 
-    fn int(&self, value: &Node) -> Result<i32, Unreadable> {
+    fn int(&self, value: &Node) -> Result<i32, UnreadableDocument> {
         let text = self.text(value)?.unwrap_or_default();
         parse_int(&text)
             .ok_or_else(|| self.error(format!("{text:?} is not a whole number of 32 bits")))
     }
 
-    fn count(&self, value: &Node) -> Result<ShardCount, Unreadable> {
+    fn count(&self, value: &Node) -> Result<ShardCount, UnreadableDocument> {
         let count = self.int(value)?;
         let count = u32::try_from(count).unwrap_or(0);
         ShardCount::try_from(count).map_err(|error| self.error(error.problem))
     }
 
-    fn list(&self, value: &Node) -> Result<Vec<String>, Unreadable> {
+    fn list(&self, value: &Node) -> Result<Vec<String>, UnreadableDocument> {
         match &value.kind {
             Kind::Sequence(items) => items
                 .iter()
@@ -401,7 +412,7 @@ impl Reader<'_> {
         }
     }
 
-    fn props(&mut self, value: &Node) -> Result<Props, Unreadable> {
+    fn props(&mut self, value: &Node) -> Result<Props, UnreadableDocument> {
         let mut props = Props::new();
         let entries = match &value.kind {
             Kind::Mapping(entries) => entries,
@@ -417,7 +428,7 @@ impl Reader<'_> {
             }
             let text = if value.is_binary() { self.text(value)? } else { None };
             let text = text.unwrap_or_else(|| java_to_string(value));
-            props.set(name, text).map_err(|error: Invalid| self.error(error.problem))?;
+            props.set(name, text).map_err(|error: InvalidValue| self.error(error.problem))?;
         }
         Ok(props)
     }

@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     address, error::NodeError, history_tap::HistoryTap, identity::Identity, job::NodeJob,
-    job_loop::NodeContext, running_node::Running, supervision::Supervision, timer::Timer,
+    job_loop::NodeContext, running_node::RunningNode, supervision::Supervision, timer::Timer,
 };
 use crate::{
     coordination::{
@@ -17,7 +17,7 @@ use crate::{
     history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
-    runtime::{Cancel, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
+    runtime::{CancelToken, Clock, Randomness, SystemClock, SystemRandomness, Tasks},
     schedule::Zone,
 };
 
@@ -197,7 +197,7 @@ impl Node {
     }
 
     /// Runs all scripts under a supervisor, so that they end when this process is killed or is frozen for longer than its lease. Call
-    /// [`supervise_if_asked`](crate::execution::supervise_if_asked) at the top of `main` to get a supervisor.
+    /// [`supervise_if_requested`](crate::execution::supervise_if_requested) at the top of `main` to get a supervisor.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = Some(supervisor);
@@ -215,7 +215,7 @@ impl Node {
     /// });
     /// ```
     #[must_use]
-    pub fn through(
+    pub fn wrap_registry(
         mut self,
         wrap: impl FnOnce(Arc<dyn Registry>) -> Arc<dyn Registry> + Send + 'static,
     ) -> Self {
@@ -268,7 +268,7 @@ impl Node {
     }
 
     /// Joins every job. When this returns, the node takes part in all of them.
-    pub async fn start(self) -> Result<Running, NodeError> {
+    pub async fn start(self) -> Result<RunningNode, NodeError> {
         if let Some(error) = self.declaration_error {
             return Err(error);
         }
@@ -278,7 +278,7 @@ impl Node {
         {
             let name = &duplicate.job.name;
             let both = self.jobs.iter().filter(|entry| entry.job.name == *name);
-            return Err(NodeError::twice(name, both.filter_map(|entry| entry.place)));
+            return Err(NodeError::duplicate_job(name, both.filter_map(|entry| entry.place)));
         }
         let (registry, address) = match self.source {
             Source::Url(url) => {
@@ -316,9 +316,9 @@ impl Node {
             history,
             supervision: Supervision::new(self.supervisor),
             flaws: self.flaws,
-            stop: Cancel::new(),
+            stop: CancelToken::new(),
         });
-        Running::start(node, alert_tasks, (recording, history_tasks), self.jobs).await
+        RunningNode::start(node, alert_tasks, (recording, history_tasks), self.jobs).await
     }
 
     /// Joins every job and runs until SIGTERM or SIGINT (ctrl-C), then drains.

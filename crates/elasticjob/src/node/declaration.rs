@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Where in the program a job is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLocation {
     /// Path as passed to the compiler.
     pub file: &'static str,
     /// Line of the attribute.
@@ -16,34 +16,37 @@ pub struct Place {
     pub function: &'static str,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}, fn {}", self.file, self.line, self.function)
     }
 }
 
 #[cfg(feature = "macros")]
-pub use self::collected::Declared;
+pub use self::collected::JobDeclaration;
 #[cfg(feature = "macros")]
 pub(super) use self::collected::all_jobs;
 
 #[cfg(feature = "macros")]
 mod collected {
-    use super::Place;
+    use super::SourceLocation;
     use crate::{
-        job::Invalid,
+        job::InvalidValue,
         node::{NodeError, NodeJob},
     };
 
     /// A function with the attribute. Only code that the attribute generates creates it.
-    pub struct Declared {
-        place: Place,
+    pub struct JobDeclaration {
+        place: SourceLocation,
         // Evaluated when a node starts, because the values in the attribute can be invalid.
-        job: fn() -> Result<NodeJob, Invalid>,
+        job: fn() -> Result<NodeJob, InvalidValue>,
     }
 
-    impl Declared {
-        pub const fn new(place: Place, job: fn() -> Result<NodeJob, Invalid>) -> Self {
+    impl JobDeclaration {
+        pub const fn new(
+            place: SourceLocation,
+            job: fn() -> Result<NodeJob, InvalidValue>,
+        ) -> Self {
             Self { place, job }
         }
 
@@ -55,13 +58,14 @@ mod collected {
         }
     }
 
-    inventory::collect!(Declared);
+    inventory::collect!(JobDeclaration);
 
     /// Every job that is declared in the program, sorted by file and line, because the linker guarantees no order.
     pub(crate) fn all_jobs() -> Result<Vec<NodeJob>, NodeError> {
-        let mut declarations: Vec<&Declared> = inventory::iter::<Declared>.into_iter().collect();
+        let mut declarations: Vec<&JobDeclaration> =
+            inventory::iter::<JobDeclaration>.into_iter().collect();
         declarations.sort_by_key(|declaration| declaration.place);
-        declarations.into_iter().map(Declared::build).collect()
+        declarations.into_iter().map(JobDeclaration::build).collect()
     }
 
     #[cfg(test)]
@@ -71,8 +75,8 @@ mod collected {
 
         #[test]
         fn invalid_declaration_is_reported_with_file_line_and_function() {
-            let place = Place { file: "src/orders.rs", line: 12, function: "settle" };
-            let declaration = Declared::new(place, || {
+            let place = SourceLocation { file: "src/orders.rs", line: 12, function: "settle" };
+            let declaration = JobDeclaration::new(place, || {
                 let job = Job::named("settle")?.cron("0 0 24 * * ?")?;
                 Ok(NodeJob::code(job, |_: Shard| async { Ok::<(), String>(()) }))
             });

@@ -2,10 +2,10 @@
 
 use std::{borrow::Cow, fmt};
 
-use super::declaration::Place;
+use super::declaration::SourceLocation;
 use crate::{
     coordination::member::JoinError,
-    job::{Invalid, JobName},
+    job::{InvalidValue, JobName},
     problem::{Hint, Problem},
     registry,
 };
@@ -26,17 +26,17 @@ pub enum NodeError {
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
     #[error("job {job} is registered twice on this node{}", in_parentheses(.places))]
-    Twice {
+    DuplicateJob {
         job: String,
         /// Where the job is declared, for jobs with the attribute.
-        places: Vec<Place>,
+        places: Vec<SourceLocation>,
     },
     /// A job that the program builds is invalid.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidValue),
     /// A value in `#[elasticjob::job(...)]` is invalid.
     #[error("{place}: {invalid}")]
-    Declaration { place: Place, invalid: Invalid },
+    Declaration { place: SourceLocation, invalid: InvalidValue },
     /// This machine has no address under which other instances can know it.
     #[error("cannot determine this machine's IPv4 address: {reason}")]
     Address { reason: String },
@@ -46,8 +46,11 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    pub(super) fn twice(job: &JobName, places: impl IntoIterator<Item = Place>) -> Self {
-        Self::Twice { job: job.to_string(), places: places.into_iter().collect() }
+    pub(super) fn duplicate_job(
+        job: &JobName,
+        places: impl IntoIterator<Item = SourceLocation>,
+    ) -> Self {
+        Self::DuplicateJob { job: job.to_string(), places: places.into_iter().collect() }
     }
 }
 
@@ -63,7 +66,9 @@ impl Hint for NodeError {
             Self::Url(error) => return error.hint(),
             Self::Registry(error) => return error.hint(),
             Self::Join(error) => return error.hint(),
-            Self::Twice { .. } => "a node runs each job once, with as many shards as it needs",
+            Self::DuplicateJob { .. } => {
+                "a node runs each job once, with as many shards as it needs"
+            }
             Self::Invalid(invalid) | Self::Declaration { invalid, .. } => return invalid.hint(),
             Self::Address { .. } => "set ELASTICJOB_ADDRESS, or Node::address",
             Self::Signals(_) => return None,
@@ -87,10 +92,10 @@ impl Hint for JoinError {
 }
 
 /// ` (src/a.rs:3, fn settle; src/b.rs:7, fn settle)`, or an empty text.
-fn in_parentheses(places: &[Place]) -> String {
+fn in_parentheses(places: &[SourceLocation]) -> String {
     if places.is_empty() {
         return String::new();
     }
-    let places: Vec<String> = places.iter().map(Place::to_string).collect();
+    let places: Vec<String> = places.iter().map(SourceLocation::to_string).collect();
     format!(" ({})", places.join("; "))
 }

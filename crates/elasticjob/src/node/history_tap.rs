@@ -19,10 +19,10 @@ use tracing::Instrument;
 
 use crate::{
     coordination::member,
-    execution::{Failure, Handler, Observer, Outcome, Output, Ran, Stream},
+    execution::{Failure, Handler, Observer, Outcome, Output, ShardResult, Stream},
     history::{
-        self, AttemptId, Ended, Ending, Event, Lost, Missed, OutputBuffer, OutputBuffers,
-        Recording, Source, Started, Status, StatusState, Why,
+        self, AttemptEnded, AttemptId, AttemptLost, AttemptStarted, Ending, Event, FiresMissed,
+        MissedReason, OutputBuffer, OutputBuffers, Recording, Source, Status, StatusState,
     },
     job::{JobName, RunId, Shard, TaskId},
     runtime::Clock,
@@ -46,7 +46,7 @@ struct ActiveTap {
 
 #[derive(Clone)]
 struct OpenAttempt {
-    started: Arc<Started>,
+    started: Arc<AttemptStarted>,
     buffer: Arc<OutputBuffer>,
 }
 
@@ -125,7 +125,7 @@ impl HistoryTap {
     }
 
     /// Records how this instance's part of a run ended.
-    pub(super) fn record_finished(&self, run: &RunId, task: &TaskId, ran: &[Ran]) {
+    pub(super) fn record_finished(&self, run: &RunId, task: &TaskId, ran: &[ShardResult]) {
         if self.0.is_some() {
             let (state, message) = java_status(ran);
             self.record_status(run, task, state, || message);
@@ -151,7 +151,7 @@ impl HistoryTap {
         if let Some(tap) = &self.0 {
             let member::Lost { run, item, instance, token } = lost;
             let at = tap.clock.now();
-            tap.recording.record(Event::Lost(Lost { run, item, instance, token, at }));
+            tap.recording.record(Event::Lost(AttemptLost { run, item, instance, token, at }));
         }
     }
 
@@ -172,7 +172,7 @@ impl HistoryTap {
 
     /// Records a fire that came due while the previous run was still going, and will not run.
     pub(super) fn record_skipped(&self, job: &JobName, due_at: Timestamp) {
-        self.record_missed(job, (due_at, due_at, 1), Why::Skipped);
+        self.record_missed(job, (due_at, due_at, 1), MissedReason::Skipped);
     }
 
     /// Records fires that came due while no instance was up, and will not run: first, last and count.
@@ -181,14 +181,14 @@ impl HistoryTap {
         job: &JobName,
         fires: (Timestamp, Timestamp, u64),
     ) {
-        self.record_missed(job, fires, Why::NobodyThere);
+        self.record_missed(job, fires, MissedReason::NobodyThere);
     }
 
-    fn record_missed(&self, job: &JobName, fires: (Timestamp, Timestamp, u64), why: Why) {
+    fn record_missed(&self, job: &JobName, fires: (Timestamp, Timestamp, u64), why: MissedReason) {
         if let Some(tap) = &self.0 {
             let (first, last, count) = fires;
             let (job, at) = (job.clone(), tap.clock.now());
-            tap.recording.record(Event::Missed(Missed { job, first, last, count, why, at }));
+            tap.recording.record(Event::Missed(FiresMissed { job, first, last, count, why, at }));
         }
     }
 
@@ -208,7 +208,7 @@ impl HistoryTap {
 }
 
 /// Java ElasticJob's state and message for these outcomes. A failure takes precedence; the message has the form of a Java map.
-fn java_status(ran: &[Ran]) -> (StatusState, String) {
+fn java_status(ran: &[ShardResult]) -> (StatusState, String) {
     let any = |is: fn(&Outcome) -> bool| ran.iter().any(|ran| is(&ran.outcome));
     let state = if any(Outcome::is_failure) {
         StatusState::Error
@@ -242,13 +242,14 @@ impl ActiveTap {
 }
 
 impl Observer for ActiveTap {
-    fn begins(&self, shard: &Shard) {
+    fn attempt_started(&self, shard: &Shard) {
         let source = if shard.run.is_scheduled() {
             Source::Schedule
         } else {
             Source::Trigger { by: shard.triggered_by.clone() }
         };
-        let mut started = Started::of(shard, source, Arc::clone(&self.host), self.clock.now());
+        let mut started =
+            AttemptStarted::of(shard, source, Arc::clone(&self.host), self.clock.now());
         started.trace = self.is_traced.then(|| history::trace_id(&shard.run));
         let (id, started) = (started.id, Arc::new(started));
         let open = OpenAttempt { started: Arc::clone(&started), buffer: self.buffers.open(shard) };
@@ -256,7 +257,7 @@ impl Observer for ActiveTap {
         self.recording.record(Event::Started(started));
     }
 
-    fn ended(&self, shard: &Shard, outcome: &Outcome) {
+    fn attempt_ended(&self, shard: &Shard, outcome: &Outcome) {
         let Some(OpenAttempt { started, buffer }) =
             self.open_attempts().remove(&AttemptId::of(shard))
         else {
@@ -271,7 +272,7 @@ impl Observer for ActiveTap {
             Outcome::Fenced => Ending::Fenced,
         };
         let at = self.clock.now();
-        self.recording.record(Event::Ended(Ended { started, at, ending }));
+        self.recording.record(Event::Ended(AttemptEnded { started, at, ending }));
     }
 }
 
@@ -330,10 +331,10 @@ mod tests {
         let job = Job::named("settle").unwrap().shards(3);
         let fire = Fire::scheduled(job.name.clone(), Timestamp::UNIX_EPOCH);
         let task: TaskId = "settle@-@0,1,2@-@READY@-@1.2.3.4@-@5".parse().unwrap();
-        let ran = |outcomes: &[Outcome]| -> Vec<Ran> {
+        let ran = |outcomes: &[Outcome]| -> Vec<ShardResult> {
             (0..)
                 .zip(outcomes)
-                .map(|(item, outcome)| Ran {
+                .map(|(item, outcome)| ShardResult {
                     shard: Shard::of(&job, &fire, task.clone(), item, FencingToken::new(1)),
                     outcome: outcome.clone(),
                 })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{declaration::Place, permission_check::PermissionCheck};
+use super::{declaration::SourceLocation, permission_check::PermissionCheck};
 use crate::{
     coordination::member::Author,
     execution::{Failure, IntoWork, Listener, OnceListener, ScriptWork, Work},
@@ -33,7 +33,7 @@ pub struct NodeJob {
     pub(super) once: Vec<Arc<dyn OnceListener>>,
     pub(super) permission: Option<PermissionCheck>,
     /// Where it is declared, for a job with the attribute.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SourceLocation>,
 }
 
 impl NodeJob {
@@ -87,7 +87,7 @@ impl NodeJob {
     }
 
     #[cfg(feature = "macros")]
-    pub(super) fn declared_at(mut self, place: Place) -> Self {
+    pub(super) fn declared_at(mut self, place: SourceLocation) -> Self {
         self.place = Some(place);
         self
     }
@@ -123,7 +123,7 @@ impl NodeJob {
 
     /// Calls this listener once per fire, on one of the instances. Every instance needs the listener, because the instances wait for each other.
     #[must_use]
-    pub fn once(mut self, listener: Arc<dyn OnceListener>) -> Self {
+    pub fn once_listener(mut self, listener: Arc<dyn OnceListener>) -> Self {
         self.once.push(listener);
         self
     }

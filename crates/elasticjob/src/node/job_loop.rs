@@ -33,13 +33,13 @@ use crate::{
         tree::JobTree,
         trigger::TriggerRequest,
     },
-    execution::{Alerts, Listeners, Output, Runner, Surroundings, Work},
+    execution::{Alerts, AttemptContext, Listeners, Output, Runner, Work},
     job::{
         Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
         ThreadPool,
     },
     registry::{self, Registry},
-    runtime::{Cancel, CancelReason, Clock, Randomness},
+    runtime::{CancelReason, CancelToken, Clock, Randomness},
     schedule::Zone,
 };
 
@@ -70,7 +70,7 @@ pub(super) struct NodeContext {
     pub(super) supervision: Supervision,
     /// Deliberate faults, for the simulation.
     pub(super) flaws: Flaws,
-    pub(super) stop: Cancel,
+    pub(super) stop: CancelToken,
 }
 
 /// The job as the program defines it. The program can change the definition while the job runs.
@@ -122,7 +122,7 @@ pub(super) struct JobLoop {
     listeners: Arc<Listeners>,
     once: OnceBarrier,
     /// Ends the loop: with the node, or earlier.
-    stop: Cancel,
+    stop: CancelToken,
     /// Whether the loop can run a fire now: the registry answers and the owners of the shards are known. Closed when the loop has ended.
     ready: watch::Sender<bool>,
 }
@@ -139,7 +139,7 @@ impl JobLoop {
     pub(super) fn new(
         node: Arc<NodeContext>,
         entry: NodeJob,
-        stop: Cancel,
+        stop: CancelToken,
         ready: watch::Sender<bool>,
     ) -> Self {
         let work = node.supervision.supervise(&entry.handler, entry.work);
@@ -388,7 +388,7 @@ impl JobLoop {
     /// One runner for all runs of the job, so that they share its concurrency limit.
     fn runner(&self, job: &Job) -> Arc<Runner> {
         let randomness = Arc::clone(&self.node.randomness);
-        let context = Surroundings {
+        let context = AttemptContext {
             clock: Arc::clone(&self.node.clock),
             dice: Arc::new(move || randomness.fraction()),
             observer: self.node.history.observer(),
@@ -401,7 +401,7 @@ impl JobLoop {
         member: &Member,
         job: &Arc<Job>,
         runner: &Arc<Runner>,
-        cancel: &Cancel,
+        cancel: &CancelToken,
         state: &JobState,
     ) -> RunContext {
         RunContext {

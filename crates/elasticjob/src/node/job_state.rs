@@ -10,7 +10,7 @@ use super::{
     pending_work::{PendingWork, WorkItem},
     run::RunResult,
 };
-use crate::{coordination::trigger::TriggerRequest, runtime::Cancel};
+use crate::{coordination::trigger::TriggerRequest, runtime::CancelToken};
 
 /// State of a job loop that outlives registry sessions.
 pub(super) struct JobState {
@@ -24,7 +24,7 @@ pub(super) struct JobState {
     /// Runs in progress, including those of earlier sessions.
     pub(super) runs: JoinSet<RunResult>,
     /// Cancels all runs.
-    pub(super) cancel: Cancel,
+    pub(super) cancel: CancelToken,
     /// The work items of this session's runs, and the triggers of earlier sessions' runs, so that an item that never started can be put back.
     items: Vec<(task::Id, WorkItem)>,
     /// The own run of this session. Failover runs are not counted: they wait for no run, and no run waits for them.
@@ -39,14 +39,14 @@ impl JobState {
             busy: BusyShards::default(),
             pending: PendingWork::default(),
             runs: JoinSet::new(),
-            cancel: Cancel::new(),
+            cancel: CancelToken::new(),
             items: Vec::new(),
             active: None,
         }
     }
 
     /// Begins a new session and returns the request that cancels its runs. Runs of the previous session continue and no longer delay new ones.
-    pub(super) fn begin_session(&mut self) -> Cancel {
+    pub(super) fn begin_session(&mut self) -> CancelToken {
         self.items.retain(|(_, item)| matches!(item, WorkItem::Trigger(_)));
         self.active = None;
         self.cancel.child()

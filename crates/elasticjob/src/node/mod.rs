@@ -29,8 +29,9 @@ mod timer;
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
-pub use self::declaration::Declared;
+pub use self::declaration::JobDeclaration;
 pub use self::{
-    builder::Node, declaration::Place, error::NodeError, job::NodeJob, running_node::Running,
+    builder::Node, declaration::SourceLocation, error::NodeError, job::NodeJob,
+    running_node::RunningNode,
 };
 pub use crate::coordination::member::JoinError;

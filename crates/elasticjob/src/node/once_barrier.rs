@@ -12,8 +12,8 @@ use crate::{
         tree::JobTree,
     },
     execution::{Execution, Failure, OnceListener, OnceListeners},
-    job::Reason,
-    runtime::{Cancel, CancelReason, Randomness},
+    job::RunReason,
+    runtime::{CancelReason, CancelToken, Randomness},
 };
 
 /// A job's once-listeners, called at the gates where its instances meet.
@@ -45,7 +45,7 @@ impl OnceBarrier {
         &self,
         run: &RunContext,
         execution: &Execution,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<(), Failure> {
         // Boxed: the future is large and rarely needed, and would enlarge every run.
         Box::pin(self.pass_gate(run, execution, cancel, Gate::Started)).await
@@ -56,7 +56,7 @@ impl OnceBarrier {
         &self,
         run: &RunContext,
         execution: &Execution,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<(), Failure> {
         Box::pin(self.pass_gate(run, execution, cancel, Gate::Completed)).await
     }
@@ -65,7 +65,7 @@ impl OnceBarrier {
         &self,
         run: &RunContext,
         execution: &Execution,
-        cancel: &Cancel,
+        cancel: &CancelToken,
         gate: Gate,
     ) -> Result<(), Failure> {
         if self.listeners.is_empty() || !takes_part(execution) {
@@ -131,10 +131,10 @@ impl OnceBarrier {
 
 /// Whether the other shards of the fire take part, too. They do not in a misfire, catch-up or failover run.
 fn takes_part(execution: &Execution) -> bool {
-    execution.shards.iter().all(|shard| shard.attempt.reason == Reason::Due)
+    execution.shards.iter().all(|shard| shard.attempt.reason == RunReason::Due)
 }
 
-fn is_lease_lost(cancel: &Cancel) -> bool {
+fn is_lease_lost(cancel: &CancelToken) -> bool {
     cancel.reason() == Some(CancelReason::LeaseLost)
 }
 
@@ -154,8 +154,8 @@ mod tests {
             Execution::new(task.clone(), fire.run.clone(), vec![shard])
         };
 
-        assert!(takes_part(&execution(Reason::Due)));
-        for reason in [Reason::Misfire, Reason::Failover, Reason::CatchUp] {
+        assert!(takes_part(&execution(RunReason::Due)));
+        for reason in [RunReason::Misfire, RunReason::Failover, RunReason::CatchUp] {
             assert!(!takes_part(&execution(reason)));
         }
     }

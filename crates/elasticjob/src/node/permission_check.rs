@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    execution::{Failure, Handler, Setting, Work},
+    execution::{Failure, Handler, RunSettings, Work},
     job::Job,
 };
 
@@ -29,8 +29,8 @@ struct CheckedWork {
 }
 
 impl Work for CheckedWork {
-    fn prepare(&self, setting: &Setting<'_>) -> Result<Arc<dyn Handler>, Failure> {
-        (self.check)(setting.job).map_err(Failure::lasting)?;
+    fn prepare(&self, setting: &RunSettings<'_>) -> Result<Arc<dyn Handler>, Failure> {
+        (self.check)(setting.job).map_err(Failure::permanent)?;
         self.work.prepare(setting)
     }
 }
@@ -50,8 +50,11 @@ mod tests {
 
         let work = permission.wrap(ScriptWork::default().into_work());
 
-        assert!(work.prepare(&Setting::of(&job("echo"))).is_ok());
-        let refused = work.prepare(&Setting::of(&job("rm"))).err().unwrap();
-        assert_eq!((refused.to_string().as_str(), refused.is_lasting()), ("not one of ours", true));
+        assert!(work.prepare(&RunSettings::of(&job("echo"))).is_ok());
+        let refused = work.prepare(&RunSettings::of(&job("rm"))).err().unwrap();
+        assert_eq!(
+            (refused.to_string().as_str(), refused.is_permanent()),
+            ("not one of ours", true)
+        );
     }
 }

@@ -20,12 +20,12 @@ use crate::{
         tree::JobTree,
     },
     execution::{
-        Alerts, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome, Output, Routing,
-        Rules, Runner, Setting, Work,
+        Alerts, AttemptPolicy, Execution, Failure, Guard, Lease, Listeners, Notice, Outcome,
+        Output, Routing, RunSettings, Runner, Work,
     },
-    job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, Reason, Shard, TaskId},
+    job::{Attempt, CatchUp, Fire, InstanceId, Job, LeaseLoss, RunReason, Shard, TaskId},
     registry::{Error, Registry, Session},
-    runtime::{Cancel, CancelReason, Clock},
+    runtime::{CancelReason, CancelToken, Clock},
     schedule::{Missed, Schedule},
 };
 
@@ -45,7 +45,7 @@ pub(super) struct RunContext {
     pub(super) output: Arc<dyn Output>,
     pub(super) history: HistoryTap,
     pub(super) busy: BusyShards,
-    pub(super) cancel: Cancel,
+    pub(super) cancel: CancelToken,
     pub(super) flaws: Flaws,
 }
 
@@ -69,14 +69,14 @@ impl RunContext {
         if let Some(failure) = self.check_clock_skew().await
             && let Routing::Throw(_) = self
                 .alerts
-                .tell(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
+                .send(&self.job, Notice::of_job(fire.job.clone(), &failure, self.clock.now()))
         {
             return RunResult::NothingToRun;
         }
         let reason = match why {
-            Why::Due | Why::Asked(_) => Reason::Due,
-            Why::Late { .. } => Reason::Misfire,
-            Why::CatchUp => Reason::CatchUp,
+            Why::Due | Why::Asked(_) => RunReason::Due,
+            Why::Late { .. } => RunReason::Misfire,
+            Why::CatchUp => RunReason::CatchUp,
         };
         let is_retried = matches!(why, Why::Asked(_) | Why::CatchUp);
         let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
@@ -99,7 +99,7 @@ impl RunContext {
                 run.execute(claimed, &session, reason, &cancel, once).await
             }
             Err(Refused::Nothing) => {
-                if reason == Reason::Due {
+                if reason == RunReason::Due {
                     self.history.record_no_shards(&fire.run, &self.task_id(&fire, Vec::new()));
                 }
                 RunResult::NothingToRun
@@ -130,7 +130,7 @@ impl RunContext {
             Ok(claimed) => {
                 let adjusted = self.with_parameter(&claimed.fire);
                 let run = adjusted.as_deref().unwrap_or(self);
-                run.execute(claimed, &session, Reason::Failover, &cancel, &self.once).await
+                run.execute(claimed, &session, RunReason::Failover, &cancel, &self.once).await
             }
             Err(_) => RunResult::NothingToRun,
         }
@@ -195,8 +195,8 @@ impl RunContext {
         &self,
         claimed: Claimed,
         session: &Session,
-        reason: Reason,
-        cancel: &Cancel,
+        reason: RunReason,
+        cancel: &CancelToken,
         once: &OnceBarrier,
     ) -> RunResult {
         let fire = &claimed.fire;
@@ -210,7 +210,7 @@ impl RunContext {
         tracing::info!(job = %fire.job, run_id = %fire.run, due_at = %fire.due_at, shards = items.len(), ?reason, "run started");
         let task = self.task_id(fire, items);
         // As in Java: a misfire run belongs to the status trace of the run before it.
-        if reason != Reason::Misfire {
+        if reason != RunReason::Misfire {
             self.history.record_staging(&fire.run, &task);
         }
         let shards: Vec<(Shard, Guard)> = claimed
@@ -242,7 +242,7 @@ impl RunContext {
             {
                 handler = Err(thrown);
             }
-            let ran = self.runner.run(handler, Rules::of(&self.job), shards).await;
+            let ran = self.runner.run(handler, AttemptPolicy::of(&self.job), shards).await;
             if let Err(failure) = self.listeners.after(&execution, &ran).await {
                 let _ = self.alert(fire, &failure);
             }
@@ -262,7 +262,7 @@ impl RunContext {
             tracing::info!(job = %fire.job, run_id = %fire.run, shard = claim.item, outcome = %ran.outcome, "shard ended");
             if let Some(notice) = Notice::of_shard(&ran.shard, &ran.outcome, self.clock.now()) {
                 // A run has no caller to throw to, so `THROW` counts as delivered.
-                let _ = self.alerts.tell(&self.job, notice);
+                let _ = self.alerts.send(&self.job, notice);
             }
             ended.push((claim.item, ended_from_outcome(&ran.outcome)));
         }
@@ -280,9 +280,9 @@ impl RunContext {
         }
     }
 
-    fn setting(&self, session: &Session) -> Setting<'_> {
+    fn setting(&self, session: &Session) -> RunSettings<'_> {
         let claims = self.claims.clone();
-        Setting {
+        RunSettings {
             job: &self.job,
             resharding: Arc::new(move || claims.is_resharding()),
             output: Arc::clone(&self.output),
@@ -291,7 +291,7 @@ impl RunContext {
     }
 
     fn alert(&self, fire: &Fire, failure: &Failure) -> Routing {
-        self.alerts.tell(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
+        self.alerts.send(&self.job, Notice::of_job(fire.job.clone(), failure, self.clock.now()))
     }
 
     /// Returns a failure if the clocks of this machine and the registry differ by more than the job allows.
@@ -354,7 +354,7 @@ impl RunContext {
 
     /// Syncs with the leader often enough that the lease does not expire while shards run. If the lease is about to expire anyway, cancels the
     /// shards. A guard alone is not enough: it acts when a handler is polled, and an idle handler is not polled.
-    async fn keep_lease(&self, session: &Session, running: &Cancel) {
+    async fn keep_lease(&self, session: &Session, running: &CancelToken) {
         let margin = margin(session.timeout());
         let cancels = self.job.props.policies().on_lease_loss == LeaseLoss::Cancel
             && !self.flaws.has(Flaw::IgnoreLease);

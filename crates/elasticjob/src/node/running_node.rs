@@ -19,7 +19,7 @@ use crate::{
     history::Recording,
     job::{Job, JobName},
     registry::{Registry, Session},
-    runtime::{Cancel, CancelReason, Tasks},
+    runtime::{CancelReason, CancelToken, Tasks},
 };
 
 /// How many jobs a starting node joins concurrently.
@@ -38,7 +38,7 @@ const SPILL_TIMEOUT: Duration = Duration::from_secs(2);
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A started node. Jobs can be added and removed while it runs. Dropping it ends it immediately; [`Running::stop`] drains first.
-pub struct Running {
+pub struct RunningNode {
     node: Arc<NodeContext>,
     slots: Mutex<BTreeMap<JobName, JobSlot>>,
     /// Deliver alerts.
@@ -56,14 +56,14 @@ enum JobSlot {
     Active {
         tasks: Tasks,
         local: Arc<LocalJob>,
-        stop: Cancel,
+        stop: CancelToken,
         ready: watch::Receiver<bool>,
     },
     /// Running shards may finish; nothing new starts.
     Leaving,
 }
 
-impl Running {
+impl RunningNode {
     pub(super) async fn start(
         node: Arc<NodeContext>,
         alert_tasks: Tasks,
@@ -144,12 +144,12 @@ impl Running {
     /// # async fn example(running: &elasticjob::node::Running) -> Result<(), Box<dyn std::error::Error>> {
     /// use elasticjob::job::{Job, Overwrite};
     ///
-    /// let job = Job::named("clean-up")?.cron("0 0 4 * * ?")?.if_stored_differs(Overwrite::LocalWins);
+    /// let job = Job::named("clean-up")?.cron("0 0 4 * * ?")?.overwrite(Overwrite::LocalWins);
     /// assert!(running.revise(job).await?);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn revise(&self, job: Job) -> Result<bool, NodeError> {
+    pub async fn update(&self, job: Job) -> Result<bool, NodeError> {
         let local = match self.lock().get(&job.name) {
             Some(JobSlot::Active { local, ready, .. }) if ready.has_changed().is_ok() => {
                 Arc::clone(local)
@@ -195,7 +195,7 @@ impl Running {
 
     /// Begins to stop: no job starts a new run, and each is left when its running shards have finished. [`Running::stop`] waits for that. For
     /// programs that have something else to finish meanwhile.
-    pub fn wind_down(&self) {
+    pub fn begin_stop(&self) {
         self.node.stop.cancel(CancelReason::ShuttingDown);
     }
 
@@ -206,7 +206,7 @@ impl Running {
 
     /// Starts nothing new, lets running shards finish, leaves every job, and ends the session.
     pub async fn stop(self) {
-        self.wind_down();
+        self.begin_stop();
         let timeout = self.stop_timeout();
         let slots = std::mem::take(&mut *self.lock());
         let all = slots.into_iter().filter_map(|(job, slot)| match slot {
@@ -246,7 +246,7 @@ impl Running {
     fn reserve<'a>(&'a self, job: &'a JobName) -> Result<Reservation<'a>, NodeError> {
         let mut slots = self.lock();
         if slots.contains_key(job) {
-            return Err(NodeError::twice(job, []));
+            return Err(NodeError::duplicate_job(job, []));
         }
         slots.insert(job.clone(), JobSlot::Joining);
         Ok(Reservation { running: self, job })
@@ -260,7 +260,7 @@ impl Running {
 
 /// Frees the slot on drop, unless it was filled.
 struct Reservation<'a> {
-    running: &'a Running,
+    running: &'a RunningNode,
     job: &'a JobName,
 }
 

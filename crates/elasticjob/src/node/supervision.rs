@@ -31,7 +31,7 @@ impl Supervision {
         }
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                hint = "begin main with `let supervisor = elasticjob::execution::supervise_if_asked();` and give it to Node::supervisor",
+                hint = "begin main with `let supervisor = elasticjob::execution::supervise_if_requested();` and give it to Node::supervisor",
                 "scripts run without a supervisor: they continue when this process is killed or frozen, while others take over their shards"
             );
         }

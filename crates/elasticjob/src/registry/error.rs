@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{operation::Expected, path::Path};
+use super::{operation::ExpectedVersion, path::Path};
 use crate::problem::Hint;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -16,10 +16,10 @@ pub enum Error {
     Exists { path: Path },
     /// The registry said that the node, or the parent of a node to create, does not exist.
     #[error("{path} does not exist")]
-    Absent { path: Path },
+    NotFound { path: Path },
     /// The node changed since it was read: read again, decide again.
     #[error("{path} is no longer at {expected:?}")]
-    Conflict { path: Path, expected: Expected },
+    Conflict { path: Path, expected: ExpectedVersion },
     /// The node has children, which must be deleted first.
     #[error("{path} has children")]
     NotEmpty { path: Path },
@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// One operation of a multi was refused, so none was executed.
     #[error("operation {index} was refused")]
-    Member {
+    Operation {
         /// Position of the operation in the multi, from zero.
         index: usize,
         #[source]
@@ -73,7 +73,7 @@ impl Error {
     /// Returns the cause of a refused multi that has a single operation.
     pub(super) fn unwrap_single_op(self) -> Self {
         match self {
-            Error::Member { cause, .. } => *cause,
+            Error::Operation { cause, .. } => *cause,
             other => other,
         }
     }
@@ -91,7 +91,7 @@ impl Hint for Error {
                 "check user and password in the registry URL, and the node's access list"
             }
             Error::Unreachable { .. } => "is ZooKeeper listening there?",
-            Error::Member { cause, .. } => return cause.hint(),
+            Error::Operation { cause, .. } => return cause.hint(),
             _ => return None,
         };
         Some(Cow::Borrowed(hint))

@@ -35,9 +35,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::{
-    connect::{connect, plant, visit},
+    connect::{connect, connect_read_only, ensure_path},
     error::Error,
-    operation::{Committed, Create, Done, Expected, Kind, Op},
+    operation::{Committed, Create, ExpectedVersion, Kind, Op, OpResult},
     path::{Namespace, Path, PathError},
     session::{Lease, Session, SessionId, SessionState, StateSource, States},
     settings::{Digest, Endpoint, Retry, Tls, ZooKeeperSettings},
@@ -61,13 +61,18 @@ pub trait Registry: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Replaces a node's data.
-    async fn set(&self, path: &Path, data: Bytes, expected: Expected) -> Result<Committed, Error> {
+    async fn set(
+        &self,
+        path: &Path,
+        data: Bytes,
+        expected: ExpectedVersion,
+    ) -> Result<Committed, Error> {
         let op = Op::Set { path: path.clone(), data, expected };
         self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }
 
     /// Deletes a node without children.
-    async fn delete(&self, path: &Path, expected: Expected) -> Result<Committed, Error> {
+    async fn delete(&self, path: &Path, expected: ExpectedVersion) -> Result<Committed, Error> {
         let op = Op::Delete { path: path.clone(), expected };
         self.multi(vec![op]).await.map_err(Error::unwrap_single_op)
     }

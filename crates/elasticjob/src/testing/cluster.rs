@@ -10,7 +10,7 @@ use crate::{
     admin::Admin,
     coordination::trigger::TriggerRequest,
     job::JobName,
-    node::{Node, NodeError, Running},
+    node::{Node, NodeError, RunningNode},
     registry::{
         Error, Registry,
         memory::{MemoryRegistry, MemoryServer},
@@ -97,7 +97,10 @@ impl Cluster {
     /// the next `10.0.0.2`.
     ///
     /// [`Running::stop`] lets the node leave its jobs. Dropping it simulates a crash: the node and its session end immediately.
-    pub async fn node(&mut self, build: impl FnOnce(Node) -> Node) -> Result<Running, NodeError> {
+    pub async fn node(
+        &mut self,
+        build: impl FnOnce(Node) -> Node,
+    ) -> Result<RunningNode, NodeError> {
         self.nodes += 1;
         let registry = join(&self.server).await?;
         let node = Node::on(Arc::new(registry))
@@ -146,7 +149,7 @@ impl Cluster {
 
     /// The queries and changes that a console offers.
     pub fn admin(&self) -> Admin {
-        let admin = Admin::on(Arc::clone(&self.observer));
+        let admin = Admin::new(Arc::clone(&self.observer));
         admin.clock(Arc::new(self.clock.clone())).zone(Zone::utc())
     }
 

@@ -14,8 +14,8 @@ use elasticjob::{
         tree::{JobTree, ShardNode},
     },
     job::{Fire, Handler, Instance, InstanceId, Job, JobName},
-    registry::{Create, Error, Expected, Registry, plant},
-    runtime::{Cancel, SystemClock, SystemRandomness},
+    registry::{Create, Error, ExpectedVersion, Registry, ensure_path},
+    runtime::{CancelToken, SystemClock, SystemRandomness},
     schedule::Zone,
     testing::{
         ManualClock,
@@ -55,7 +55,7 @@ impl<'g> Fixture<'g> {
     }
 
     pub(crate) fn admin(&self) -> Admin {
-        Admin::on(Arc::clone(&self.observer.registry)).zone(Zone::utc())
+        Admin::new(Arc::clone(&self.observer.registry)).zone(Zone::utc())
     }
 
     pub(crate) fn admin_at(&self, now: &str) -> Admin {
@@ -72,12 +72,12 @@ impl<'g> Fixture<'g> {
     }
 
     pub(crate) async fn write(&self, path: &elasticjob::registry::Path, data: &str) {
-        plant(self.registry(), path).await.unwrap();
-        self.registry().set(path, data.to_owned().into(), Expected::Any).await.unwrap();
+        ensure_path(self.registry(), path).await.unwrap();
+        self.registry().set(path, data.to_owned().into(), ExpectedVersion::Any).await.unwrap();
     }
 
     pub(crate) async fn delete(&self, path: &elasticjob::registry::Path) {
-        self.registry().delete(path, Expected::Any).await.unwrap();
+        self.registry().delete(path, ExpectedVersion::Any).await.unwrap();
     }
 
     pub(crate) async fn read(&self, path: &elasticjob::registry::Path) -> Option<String> {
@@ -117,7 +117,7 @@ impl<'g> Fixture<'g> {
             self.write(tree.root(), "com.acme.Settle").await;
         }
         for parent in tree.skeleton() {
-            plant(registry, &parent).await.unwrap();
+            ensure_path(registry, &parent).await.unwrap();
         }
         let session = registry.session().id();
         match registry.create(Create::ephemeral(&tree.leader(), id.clone(), session)).await {
@@ -163,7 +163,7 @@ impl Node {
             fire: fire.clone(),
             why: Why::Due,
             patience: TIMEOUT,
-            cancel: Cancel::new(),
+            cancel: CancelToken::new(),
             busy: BTreeSet::new(),
         };
         self.member.claims().claim(request).await.unwrap()

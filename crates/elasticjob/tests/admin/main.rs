@@ -13,7 +13,7 @@ mod removal;
 mod switches;
 mod triggers;
 
-everywhere! {
+on_every_backend! {
     queries:
         java_job_shows_the_statuses_of_javas_console
         unreadable_configuration_is_listed_and_hides_no_other_job

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    admin::{Admin, Edit, JobStatus, JobSummary, Language, RunsWith, ShardStatus},
+    admin::{Admin, Edit, HandlerInfo, JobStatus, JobSummary, Language, ShardStatus},
     coordination::{tree::ShardNode, trigger::TriggerRequest},
     job::Job,
     registry::{Create, Digest},
@@ -93,9 +93,10 @@ pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(gr
         cron: Some("0 0 2 1 1 ? 2150".into()),
         shards: Some(2),
         instances: 1,
-        runs_with: RunsWith::Rust { handler: Some("shop::settle".into()) },
+        runs_with: HandlerInfo::Rust { handler: Some("shop::settle".into()) },
         next_fire: Some(at("2150-01-01T02:00:00Z")),
         problem: None,
+        hint: None,
     };
     assert_eq!(jobs[2], expected);
     let broken = fixture.admin().job(&name("broken")).await.unwrap();
@@ -121,8 +122,8 @@ pub(crate) async fn job_without_access_is_listed_and_hides_no_other_job(ground: 
     let fixture = Fixture::new(ground, "job-without-access").await;
     let jane = Digest { user: "jane".into(), password: "secret".into() };
     let jane_connection = ground.join("job-without-access", Some(jane)).await;
-    let (admin, jane_admin) = (fixture.admin(), Admin::on(Arc::clone(&jane_connection.registry)));
-    let plan = jane_admin.plan(Edit::of(Job::named("private").unwrap())).await.unwrap();
+    let (admin, jane_admin) = (fixture.admin(), Admin::new(Arc::clone(&jane_connection.registry)));
+    let plan = jane_admin.plan(Edit::new(Job::named("private").unwrap())).await.unwrap();
     jane_admin.apply(&plan).await.unwrap();
     let _java = fixture.java(1, &job(1)).await;
 

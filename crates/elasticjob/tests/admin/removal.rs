@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    admin::{Admin, Change, Edit},
+    admin::{Admin, ConfigChange, Edit},
     coordination::{member::News, tree::ShardNode},
     job::Fire,
     registry::Create,
@@ -52,18 +52,18 @@ pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &
     let fixture = Fixture::new(ground, "recreated-job").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let connection = fixture.connect().await;
-    let other_admin = Admin::on(Arc::clone(&connection.registry));
+    let other_admin = Admin::new(Arc::clone(&connection.registry));
     let mut recreated = 0;
     for iteration in 0..30 {
-        let old = admin.plan(Edit::of(job(2))).await.unwrap();
+        let old = admin.plan(Edit::new(job(2))).await.unwrap();
         admin.apply(&old).await.unwrap();
         fixture.write(&tree.shard(1, ShardNode::Owner), "10.0.0.9@-@1").await;
 
         let (removed, created) = tokio::join!(admin.remove(&settle, false), async {
             // Re-creates the job as soon as it is gone; every third time at once.
             loop {
-                let plan = other_admin.plan(Edit::of(job(5))).await.unwrap();
-                if plan.change == Change::New || iteration % 3 == 0 {
+                let plan = other_admin.plan(Edit::new(job(5))).await.unwrap();
+                if plan.change == ConfigChange::New || iteration % 3 == 0 {
                     return other_admin.apply(&plan).await;
                 }
             }

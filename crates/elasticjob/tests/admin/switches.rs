@@ -1,7 +1,7 @@
 //! Enabling, disabling and shutting down jobs, servers and shards.
 
 use elasticjob::{
-    admin::{JobStatus, RunState, ShardStatus, Stored},
+    admin::{ConfigUpdate, JobStatus, RunState, ShardStatus},
     coordination::member::News,
     job::{Fire, Job},
     testing::conformance::Ground,
@@ -17,12 +17,15 @@ pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn Gr
     fixture.wait_assigned("settle").await;
 
     let switched = admin.disable(&settle).await.unwrap();
-    assert_eq!((switched.servers, switched.stored), (vec!["10.0.0.1".to_owned()], Stored::Written));
+    assert_eq!(
+        (switched.servers, switched.stored),
+        (vec!["10.0.0.1".to_owned()], ConfigUpdate::Written)
+    );
     let _two = fixture.rust(2, job(2)).await;
     assert_eq!(fixture.read(&tree.server("10.0.0.2")).await.as_deref(), Some("DISABLED"));
     assert_eq!(status(&fixture, "settle").await, JobStatus::Disabled);
     let again = admin.disable(&settle).await.unwrap();
-    assert_eq!((again.servers, again.stored), (vec![], Stored::Same));
+    assert_eq!((again.servers, again.stored), (vec![], ConfigUpdate::Same));
     let switched = admin.enable(&settle).await.unwrap();
 
     assert_eq!(switched.servers, ["10.0.0.1", "10.0.0.2"]);
@@ -32,7 +35,7 @@ pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn Gr
     fixture.write(&tree.config(), "cron: [").await;
     let switched = admin.disable(&settle).await.unwrap();
     assert!(
-        matches!(switched.stored, Stored::Unreadable { .. }) && switched.servers.len() == 2,
+        matches!(switched.stored, ConfigUpdate::Unreadable { .. }) && switched.servers.len() == 2,
         "{switched:?}"
     );
     assert_eq!(fixture.read(&tree.config()).await.as_deref(), Some("cron: ["), "it is not changed");

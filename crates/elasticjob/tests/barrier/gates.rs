@@ -10,8 +10,8 @@ use elasticjob::{
         tree::{JobTree, ShardNode},
     },
     job::{Job, RunId},
-    registry::{Create, Event, Expected, Path, Registry, plant},
-    runtime::{Cancel, SystemClock},
+    registry::{Create, Event, ExpectedVersion, Path, Registry, ensure_path},
+    runtime::{CancelToken, SystemClock},
     testing::conformance::{self, Ground},
 };
 use futures_util::{FutureExt, future::join_all};
@@ -44,8 +44,8 @@ impl<'g> Cluster<'g> {
         let registry = &*observer.registry;
         let job = Job::named("settle").unwrap().cron("0/5 * * * * ?").unwrap().shards(total);
         let tree = JobTree::new(registry.namespace(), &job.name).unwrap();
-        plant(registry, &tree.sharding()).await.unwrap();
-        plant(registry, tree.ledger()).await.unwrap();
+        ensure_path(registry, &tree.sharding()).await.unwrap();
+        ensure_path(registry, tree.ledger()).await.unwrap();
         registry.create(Create::persistent(&tree.config(), job.to_yaml())).await.unwrap();
         let cluster = Self { ground, namespace, observer, tree, total };
         for shard in 0..total {
@@ -64,7 +64,7 @@ impl<'g> Cluster<'g> {
     }
 
     async fn delete(&self, path: &Path) {
-        self.registry().delete(path, Expected::Any).await.unwrap();
+        self.registry().delete(path, ExpectedVersion::Any).await.unwrap();
     }
 
     async fn join(&self) -> Instance {
@@ -125,7 +125,7 @@ fn run(fire: i64) -> RunId {
 }
 
 async fn all(round: &mut GateWaiter) -> Result<Option<ListenerTurn>, BarrierError> {
-    let waited = tokio::time::timeout(TIMEOUT * 2, round.wait(&Cancel::new())).await;
+    let waited = tokio::time::timeout(TIMEOUT * 2, round.wait(&CancelToken::new())).await;
     waited.expect("the wait has a limit")
 }
 
@@ -204,12 +204,12 @@ pub(crate) async fn withdrawal_deletes_only_own_registrations(ground: &dyn Groun
 
 pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn Ground) {
     let cluster = Cluster::new(ground, "registrations-of-a", 3).await;
-    plant(cluster.registry(), &cluster.tree.started()).await.unwrap();
+    ensure_path(cluster.registry(), &cluster.tree.started()).await.unwrap();
     // A Rust instance died in an earlier run, and a Java instance died before its shard got a new owner.
     cluster.create(&cluster.started(1), run(1).to_string()).await;
     cluster.create(&cluster.started(2), "").await;
     let owner = cluster.tree.shard(2, ShardNode::Owner);
-    cluster.registry().set(&owner, "another".into(), Expected::Any).await.unwrap();
+    cluster.registry().set(&owner, "another".into(), ExpectedVersion::Any).await.unwrap();
     let (one, two) = (cluster.join().await, cluster.join().await);
 
     let mut alone = one.register(2, &[0], SHORT).await;
@@ -256,7 +256,7 @@ pub(crate) async fn disabled_shard_is_not_waited_for(ground: &dyn Ground) {
 pub(crate) async fn gate_root_is_deleted_for_waiting_java_instances(ground: &dyn Ground) {
     let cluster = Cluster::new(ground, "gate-root-is", 2).await;
     let one = cluster.join().await;
-    plant(cluster.registry(), &cluster.tree.started()).await.unwrap();
+    ensure_path(cluster.registry(), &cluster.tree.started()).await.unwrap();
     cluster.create(&cluster.started(1), "").await;
     let mut watch = cluster.registry().watch(&cluster.tree.started()).await.unwrap();
 

@@ -10,7 +10,7 @@ mod ground;
 mod log;
 mod once_listeners;
 
-everywhere! {
+on_every_backend! {
     gates:
         one_instance_gets_the_turn_and_the_others_wait_for_it
         withdrawal_deletes_only_own_registrations

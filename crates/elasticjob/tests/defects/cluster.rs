@@ -10,10 +10,9 @@ use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
     job::{Fire, Job},
     registry::{
-        Committed, Create, Error, Event, Expected, Namespace, Node, Op, Path, Registry, Session,
-        Stat, Watch, WatchSource,
+        Committed, Create, Error, Event, ExpectedVersion, Namespace, Node, Op, Path, Registry,
+        Session, Stat, Watch, WatchSource, ensure_path,
         memory::{Link, MemoryRegistry, MemoryServer},
-        plant,
     },
     runtime::Clock,
     testing::ManualClock,
@@ -138,13 +137,13 @@ impl Cluster {
     /// Writes a node as a console or a Java instance does, parents first.
     pub(crate) async fn write(&self, path: &Path, data: &str) {
         if let Some(parent) = path.parent() {
-            plant(&self.observer, &parent).await.unwrap();
+            ensure_path(&self.observer, &parent).await.unwrap();
         }
         match self.observer.create(Create::persistent(path, data.to_owned())).await {
             Ok(_) => {}
             Err(Error::Exists { .. }) => {
                 let data = Bytes::from(data.to_owned());
-                self.observer.set(path, data, Expected::Any).await.unwrap();
+                self.observer.set(path, data, ExpectedVersion::Any).await.unwrap();
             }
             Err(error) => panic!("{error}"),
         }
@@ -159,8 +158,8 @@ impl Cluster {
         for child in self.children(path).await {
             Box::pin(self.remove(&path.join(child).unwrap())).await;
         }
-        match self.observer.delete(path, Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => {}
+        match self.observer.delete(path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -171,7 +170,7 @@ impl Cluster {
         let java = JavaInstance { id, connection };
         let server = id.split('@').next().unwrap();
         self.write(&self.tree.server(server), "ENABLED").await;
-        plant(&*java.connection.registry, &self.tree.instances()).await.unwrap();
+        ensure_path(&*java.connection.registry, &self.tree.instances()).await.unwrap();
         java.register(&self.tree).await;
         java
     }
@@ -201,14 +200,14 @@ impl JavaInstance {
 
     /// Does what Java's `persistEphemeral` does: deletes an existing node, then creates it.
     pub(crate) async fn create_ephemeral(&self, path: &Path, data: &str) {
-        let _ = self.connection.registry.delete(path, Expected::Any).await;
+        let _ = self.connection.registry.delete(path, ExpectedVersion::Any).await;
         let session = self.connection.registry.session().id();
         let create = Create::ephemeral(path, data.to_owned(), session);
         self.connection.registry.create(create).await.unwrap();
     }
 
     pub(crate) async fn become_leader(&self, tree: &JobTree) {
-        plant(&*self.connection.registry, &tree.leader().parent().unwrap()).await.unwrap();
+        ensure_path(&*self.connection.registry, &tree.leader().parent().unwrap()).await.unwrap();
         self.create_ephemeral(&tree.leader(), self.id).await;
     }
 
@@ -220,7 +219,11 @@ impl JavaInstance {
 
     /// The first half of every reconnect of Java, even if the session is still alive.
     pub(crate) async fn delete_instance_node(&self, tree: &JobTree) {
-        self.connection.registry.delete(&tree.instance(self.id), Expected::Any).await.unwrap();
+        self.connection
+            .registry
+            .delete(&tree.instance(self.id), ExpectedVersion::Any)
+            .await
+            .unwrap();
     }
 
     /// The second half of every reconnect of Java.

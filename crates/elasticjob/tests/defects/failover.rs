@@ -8,7 +8,7 @@ use elasticjob::{
         member::{Ended, News, Refused},
         tree::ShardNode,
     },
-    job::{Misfire, Reason},
+    job::{Misfire, RunReason},
 };
 
 use crate::{
@@ -143,7 +143,7 @@ async fn l24_disabled_takes_over_nothing_and_survivor_runs_its_own_shards() {
         survivor.shards_and_reasons().into_iter().filter(|(item, _)| *item == 1).collect();
     assert_eq!(
         survivor.shards_and_reasons()[0],
-        (0, Reason::Failover),
+        (0, RunReason::Failover),
         "{:?}",
         survivor.shards_and_reasons()
     );
@@ -157,20 +157,20 @@ async fn failover_run_starts_while_own_shards_run() {
     let (_surviving_node, _connection) = cluster.node(1, with_failover(2), &survivor).await;
     let (dying_node, connection) = cluster.node(2, with_failover(2), &dying).await;
     cluster.advance_seconds(6).await;
-    assert_eq!(survivor.shards_and_reasons(), [(1, Reason::Due)], "a long run");
+    assert_eq!(survivor.shards_and_reasons(), [(1, RunReason::Due)], "a long run");
 
     drop(dying_node);
     connection.die().await;
     cluster.settle().await;
 
-    assert_eq!(survivor.shards_and_reasons(), [(0, Reason::Failover), (1, Reason::Due)]);
+    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Due)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn regular_fire_runs_while_a_failover_run_continues() {
     let cluster = Cluster::new().await;
     let (survivor, dying) = (TestHandler::immediate(), TestHandler::blocked());
-    let job = || with_failover(2).if_late(Misfire::Skip);
+    let job = || with_failover(2).misfire(Misfire::Skip);
     let (_surviving_node, _connection) = cluster.node(1, job(), &survivor).await;
     let (dying_node, connection) = cluster.node(2, job(), &dying).await;
     cluster.advance_seconds(6).await;
@@ -181,13 +181,13 @@ async fn regular_fire_runs_while_a_failover_run_continues() {
     cluster.settle().await;
     assert_eq!(
         survivor.shards_and_reasons(),
-        [(0, Reason::Failover)],
+        [(0, RunReason::Failover)],
         "a long run that has started"
     );
 
     cluster.advance_seconds(5).await;
 
-    assert_eq!(survivor.shards_and_reasons(), [(0, Reason::Failover), (1, Reason::Due)]);
+    assert_eq!(survivor.shards_and_reasons(), [(0, RunReason::Failover), (1, RunReason::Due)]);
 }
 
 #[tokio::test(start_paused = true)]

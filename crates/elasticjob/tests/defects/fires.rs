@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use elasticjob::{
     coordination::tree::ShardNode,
-    job::{CatchUp, Job, Misfire, Reason},
+    job::{CatchUp, Job, Misfire, RunReason},
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     nodes::{Attempt, TestHandler},
 };
 
-fn due(attempts: &[Attempt]) -> Vec<(u32, String, Reason)> {
+fn due(attempts: &[Attempt]) -> Vec<(u32, String, RunReason)> {
     attempts.iter().map(|attempt| (attempt.item, attempt.due_at.clone(), attempt.reason)).collect()
 }
 
@@ -58,15 +58,14 @@ async fn fire_of_an_owner_not_yet_known_dead_is_run_by_the_next_owner() {
     let attempts = survivor.attempts();
     assert_eq!(
         due(&attempts[1..]),
-        [(0, "2026-11-15T07:00:05Z".to_owned(), Reason::Misfire)],
+        [(0, "2026-11-15T07:00:05Z".to_owned(), RunReason::Misfire)],
         "{attempts:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn fires_due_without_an_instance_follow_the_catch_up_policy() {
-    let every_hour =
-        |policy| -> Job { job(1).cron("0 0 * * * ?").unwrap().if_nobody_was_there(policy) };
+    let every_hour = |policy| -> Job { job(1).cron("0 0 * * * ?").unwrap().catch_up(policy) };
     let window = Duration::from_mins(150);
     for (policy, hours, missed) in [
         (CatchUp::None, vec![], "count=3 first=2026-11-15T08:00:00Z last=2026-11-15T10:00:00Z"),
@@ -84,16 +83,16 @@ async fn fires_due_without_an_instance_follow_the_catch_up_policy() {
         assert_eq!(before.attempts().len(), 1, "the fire of 07:00");
         cluster.stop(node).await;
         cluster.clock.advance(Duration::from_mins(210));
-        Log::listen();
+        Log::start_capture();
         let (_node, _connection) = cluster.node(1, every_hour(policy), &after).await;
         cluster.advance_seconds(5).await;
 
         let caught_up = due(&after.attempts());
         let expected = hours
             .into_iter()
-            .map(|hour| (0, format!("2026-11-15T{hour:02}:00:00Z"), Reason::CatchUp));
+            .map(|hour| (0, format!("2026-11-15T{hour:02}:00:00Z"), RunReason::CatchUp));
         assert_eq!(caught_up, expected.collect::<Vec<_>>(), "{policy:?}");
-        let logged = Log::read();
+        let logged = Log::captured();
         let logged =
             logged.lines().find(|line| line.contains("fires missed while no instance was up"));
         assert!(logged.is_some_and(|line| line.contains(missed)), "{policy:?}: {logged:?}");
@@ -104,7 +103,7 @@ async fn fires_due_without_an_instance_follow_the_catch_up_policy() {
 async fn misfire_is_compensated_right_after_the_run_beside_java() {
     let cluster = Cluster::new().await;
     let slow = TestHandler::blocked();
-    let every_two = job(2).cron("0/2 * * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let every_two = job(2).cron("0/2 * * * * ?").unwrap().misfire(Misfire::RunOnce);
     let (_node, _connection) = cluster.node(1, every_two, &slow).await;
     let java = cluster.java("10.0.0.9@-@4711").await;
     cluster.advance_seconds(1).await;
@@ -116,8 +115,8 @@ async fn misfire_is_compensated_right_after_the_run_beside_java() {
     cluster.settle().await;
 
     let expected = [
-        (1, "2026-11-15T06:00:02Z".to_owned(), Reason::Due),
-        (1, "2026-11-15T06:00:06Z".to_owned(), Reason::Misfire),
+        (1, "2026-11-15T06:00:02Z".to_owned(), RunReason::Due),
+        (1, "2026-11-15T06:00:06Z".to_owned(), RunReason::Misfire),
     ];
     assert_eq!(due(&slow.attempts()), expected);
 }
@@ -144,7 +143,7 @@ async fn leader_clears_a_stale_processing_node_after_a_timeout() {
     assert_eq!(cluster.owners(2).await, owners);
     handler.clear();
     cluster.advance_seconds(5).await;
-    assert_eq!(handler.shards_and_reasons(), [(1, Reason::Due)]);
+    assert_eq!(handler.shards_and_reasons(), [(1, RunReason::Due)]);
 }
 
 #[tokio::test(start_paused = true)]

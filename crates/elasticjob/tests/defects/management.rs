@@ -7,7 +7,7 @@ use elasticjob::{
         member::News,
         sharding::{Candidate, ShardingInput, ShardingStrategy},
     },
-    job::{Job, Overwrite, Spelling, Strategy},
+    job::{Job, KeySpelling, Overwrite, Strategy},
     registry::Op,
     runtime::Clock,
 };
@@ -104,20 +104,20 @@ async fn l21_configuration_is_replaced_by_version_and_keeps_its_spelling() {
         ops.iter().any(|op| matches!(op, Op::Set { path, .. } if path.name() == "config"))
     });
     let pool = elasticjob::job::ThreadPool::SingleThread;
-    let local = job(3).if_stored_differs(Overwrite::LocalWins).threads(&pool);
+    let local = job(3).overwrite(Overwrite::LocalWins).threads(&pool);
 
     // Our member has read it and is about to overwrite it: now an older Java version writes it in its own spelling.
     let (joined, ()) = tokio::join!(cluster.join_as(id(1), local, connection), async {
         blocked.reached().await;
         let mut older = job(2).threads(&pool);
-        older.spelling = Spelling::UpTo304;
+        older.spelling = KeySpelling::UpTo304;
         cluster.write(&cluster.tree.config(), &older.to_yaml()).await;
         blocked.unblock();
     });
     let _joined = joined.unwrap();
     let stored = cluster.text(&cluster.tree.config()).await.unwrap();
     let stored = Job::read(&"settle".parse().unwrap(), stored.as_bytes()).unwrap();
-    assert_eq!((stored.shards.get(), stored.spelling), (3, Spelling::UpTo304));
+    assert_eq!((stored.shards.get(), stored.spelling), (3, KeySpelling::UpTo304));
 
     // A change of the zone alone takes effect, and so does the removal of the cron.
     let cluster = Cluster::new().await;

@@ -14,7 +14,7 @@ use elasticjob::{
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::{Registry, Zxid},
-    runtime::{Cancel, SystemRandomness},
+    runtime::{CancelToken, SystemRandomness},
 };
 
 use crate::cluster::{Cluster, Connection, job};
@@ -29,7 +29,7 @@ pub(crate) struct TestInstance {
 }
 
 pub(crate) fn with_failover(shards: u32) -> Job {
-    job(shards).if_node_dies(Failover::TakeOver)
+    job(shards).failover(Failover::TakeOver)
 }
 
 /// Id of the instance on this host.
@@ -95,7 +95,7 @@ impl TestInstance {
             fire: fire.clone(),
             why,
             patience,
-            cancel: Cancel::new(),
+            cancel: CancelToken::new(),
             busy: BTreeSet::new(),
         };
         self.member.claims().claim(request).await
@@ -127,7 +127,7 @@ impl TestInstance {
     }
 
     pub(crate) async fn take_over(&self) -> Result<Claimed, Refused> {
-        self.member.claims().take(Cancel::new(), BTreeSet::new()).await
+        self.member.claims().take(CancelToken::new(), BTreeSet::new()).await
     }
 
     /// Waits for news that matches.

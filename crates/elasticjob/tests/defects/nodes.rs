@@ -8,8 +8,8 @@ use std::{
 use elasticjob::{
     execution::Failure,
     history::{Recorder, Sink},
-    job::{FencingToken, Job, Reason, Shard},
-    node::{Node, NodeJob, Running},
+    job::{FencingToken, Job, RunReason, Shard},
+    node::{Node, NodeJob, RunningNode},
     registry::Registry,
     runtime::{CancelReason, Clock},
     schedule::Zone,
@@ -26,7 +26,7 @@ pub(crate) struct Attempt {
     pub(crate) item: u32,
     pub(crate) due_at: String,
     pub(crate) run: String,
-    pub(crate) reason: Reason,
+    pub(crate) reason: RunReason,
     pub(crate) token: FencingToken,
     pub(crate) parameter: String,
     /// Why and when the attempt was cancelled.
@@ -76,7 +76,7 @@ impl TestHandler {
     }
 
     /// Shard and reason of every attempt, sorted.
-    pub(crate) fn shards_and_reasons(&self) -> Vec<(u32, Reason)> {
+    pub(crate) fn shards_and_reasons(&self) -> Vec<(u32, RunReason)> {
         let mut shards_and_reasons: Vec<_> =
             self.attempts().iter().map(|attempt| (attempt.item, attempt.reason)).collect();
         shards_and_reasons.sort_by_key(|(item, reason)| (*item, format!("{reason:?}")));
@@ -120,7 +120,7 @@ impl Cluster {
         host: u8,
         job: Job,
         handler: &TestHandler,
-    ) -> (Running, Connection) {
+    ) -> (RunningNode, Connection) {
         self.node_with(host, job, handler, |job| job).await
     }
 
@@ -130,7 +130,7 @@ impl Cluster {
         job: Job,
         handler: &TestHandler,
         with: impl FnOnce(NodeJob) -> NodeJob,
-    ) -> (Running, Connection) {
+    ) -> (RunningNode, Connection) {
         self.start(host, job, handler, |node, job| node.with(with(job))).await
     }
 
@@ -141,7 +141,7 @@ impl Cluster {
         job: Job,
         handler: &TestHandler,
         sink: Arc<dyn Sink>,
-    ) -> (Running, Connection) {
+    ) -> (RunningNode, Connection) {
         let recorder = Recorder::new().sink("test", sink);
         self.start(host, job, handler, |node, job| node.history(recorder).with(job)).await
     }
@@ -152,7 +152,7 @@ impl Cluster {
         job: Job,
         handler: &TestHandler,
         with: impl FnOnce(Node, NodeJob) -> Node,
-    ) -> (Running, Connection) {
+    ) -> (RunningNode, Connection) {
         let connection = self.connect().await;
         let (test_handler, clock) = (handler.clone(), self.clock.clone());
         let handler = move |shard: Shard| test_handler.clone().run(shard, clock.clone());
@@ -166,7 +166,7 @@ impl Cluster {
     }
 
     /// Stops a node while the clock advances; returns how long that took.
-    pub(crate) async fn stop(&self, node: Running) -> Duration {
+    pub(crate) async fn stop(&self, node: RunningNode) -> Duration {
         let before = self.clock.monotonic();
         let stop = node.stop();
         tokio::pin!(stop);

@@ -9,7 +9,7 @@ use elasticjob::{
         tree::ShardNode,
     },
     job::Reconcile,
-    registry::{Create, Expected, Op, Registry},
+    registry::{Create, ExpectedVersion, Op, Registry},
     runtime::CancelReason,
 };
 
@@ -36,7 +36,7 @@ async fn l09_changes_during_a_lost_connection_are_seen_afterwards() {
     let running = cluster.tree.shard(overwritten, ShardNode::Running);
     cluster
         .multi(vec![
-            Op::Delete { path: running.clone(), expected: Expected::Any },
+            Op::Delete { path: running.clone(), expected: ExpectedVersion::Any },
             Op::Create(Create::persistent(&running, ours.id())),
         ])
         .await;

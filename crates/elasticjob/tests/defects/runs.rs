@@ -14,7 +14,7 @@ use elasticjob::{
     coordination::{ledger::LedgerState, tree::ShardNode},
     execution::{Execution, Failure, OnceListener},
     history::{Event, Sink, SinkError},
-    job::{MaxTimeDiff, Misfire, Reason, RunId},
+    job::{MaxTimeDiff, Misfire, RunId, RunReason},
     registry::memory::MemoryServer,
 };
 
@@ -59,7 +59,7 @@ async fn l02_failed_shard_is_released_and_stuck_java_shard_blocks_no_other() {
 async fn l07_misfire_runs_once_right_after_the_run_it_waited_for() {
     let cluster = Cluster::new().await;
     let slow = TestHandler::blocked();
-    let every_two = job(1).cron("0/2 * * * * ?").unwrap().if_late(Misfire::RunOnce);
+    let every_two = job(1).cron("0/2 * * * * ?").unwrap().misfire(Misfire::RunOnce);
     let (node, _connection) = cluster.node(1, every_two, &slow).await;
     // The run starts at :02 and ends at :07; :04 and :06 come due meanwhile.
     cluster.advance_seconds(7).await;
@@ -70,8 +70,8 @@ async fn l07_misfire_runs_once_right_after_the_run_it_waited_for() {
     assert_eq!(
         due,
         [
-            ("2026-11-15T06:00:02Z".to_owned(), Reason::Due),
-            ("2026-11-15T06:00:06Z".to_owned(), Reason::Misfire),
+            ("2026-11-15T06:00:02Z".to_owned(), RunReason::Due),
+            ("2026-11-15T06:00:06Z".to_owned(), RunReason::Misfire),
         ],
         "no time has passed since the first run ended"
     );
@@ -90,7 +90,7 @@ async fn l07_misfire_runs_once_right_after_the_run_it_waited_for() {
     assert!(handler.attempts().is_empty(), "{:?}", handler.attempts());
     cluster.write(&cluster.tree.shard(1, ShardNode::Misfire), "").await;
     cluster.advance_seconds(1).await;
-    assert_eq!(handler.shards_and_reasons(), [(1, Reason::Misfire)]);
+    assert_eq!(handler.shards_and_reasons(), [(1, RunReason::Misfire)]);
     assert!(
         !cluster.exists(&cluster.tree.shard(1, ShardNode::Misfire)).await,
         "the misfire is compensated"
@@ -152,9 +152,9 @@ async fn l14_once_listener_is_called_once_per_fire_and_never_waits_forever() {
     let listener = || Arc::clone(&listener_calls) as Arc<dyn OnceListener>;
     assert!(listener().started_timeout() <= Duration::from_mins(1), "every wait has a limit");
     let (_staying_node, _connection) =
-        cluster.node_with(1, with_failover(3), &one, |job| job.once(listener())).await;
+        cluster.node_with(1, with_failover(3), &one, |job| job.once_listener(listener())).await;
     let (dying_node, connection) =
-        cluster.node_with(2, with_failover(3), &two, |job| job.once(listener())).await;
+        cluster.node_with(2, with_failover(3), &two, |job| job.once_listener(listener())).await;
     cluster.write(&cluster.tree.shard(1, ShardNode::Disabled), "").await;
     cluster.settle().await;
 
@@ -175,7 +175,7 @@ async fn l14_once_listener_is_called_once_per_fire_and_never_waits_forever() {
     // The clock stands still, so it has not waited.
     cluster.settle().await;
     assert!(
-        one.shards_and_reasons().iter().any(|(_, reason)| *reason == Reason::Failover),
+        one.shards_and_reasons().iter().any(|(_, reason)| *reason == RunReason::Failover),
         "{:?}",
         one.shards_and_reasons()
     );
@@ -210,9 +210,9 @@ struct FlakySink {
 
 #[async_trait]
 impl Sink for FlakySink {
-    async fn keep(&self, batch: &[Event]) -> Result<(), SinkError> {
+    async fn store(&self, batch: &[Event]) -> Result<(), SinkError> {
         if self.failures.fetch_add(1, Ordering::SeqCst) < 4 {
-            return Err(SinkError::Later(
+            return Err(SinkError::Unavailable(
                 "duplicate key, as the driver reports every error".to_owned(),
             ));
         }

@@ -14,7 +14,7 @@ use elasticjob::{
         tree::ShardNode,
         view::{CachedNode, Document, ShardView},
     },
-    job::{Failover, InstanceId, Monitor, Reason, Strategy},
+    job::{Failover, InstanceId, Monitor, RunReason, Strategy},
     registry::{Registry, Version},
     runtime::{CancelReason, Clock},
 };
@@ -72,7 +72,7 @@ async fn s01_run_is_cancelled_before_its_session_can_end() {
     let (reason, cancelled_at) = cancelled.expect("the run is cancelled");
     assert_eq!(reason, CancelReason::LeaseLost);
     assert!(cancelled_at < ended_at, "before the registry can have ended the session");
-    assert_eq!((again.len(), again[0].item, again[0].reason), (1, lost.item, Reason::Failover));
+    assert_eq!((again.len(), again[0].item, again[0].reason), (1, lost.item, RunReason::Failover));
     assert!(again[0].token > lost.token);
     assert_eq!(
         cluster.claim_zxid(lost.item).await,
@@ -321,7 +321,7 @@ async fn s08_stopping_node_stays_registered_until_its_runs_have_ended() {
     assert_eq!(leaving.attempts().len(), 1);
     assert_eq!(leaving.attempts()[0].cancelled, None);
     assert_eq!(cluster.children(&cluster.tree.instances()).await.len(), 1);
-    assert!(staying.attempts().iter().all(|attempt| attempt.reason != Reason::Failover));
+    assert!(staying.attempts().iter().all(|attempt| attempt.reason != RunReason::Failover));
 }
 
 #[tokio::test(start_paused = true)]
@@ -492,12 +492,12 @@ async fn s14_takeover_runs_exactly_the_lost_shards() {
     // Until just before the next fire.
     cluster.advance(Duration::from_millis(4_900)).await;
 
-    let mut taken: BTreeMap<u32, Vec<Reason>> = BTreeMap::new();
+    let mut taken: BTreeMap<u32, Vec<RunReason>> = BTreeMap::new();
     for (item, reason) in survivor.shards_and_reasons() {
         taken.entry(item).or_default().push(reason);
     }
     let lost = (0..6).filter(|shard| !own.contains(shard));
-    assert_eq!(taken, lost.map(|shard| (shard, vec![Reason::Failover])).collect());
+    assert_eq!(taken, lost.map(|shard| (shard, vec![RunReason::Failover])).collect());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use elasticjob::{
         member::{News, Refused, Why},
         tree::ShardNode,
     },
-    registry::{Create, Kind, Op, Path, Registry, plant},
+    registry::{Create, Kind, Op, Path, Registry, ensure_path},
 };
 
 use crate::{
@@ -86,7 +86,7 @@ async fn l06_long_run_blocks_neither_sharding_nor_other_runs() {
 
 /// Queues in a latch before all others and never acts.
 async fn queue_and_stall(connection: &Connection, latch: &Path) -> Path {
-    plant(&*connection.registry, latch).await.unwrap();
+    ensure_path(&*connection.registry, latch).await.unwrap();
     let name = latch.join("_c_00000000-0000-0000-0000-000000000000-latch-").unwrap();
     let kind = Kind::EphemeralSequential(connection.registry.session().id());
     let created =

@@ -7,7 +7,7 @@ use elasticjob::{
         tree::ShardNode,
         trigger::{InstanceRequest, TriggerRequest},
     },
-    job::{Job, LeaseLoss, Reason, RunId},
+    job::{Job, LeaseLoss, RunId, RunReason},
     registry::Op,
     runtime::CancelReason,
 };
@@ -53,11 +53,15 @@ async fn trigger_runs_all_shards_including_those_held_elsewhere() {
     .to_bytes();
     cluster.write(&cluster.tree.trigger(ours), &String::from_utf8(data).unwrap()).await;
     cluster.advance_seconds(5).await;
-    assert_eq!(handler.shards_and_reasons(), [(0, Reason::Due)], "the other shard is still held");
+    assert_eq!(
+        handler.shards_and_reasons(),
+        [(0, RunReason::Due)],
+        "the other shard is still held"
+    );
     cluster.remove(&cluster.tree.shard(1, ShardNode::Running)).await;
     cluster.advance_seconds(5).await;
 
-    assert_eq!(handler.shards_and_reasons(), [(0, Reason::Due), (1, Reason::Due)]);
+    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Due), (1, RunReason::Due)]);
     assert!(
         handler.attempts().iter().all(|attempt| attempt.run == run.to_string()),
         "{:?}",
@@ -84,7 +88,7 @@ async fn trigger_runs_once_if_its_deletion_is_not_answered() {
     connection.link.heal();
     cluster.advance_seconds(5).await;
 
-    assert_eq!(handler.shards_and_reasons(), [(0, Reason::Due)]);
+    assert_eq!(handler.shards_and_reasons(), [(0, RunReason::Due)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +139,7 @@ async fn takeover_of_a_triggered_run_keeps_its_parameters() {
 
     let (lost, again) = (dying.attempts(), successor.attempts());
     assert_eq!((lost.len(), again.len()), (1, 1));
-    assert_eq!((again[0].reason, &again[0].run), (Reason::Failover, &lost[0].run));
+    assert_eq!((again[0].reason, &again[0].run), (RunReason::Failover, &lost[0].run));
     assert_eq!((again[0].due_at.as_str(), &*again[0].parameter), ("2026-01-31T12:00:00Z", "42"));
     assert_eq!(lost[0].parameter, "42");
 }
@@ -144,7 +148,7 @@ async fn takeover_of_a_triggered_run_keeps_its_parameters() {
 async fn run_of_an_earlier_session_is_cancelled_when_the_node_stops() {
     let cluster = Cluster::new().await;
     let handler = TestHandler::blocked();
-    let job = job(1).cron("5 0 * * * ?").unwrap().if_lease_is_lost(LeaseLoss::Continue);
+    let job = job(1).cron("5 0 * * * ?").unwrap().on_lease_loss(LeaseLoss::Continue);
     let (node, connection) = cluster.node(1, job, &handler).await;
     cluster.advance_seconds(6).await;
     assert_eq!(handler.attempts().len(), 1);

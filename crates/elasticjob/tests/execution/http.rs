@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{HttpClient, HttpWork, Setting, Work},
+    execution::{HttpClient, HttpWork, RunSettings, Work},
     job::Job,
     runtime::CancelReason,
 };
@@ -35,7 +35,7 @@ async fn sharding_context_is_sent_as_header() {
     let mut server = HttpServer::responding([ok()]).await;
     let job = get(&server.url("/settle?x=1"));
     let shard = fixture::shard(&job, 1);
-    let handler = fixture::handler(&work(), &Setting::of(&job));
+    let handler = fixture::handler(&work(), &RunSettings::of(&job));
 
     handler.run(shard.clone()).await.unwrap();
 
@@ -89,11 +89,11 @@ async fn error_status_fails_shard_and_message_hides_secrets() {
 async fn error_status_is_only_logged_with_log_only() {
     let server = HttpServer::responding([Response::Send("404 Not Found", String::new())]).await;
     let job = get(&server.url("/")).prop("elasticjob.http.log.only", "true").unwrap();
-    Log::listen();
+    Log::start_capture();
 
     assert_eq!(fixture::run(&work(), &job, 0).await, Ok(()));
 
-    let log = Log::read();
+    let log = Log::captured();
     assert!(log.contains("WARN") && log.contains("answered 404 Not Found"), "{log}");
 }
 
@@ -161,7 +161,7 @@ async fn cancelled_request_is_dropped() {
     let job = get(&server.url("/"));
     let shard = fixture::shard(&job, 0);
     let cancel = shard.cancel().clone();
-    let handler = fixture::handler(&work(), &Setting::of(&job));
+    let handler = fixture::handler(&work(), &RunSettings::of(&job));
 
     let (result, ()) = tokio::join!(tokio::time::timeout(PATIENCE, handler.run(shard)), async {
         server.request().await;
@@ -189,9 +189,9 @@ fn invalid_properties_are_named() {
         ),
     ] {
         let job = fixture::job(props);
-        let failure = work().prepare(&Setting::of(&job)).err().unwrap();
+        let failure = work().prepare(&RunSettings::of(&job)).err().unwrap();
 
         assert!(failure.to_string().contains(reason), "{failure}");
-        assert!(failure.is_lasting());
+        assert!(failure.is_permanent());
     }
 }

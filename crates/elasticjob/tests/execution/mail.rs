@@ -35,7 +35,7 @@ async fn send_alert(server: &mut MailServer, job: &Job, transports: Transports) 
     let notice =
         Notice::of_job(job.name.clone(), &failure, "2026-03-29T02:00:00Z".parse().unwrap());
 
-    assert_eq!(alerts.tell(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
@@ -130,11 +130,11 @@ async fn server_in_ssl_trust_gets_mail_despite_invalid_certificate() {
 async fn invalid_address_sends_nothing() {
     let mut server = MailServer::start(TlsMode::None).await;
     let job = job(&server, "false").prop("email.to", "not an address").unwrap();
-    Log::listen();
+    Log::start_capture();
 
     let sent = send_alert(&mut server, &job, Transports::default()).await;
 
     assert_eq!(sent, []);
-    let log = Log::read();
+    let log = Log::captured();
     assert!(log.contains("job failed") && log.contains("alert not sent"), "{log}");
 }

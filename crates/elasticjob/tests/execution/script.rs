@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    execution::{Guard, Handler, Lease, Outcome, Output, Script, Setting, Stream, attempt},
+    execution::{Guard, Handler, Lease, Outcome, Output, RunSettings, Script, Stream, attempt},
     job::{Job, Shard},
     runtime::CancelReason,
 };
@@ -53,7 +53,7 @@ impl Stage {
         let job = fixture::job(&[("script.command.line", &line)]);
         let (sender, lines) = mpsc::unbounded_channel();
         let setting =
-            Setting { lease, output: Arc::new(LineCollector(sender)), ..Setting::of(&job) };
+            RunSettings { lease, output: Arc::new(LineCollector(sender)), ..RunSettings::of(&job) };
         let handler = fixture::handler(&crate::script_work(), &setting);
         Self { job, lines, handler, folder }
     }
@@ -324,7 +324,8 @@ async fn script_with_closed_output_can_clean_up_on_sigterm() {
     stage.job = fixture::job(&[("script.command.line", &line)]);
     let (sender, lines) = mpsc::unbounded_channel();
     stage.lines = lines;
-    let setting = Setting { output: Arc::new(LineCollector(sender)), ..Setting::of(&stage.job) };
+    let setting =
+        RunSettings { output: Arc::new(LineCollector(sender)), ..RunSettings::of(&stage.job) };
     let handler = fixture::handler(&crate::script_work(), &setting);
     let shard = stage.shard();
     let cancel = shard.cancel().clone();
@@ -349,7 +350,7 @@ async fn script_ends_when_its_output_is_closed() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let line = format!("sh {} {}", stage.folder.path().join("script.sh").display(), pipe.display());
     stage.job = fixture::job(&[("script.command.line", &line)]);
-    let handler = fixture::handler(&crate::script_work(), &Setting::of(&stage.job));
+    let handler = fixture::handler(&crate::script_work(), &RunSettings::of(&stage.job));
 
     let run = async {
         handler.run(stage.shard()).await.unwrap();

@@ -51,7 +51,7 @@ async fn missing_supervisor_is_logged_once_with_hint() {
     let lines = supervisor_lines(|node| node).await;
 
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("elasticjob::execution::supervise_if_asked()"), "{lines:?}");
+    assert!(lines[0].contains("elasticjob::execution::supervise_if_requested()"), "{lines:?}");
     assert!(lines[0].contains("Node::supervisor"), "{lines:?}");
 }
 

@@ -24,7 +24,7 @@ fn accepted() -> Response {
 
 /// Sends an alert, waits until it was sent or given up, and returns the log.
 async fn send_alert(job: &Job) -> String {
-    Log::listen();
+    Log::start_capture();
     let transports =
         Transports { http_client: Arc::new(HttpClient::new().no_proxy()), ..Transports::default() };
     let mut tasks = Tasks::new();
@@ -33,11 +33,11 @@ async fn send_alert(job: &Job) -> String {
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
     let notice = Notice::of_shard(&fixture::shard(job, 1), &outcome, at).unwrap();
 
-    assert_eq!(alerts.tell(job, notice), Routing::Continue);
+    assert_eq!(alerts.send(job, notice), Routing::Continue);
     drop(alerts);
 
     assert!(tasks.finish(PATIENCE).await);
-    Log::read()
+    Log::captured()
 }
 
 fn body(request: &Request) -> Value {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use elasticjob::{
-    registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryGround,
+    registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryTestServer,
 };
 use testbed::ZooKeeper;
 use tinykeeper::server::{Config, Server};
@@ -18,12 +18,12 @@ static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
 
 const SESSION: Duration = Duration::from_secs(10);
 
-pub(crate) fn memory() -> MemoryGround {
-    MemoryGround::new(MemoryServer::new(Arc::new(SystemClock)))
+pub(crate) fn memory() -> MemoryTestServer {
+    MemoryTestServer::new(MemoryServer::new(Arc::new(SystemClock)))
 }
 
 pub(crate) async fn tinykeeper() -> Wire<Server> {
-    let server = Server::start(Config::ephemeral()).await.unwrap();
+    let server = Server::start(Config::in_memory()).await.unwrap();
     Wire { servers: vec![server.address()], _keep: server, session_timeout: SESSION }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn zookeeper() -> Wire<()> {
     Wire { servers: vec![ZOOKEEPER.address()], _keep: (), session_timeout: SESSION }
 }
 
-macro_rules! everywhere {
+macro_rules! on_every_backend {
     ($($module:ident: $($scenario:ident)*;)*) => {
         mod in_memory {
             $($(

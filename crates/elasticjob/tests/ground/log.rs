@@ -15,13 +15,13 @@ thread_local! {
 
 impl Log {
     /// Starts to capture, and discards what was captured before.
-    pub(crate) fn listen() {
+    pub(crate) fn start_capture() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| tracing_subscriber::fmt().with_writer(Log).with_ansi(false).init());
         LOGGED.take();
     }
 
-    pub(crate) fn read() -> String {
+    pub(crate) fn captured() -> String {
         LOGGED.with_borrow(|logged| String::from_utf8_lossy(logged).into_owned())
     }
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     history::{
-        Counts, Ending, Event, HistoryUrl, OutputPosition, Recorder, Recording, Retention,
-        RunFilter, Store, Worth,
+        Counts, Ending, Event, HistoryUrl, Importance, OutputPosition, Recorder, Recording,
+        Retention, RunFilter, Store,
     },
     runtime::{SystemClock, SystemRandomness, Tasks},
 };
@@ -46,7 +46,7 @@ pub(crate) async fn only_events_too_large_for_database_are_dropped(database: &Te
     let counts = record(&database.url(), events).await;
 
     let has_limit = database.kind == Kind::MariaDb;
-    assert_eq!(counts.dropped(Worth::Output), u64::from(has_limit), "{counts:?}");
+    assert_eq!(counts.dropped(Importance::Output), u64::from(has_limit), "{counts:?}");
     assert_eq!(counts.recorded, if has_limit { 9 } else { 10 });
     let store = database.open().await;
     assert_eq!(store.runs(&RunFilter::default()).await.unwrap().rows.len(), 3);

@@ -9,7 +9,7 @@ use elasticjob::{
         tree::ShardNode,
     },
     job::{Fire, Monitor},
-    registry::{Create, Expected},
+    registry::{Create, ExpectedVersion},
     runtime::{CancelReason, Clock, SystemClock},
     testing::conformance::Ground,
 };
@@ -101,7 +101,7 @@ pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn Ground) {
     let hold: &member::Hold = &claimed.shards[0].hold;
 
     let running = cluster.tree.shard(0, ShardNode::Running);
-    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
     cluster.registry().create(Create::persistent(&running, "10.0.0.9@-@9")).await.unwrap();
 
     let reason = tokio::time::timeout(TIMEOUT, hold.cancel().cancelled()).await.unwrap();
@@ -122,7 +122,7 @@ pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &
     let two = cluster.join(2, unmonitored()).await;
 
     // The shard moves at once, because without monitoring it has no running node.
-    cluster.registry().set(&server, "DISABLED".into(), Expected::Any).await.unwrap();
+    cluster.registry().set(&server, "DISABLED".into(), ExpectedVersion::Any).await.unwrap();
     cluster.wait_for_owner(&two, 1).await;
     let next = cluster.fire();
     let early = try_claim(&two, &next, Duration::from_millis(300)).await;
@@ -176,7 +176,7 @@ pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Grou
     let fire = cluster.fire();
     let claimed = claim(&node, &fire).await;
     let running = cluster.tree.shard(0, ShardNode::Running);
-    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
     claimed.shards[0].hold.cancel().cancelled().await;
 
     node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();

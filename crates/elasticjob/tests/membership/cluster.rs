@@ -19,7 +19,7 @@ use elasticjob::{
     },
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::Registry,
-    runtime::{Cancel, SystemClock, SystemRandomness},
+    runtime::{CancelToken, SystemClock, SystemRandomness},
     testing::conformance::{self, Ground},
 };
 
@@ -130,7 +130,7 @@ pub(crate) fn job(shards: u32) -> Job {
 }
 
 pub(crate) fn with_failover(shards: u32) -> Job {
-    job(shards).if_node_dies(Failover::TakeOver)
+    job(shards).failover(Failover::TakeOver)
 }
 
 pub(crate) fn request(fire: &Fire, patience: Duration) -> Request {
@@ -138,7 +138,7 @@ pub(crate) fn request(fire: &Fire, patience: Duration) -> Request {
         fire: fire.clone(),
         why: Why::Due,
         patience,
-        cancel: Cancel::new(),
+        cancel: CancelToken::new(),
         busy: BTreeSet::new(),
     }
 }
@@ -182,7 +182,7 @@ pub(crate) async fn wait_for_news(node: &mut Node, matches: impl Fn(&News) -> bo
 pub(crate) async fn take_over(node: &mut Node) -> Claimed {
     loop {
         wait_for_news(node, |news| *news == News::Orphaned).await;
-        if let Ok(taken) = node.member.claims().take(Cancel::new(), BTreeSet::new()).await {
+        if let Ok(taken) = node.member.claims().take(CancelToken::new(), BTreeSet::new()).await {
             return taken;
         }
     }

@@ -8,8 +8,8 @@ use elasticjob::{
         member::{News, Refused},
         tree::ShardNode,
     },
-    registry::{Create, Expected, plant},
-    runtime::Cancel,
+    registry::{Create, ExpectedVersion, ensure_path},
+    runtime::CancelToken,
     testing::conformance::Ground,
 };
 
@@ -63,7 +63,7 @@ pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn
     let next = claim(&two, &cluster.fire()).await;
 
     assert_eq!(items(&next), [0]);
-    let taken = two.member.claims().take(Cancel::new(), BTreeSet::new()).await;
+    let taken = two.member.claims().take(CancelToken::new(), BTreeSet::new()).await;
     assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
     assert_eq!(cluster.registry().exists(&cluster.tree.failover_item(0)).await.unwrap(), None);
     finish(&two, next).await;
@@ -77,7 +77,7 @@ pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn 
     let mut two = cluster.join(2, with_failover(1)).await;
 
     let instance = cluster.tree.instance(one.member.id());
-    cluster.registry().delete(&instance, Expected::Any).await.unwrap();
+    cluster.registry().delete(&instance, ExpectedVersion::Any).await.unwrap();
     wait_for_news(&mut one, |news| *news == News::ShutDown).await;
     // The process is still alive: no shard is flagged, and the instance keeps its claim.
     let next = cluster.fire();
@@ -163,7 +163,7 @@ pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(gro
     finish(&node, claimed).await;
 
     let flag = cluster.tree.failover_item(0);
-    plant(cluster.registry(), &cluster.tree.failover_items()).await.unwrap();
+    ensure_path(cluster.registry(), &cluster.tree.failover_items()).await.unwrap();
     cluster.registry().create(Create::persistent(&flag, "")).await.unwrap();
     let taken = take_over(&mut node).await;
 
@@ -184,7 +184,7 @@ pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground:
     one.die().await;
     let flag = cluster.tree.failover_item(0);
     wait_for_node(&cluster, &flag, true).await;
-    cluster.registry().delete(&disabled, Expected::Any).await.unwrap();
+    cluster.registry().delete(&disabled, ExpectedVersion::Any).await.unwrap();
     let taken = take_over(&mut two).await;
 
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
@@ -199,7 +199,7 @@ pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground
     let (running, flag) =
         (cluster.tree.shard(0, ShardNode::Running), cluster.tree.failover_item(0));
     for folder in [instance.parent(), running.parent(), flag.parent()] {
-        plant(cluster.registry(), &folder.unwrap()).await.unwrap();
+        ensure_path(cluster.registry(), &folder.unwrap()).await.unwrap();
     }
     let session = java.registry.session().id();
     java.registry.create(Create::ephemeral(&instance, "", session)).await.unwrap();
@@ -208,9 +208,9 @@ pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground
     }
     let mut node = cluster.join(1, with_failover(1)).await;
 
-    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
     wait_for_news(&mut node, |news| *news == News::Orphaned).await;
-    let taken = node.member.claims().take(Cancel::new(), BTreeSet::new()).await;
+    let taken = node.member.claims().take(CancelToken::new(), BTreeSet::new()).await;
 
     assert!(matches!(taken, Err(Refused::Nothing)), "{taken:?}");
     wait_for_node(&cluster, &flag, false).await;

@@ -11,7 +11,7 @@ mod ground;
 mod requests;
 mod sharding;
 
-everywhere! {
+on_every_backend! {
     sharding:
         nine_shards_over_three_instances_run_once_per_fire
         more_shards_than_fit_into_one_request_are_assigned

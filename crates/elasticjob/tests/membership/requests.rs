@@ -10,7 +10,7 @@ use elasticjob::{
         trigger::InstanceRequest,
     },
     job::InstanceId,
-    registry::{Create, Expected, Op},
+    registry::{Create, ExpectedVersion, Op},
     runtime::CancelReason,
     testing::conformance::Ground,
 };
@@ -40,7 +40,7 @@ pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(grou
 
     cluster
         .registry()
-        .delete(&cluster.tree.instance(node.member.id()), Expected::Any)
+        .delete(&cluster.tree.instance(node.member.id()), ExpectedVersion::Any)
         .await
         .unwrap();
 
@@ -58,7 +58,7 @@ pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn G
     let mut node = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
     let id = node.member.id().clone();
-    let delete = |path| Op::Delete { path, expected: Expected::Any };
+    let delete = |path| Op::Delete { path, expected: ExpectedVersion::Any };
 
     // A server that ends a session deletes its nodes at once, and may report their deletion before the end of the session.
     let nodes = vec![delete(cluster.tree.instance(&id)), delete(cluster.tree.process(&id))];
@@ -87,7 +87,7 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(gr
     let mut waiting = std::pin::pin!(claims.claim(triggered));
     let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting).await;
     assert!(early.is_err(), "{early:?}");
-    cluster.registry().delete(&running, Expected::Any).await.unwrap();
+    cluster.registry().delete(&running, ExpectedVersion::Any).await.unwrap();
 
     assert_eq!(items(&waiting.await.unwrap()), [0]);
     let mark = cluster.tree.shard(0, ShardNode::Misfire);

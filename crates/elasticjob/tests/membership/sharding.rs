@@ -7,7 +7,7 @@ use elasticjob::{
         member::{News, Refused},
         tree::ShardNode,
     },
-    registry::Expected,
+    registry::ExpectedVersion,
     testing::conformance::Ground,
 };
 
@@ -87,7 +87,7 @@ pub(crate) async fn disabled_server_neither_leads_nor_owns_shards(ground: &dyn G
     cluster.wait_for_shares("one each", 2, &[1, 1]).await;
 
     let server = cluster.tree.server(one.member.id().server());
-    cluster.registry().set(&server, "DISABLED".into(), Expected::Any).await.unwrap();
+    cluster.registry().set(&server, "DISABLED".into(), ExpectedVersion::Any).await.unwrap();
 
     cluster.wait_for_shares("all to the enabled one", 2, &[2]).await;
     assert_eq!(cluster.shares(2).await.keys().collect::<Vec<_>>(), [two.member.id().as_str()]);
@@ -101,12 +101,20 @@ pub(crate) async fn changed_shard_count_is_reported_and_assigned(ground: &dyn Gr
     cluster.wait_for_shares("two", 2, &[2]).await;
 
     let bigger = job(5).to_yaml();
-    cluster.registry().set(&cluster.tree.config(), bigger.into(), Expected::Any).await.unwrap();
+    cluster
+        .registry()
+        .set(&cluster.tree.config(), bigger.into(), ExpectedVersion::Any)
+        .await
+        .unwrap();
     let news = wait_for_news(&mut node, |news| matches!(news, News::Configured(_))).await;
     assert!(matches!(&news, News::Configured(job) if job.shards.get() == 5), "{news:?}");
     cluster.wait_for_shares("five", 5, &[5]).await;
     let smaller = job(1).to_yaml();
-    cluster.registry().set(&cluster.tree.config(), smaller.into(), Expected::Any).await.unwrap();
+    cluster
+        .registry()
+        .set(&cluster.tree.config(), smaller.into(), ExpectedVersion::Any)
+        .await
+        .unwrap();
 
     cluster.wait_for_shares("one", 5, &[1]).await;
     let children = cluster.registry().children(&cluster.tree.sharding()).await.unwrap().unwrap();
@@ -117,7 +125,11 @@ pub(crate) async fn unreadable_configuration_changes_nothing(ground: &dyn Ground
     let mut cluster = Cluster::new(ground, "unreadable-configuration-changes").await;
     let mut node = cluster.join(1, job(2)).await;
 
-    cluster.registry().set(&cluster.tree.config(), "cron: [".into(), Expected::Any).await.unwrap();
+    cluster
+        .registry()
+        .set(&cluster.tree.config(), "cron: [".into(), ExpectedVersion::Any)
+        .await
+        .unwrap();
     let news = wait_for_news(&mut node, |news| matches!(news, News::Unreadable(_))).await;
 
     assert!(matches!(&news, News::Unreadable(error) if error.contains("settle")), "{news:?}");

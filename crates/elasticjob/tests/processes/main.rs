@@ -17,7 +17,7 @@ use elasticjob::{
     },
     job::{Job, Strategy},
     node::Node,
-    registry::{Expected, Registry, ZooKeeperSettings, zookeeper},
+    registry::{ExpectedVersion, Registry, ZooKeeperSettings, zookeeper},
 };
 use testbed::ZooKeeper;
 use tokio::sync::mpsc;
@@ -125,7 +125,10 @@ impl Cluster {
 
     async fn configure(&self, shards: u32) {
         let config = self.tree.config();
-        self.observer.set(&config, job(shards).to_yaml().into(), Expected::Any).await.unwrap();
+        self.observer
+            .set(&config, job(shards).to_yaml().into(), ExpectedVersion::Any)
+            .await
+            .unwrap();
     }
 
     async fn leader(&self) -> String {

@@ -12,7 +12,7 @@ use elasticjob::{
         trigger::{InstanceRequest, TriggerRequest},
     },
     job::{Failover, Misfire, RunId},
-    registry::{Create, Expected, Registry, plant},
+    registry::{Create, ExpectedVersion, Registry, ensure_path},
     runtime::Clock,
 };
 
@@ -129,11 +129,11 @@ impl World {
                     }
                     2 => {
                         let policy = self.rng.pick(&[Failover::TakeOver, Failover::Wait]);
-                        changed.job = changed.job.clone().if_node_dies(policy);
+                        changed.job = changed.job.clone().failover(policy);
                     }
                     _ => {
                         let policy = self.rng.pick(&[Misfire::RunOnce, Misfire::Skip]);
-                        changed.job = changed.job.clone().if_late(policy);
+                        changed.job = changed.job.clone().misfire(policy);
                     }
                 }
                 self.oracle.log(format_args!(
@@ -170,7 +170,7 @@ impl World {
                 let slot = node % 10;
                 self.oracle.log(format_args!("the server of n{node} is disabled for job{number}"));
                 let path = tree.server(Ipv4Addr::new(10, 0, 0, slot as u8 + 1));
-                if self.observer.set(&path, "DISABLED".into(), Expected::Any).await.is_ok() {
+                if self.observer.set(&path, "DISABLED".into(), ExpectedVersion::Any).await.is_ok() {
                     let mut plan = lock(&plan);
                     plan.disabled_servers.insert(slot);
                     plan.begin_phase(self.time.elapsed());
@@ -181,7 +181,7 @@ impl World {
                 self.oracle.log(format_args!("job{number} is triggered"));
                 let all = self.observer.children(&tree.instances()).await.ok().flatten();
                 for id in all.unwrap_or_default() {
-                    let _ = plant(&self.observer, &tree.triggers()).await;
+                    let _ = ensure_path(&self.observer, &tree.triggers()).await;
                     let _ = self.observer.create(Create::persistent(&tree.trigger(id), "")).await;
                 }
             }
@@ -196,7 +196,7 @@ impl World {
                         self.oracle.log(format_args!(
                             "n{node} is shut down in job{number} by an operator"
                         ));
-                        let _ = self.observer.delete(&path, Expected::Any).await;
+                        let _ = self.observer.delete(&path, ExpectedVersion::Any).await;
                         self.end_membership(node);
                         // The node has left the job, so its process is restarted before long.
                         self.schedule.add(later, Action::Stop { node });
@@ -224,7 +224,7 @@ impl World {
             .to_bytes();
             let tree = tree_of(plan);
             let all = self.observer.children(&tree.instances()).await.ok().flatten();
-            let _ = plant(&self.observer, &tree.triggers()).await;
+            let _ = ensure_path(&self.observer, &tree.triggers()).await;
             for id in all.unwrap_or_default() {
                 let node = Create::persistent(&tree.trigger(id), ask.clone());
                 let _ = self.observer.create(node).await;
@@ -237,7 +237,7 @@ impl World {
         changed.begin_phase(self.time.elapsed());
         let tree = tree_of(plan);
         let yaml = changed.job.to_yaml();
-        if self.observer.set(&tree.config(), yaml.into(), Expected::Any).await.is_ok() {
+        if self.observer.set(&tree.config(), yaml.into(), ExpectedVersion::Any).await.is_ok() {
             *lock(plan) = changed;
         }
     }
@@ -249,15 +249,17 @@ impl World {
         let mut changed = lock(&plan).clone();
         self.oracle.log(format_args!("job{number} is enabled"));
         for shard in std::mem::take(&mut changed.disabled_shards) {
-            let _ =
-                self.observer.delete(&tree.shard(shard, ShardNode::Disabled), Expected::Any).await;
+            let _ = self
+                .observer
+                .delete(&tree.shard(shard, ShardNode::Disabled), ExpectedVersion::Any)
+                .await;
         }
         changed.disabled_servers.clear();
         // All servers: an instance that joined while the job was disabled has a disabled server.
         let servers = self.observer.children(&tree.servers()).await.ok().flatten();
         for address in servers.unwrap_or_default() {
             let path = tree.server(address);
-            let _ = self.observer.set(&path, "ENABLED".into(), Expected::Any).await;
+            let _ = self.observer.set(&path, "ENABLED".into(), ExpectedVersion::Any).await;
         }
         changed.job.disabled = false;
         self.configure(&plan, changed).await;

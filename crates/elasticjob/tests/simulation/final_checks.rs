@@ -9,7 +9,7 @@ use super::{
 };
 use elasticjob::{
     coordination::tree::ShardNode,
-    job::{Misfire, Reason},
+    job::{Misfire, RunReason},
     registry::{Path, Registry},
 };
 
@@ -38,7 +38,7 @@ impl World {
                     execution.key.0 == plan.job.name.as_str()
                         && execution.key.1 == shard
                         && execution.run == *run
-                        && execution.reason != Reason::Retry
+                        && execution.reason != RunReason::Retry
                 };
                 let count = self.oracle.lock().executions.iter().filter(is_it).count();
                 if count != 1 {
@@ -228,7 +228,7 @@ impl World {
                 execution.key.0 == plan.job.name.as_str()
                     && execution.key.1 == shard
                     && execution.run.is_scheduled()
-                    && execution.reason != Reason::Retry
+                    && execution.reason != RunReason::Retry
                     && execution.due_at == due_at
             })
             .count()

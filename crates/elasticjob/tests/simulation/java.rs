@@ -15,7 +15,7 @@ use std::{
 use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
     job::{Failover, Instance, InstanceId},
-    registry::{Create, Expected, Kind, Op, Registry, memory::MemoryServer, plant},
+    registry::{Create, ExpectedVersion, Kind, Op, Registry, ensure_path, memory::MemoryServer},
     runtime::Clock,
 };
 
@@ -119,7 +119,7 @@ impl JavaSession<'_> {
             }
             let running = self.tree.shard(shard, ShardNode::Running);
             let mut ops = vec![Op::Create(Create::new(&running, self.id.to_string(), kind))];
-            let _ = plant(&self.registry, &self.tree.failover_items()).await;
+            let _ = ensure_path(&self.registry, &self.tree.failover_items()).await;
             // A surviving Java instance may flag a shard late that it is about to run anyway.
             if failover == Failover::TakeOver && instance.rng.percent(20) {
                 ops.insert(0, Op::Create(Create::persistent(&self.tree.failover_item(shard), "")));
@@ -144,7 +144,7 @@ impl JavaSession<'_> {
         for shard in mine {
             let running = self.tree.shard(shard, ShardNode::Running);
             instance.oracle.java_ended(&(self.tree.root().name().to_owned(), shard));
-            let _ = self.registry.delete(&running, Expected::Any).await;
+            let _ = self.registry.delete(&running, ExpectedVersion::Any).await;
         }
         true
     }
@@ -153,13 +153,13 @@ impl JavaSession<'_> {
     async fn reconnect(&self, mine: &[u32], total: u32) {
         let instance = self.instance;
         instance.oracle.log(format_args!("{} reconnects", self.id));
-        let _ = self.registry.delete(&self.tree.instance(&self.id), Expected::Any).await;
+        let _ = self.registry.delete(&self.tree.instance(&self.id), ExpectedVersion::Any).await;
         instance.pause(instance.rng.between(10, 300)).await;
         self.create_instance_node().await;
         for shard in (0..total).filter(|shard| !mine.contains(shard)) {
             let running = self.tree.shard(shard, ShardNode::Running);
             if instance.rng.percent(30)
-                && self.registry.delete(&running, Expected::Any).await.is_ok()
+                && self.registry.delete(&running, ExpectedVersion::Any).await.is_ok()
             {
                 instance.oracle.java_removed_running(&(self.tree.root().name().to_owned(), shard));
             }
@@ -183,7 +183,7 @@ impl JavaSession<'_> {
         self.registry.close().await;
         let namespace = NAMESPACE.parse().expect("valid namespace");
         if let Ok(console) = self.instance.server.join(namespace).await {
-            let _ = plant(&console, &self.tree.triggers()).await;
+            let _ = ensure_path(&console, &self.tree.triggers()).await;
             let _ = console.create(Create::persistent(&self.tree.trigger(&self.id), "")).await;
         }
     }

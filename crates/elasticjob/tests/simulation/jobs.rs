@@ -74,10 +74,10 @@ impl JobPlan {
             .expect("valid job")
             .shards(shards)
             .strategy(&strategy)
-            .if_node_dies(if has_failover { Failover::TakeOver } else { Failover::Wait })
+            .failover(if has_failover { Failover::TakeOver } else { Failover::Wait })
             .monitor(monitor)
-            .if_late(if rng.percent(85) { Misfire::RunOnce } else { Misfire::Skip })
-            .if_lease_is_lost(rng.pick(&[
+            .misfire(if rng.percent(85) { Misfire::RunOnce } else { Misfire::Skip })
+            .on_lease_loss(rng.pick(&[
                 LeaseLoss::Cancel,
                 LeaseLoss::Cancel,
                 LeaseLoss::Cancel,
@@ -85,10 +85,10 @@ impl JobPlan {
                 LeaseLoss::Continue,
             ]));
         if rng.percent(20) {
-            job = job.if_nobody_was_there(CatchUp::Last);
+            job = job.catch_up(CatchUp::Last);
         }
         if rng.percent(20) {
-            job = job.if_shard_fails(Retry::attempts(2));
+            job = job.retry(Retry::attempts(2));
         }
         let mut plan = Self {
             job,

@@ -16,7 +16,7 @@ use super::{
 };
 use elasticjob::{
     coordination::ledger::{LedgerPage, LedgerState},
-    job::{InstanceId, LeaseLoss, Reason, RunId, Shard},
+    job::{InstanceId, LeaseLoss, RunId, RunReason, Shard},
     registry::{Op, SessionId},
 };
 
@@ -84,7 +84,7 @@ pub(super) struct Execution {
     pub(super) key: ShardKey,
     pub(super) run: RunId,
     pub(super) due_at: Timestamp,
-    pub(super) reason: Reason,
+    pub(super) reason: RunReason,
     session: SessionId,
     on_lease_loss: LeaseLoss,
     connection: Arc<Connection>,
@@ -452,7 +452,7 @@ impl Inner {
         let mut report =
             |message: String| violations.push(format!("n{node} starts {name}: {message}"));
         let is_lease_valid = connection.has_valid_lease(session);
-        let is_retry = shard.attempt.reason == Reason::Retry;
+        let is_retry = shard.attempt.reason == RunReason::Retry;
         if policies.on_lease_loss != LeaseLoss::Continue && !is_lease_valid {
             report("no valid lease".into());
         }
@@ -490,8 +490,10 @@ impl Inner {
         if is_lease_valid && !is_claimed {
             report("not claimed".into());
         }
-        let is_regular =
-            matches!(shard.attempt.reason, Reason::Due | Reason::Misfire | Reason::CatchUp);
+        let is_regular = matches!(
+            shard.attempt.reason,
+            RunReason::Due | RunReason::Misfire | RunReason::CatchUp
+        );
         let me = Some(shard.task.instance.as_str());
         let is_owner = record.owner_at_claim.as_deref() == me || record.owner.as_deref() == me;
         if is_regular && is_lease_valid && !policies.is_rotating && !is_owner {
@@ -503,7 +505,7 @@ impl Inner {
         // An instance that connected after Java ran the shard cannot know about that.
         let could_know =
             record.java_started_at.is_none_or(|then| connection.connected_since() < then);
-        if shard.attempt.reason == Reason::Failover && record.lost_at.is_none() && could_know {
+        if shard.attempt.reason == RunReason::Failover && record.lost_at.is_none() && could_know {
             report("failover, but no instance died while running it".into());
         }
         // A handler that runs on without its claim, as the job allows, is not the failover of the lost shard.

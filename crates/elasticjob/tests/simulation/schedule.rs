@@ -33,7 +33,7 @@ pub(super) enum Action {
     /// The fault phase ends.
     EndFaults,
     /// The cluster must have settled by now.
-    Settled,
+    ConfigDecision,
     /// The simulation ends.
     End,
 }

@@ -24,7 +24,7 @@ use super::{
 use elasticjob::{
     coordination::{flaw::Flaws, tree::JobTree},
     job::{RunId, Shard},
-    node::{Node, NodeError, NodeJob, Running},
+    node::{Node, NodeError, NodeJob, RunningNode},
     registry::memory::{MemoryRegistry, MemoryServer},
     runtime::Clock,
     schedule::Zone,
@@ -88,7 +88,7 @@ pub(super) struct FaultProfile {
 pub(super) struct Slot {
     pub(super) node: Option<usize>,
     incarnations: usize,
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<RunningNode>,
     /// The task that starts or stops the node, while there is one.
     transition: Option<AbortHandle>,
     pub(super) clock_offset: Arc<AtomicI64>,
@@ -96,7 +96,7 @@ pub(super) struct Slot {
 
 /// The end of a node's start or stop: with the result of the start, or whether the stop was in time.
 enum NodeEvent {
-    Started(usize, Result<Running, NodeError>),
+    Started(usize, Result<RunningNode, NodeError>),
     Stopped(usize, bool),
 }
 
@@ -268,7 +268,7 @@ impl World {
             Action::Enable { job } => self.enable(job).await,
             Action::End => {}
             Action::EndFaults => self.end_faults().await,
-            Action::Settled => {
+            Action::ConfigDecision => {
                 self.settled_at = self.time.elapsed();
                 self.oracle.log(format_args!("the cluster must have settled"));
                 self.trigger_jobs().await;
@@ -442,7 +442,7 @@ impl World {
         let settled =
             Duration::from_secs(now.as_secs().next_multiple_of(5)) + Duration::from_millis(2_500);
         let start = self.time.monotonic() + settled.saturating_sub(self.time.elapsed());
-        self.schedule.add(start, Action::Settled);
+        self.schedule.add(start, Action::ConfigDecision);
         self.schedule.add(start + OBSERVATION_TIME, Action::End);
     }
 

@@ -59,7 +59,7 @@ impl Server {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tinykeeper::server::ServerError> {
     /// use tinykeeper::server::{Config, Server};
     ///
-    /// let server = Server::start(Config::ephemeral()).await?;
+    /// let server = Server::start(Config::in_memory()).await?;
     /// println!("clients connect to {}", server.address());
     /// server.shutdown().await
     /// # }

@@ -4,9 +4,9 @@ use std::{path::Path as Folder, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use elasticjob::{
-    history::{Ended, Ending, Event, HistoryUrl, Sink, Source, Started, Store},
+    history::{AttemptEnded, AttemptStarted, Ending, Event, HistoryUrl, Sink, Source, Store},
     job::{FencingToken, Fire, Job, Shard},
-    registry::{Create, Expected, Op, Path, Registry, plant},
+    registry::{Create, ExpectedVersion, Op, Path, Registry, ensure_path},
     runtime::{Clock, SystemClock},
 };
 use jiff::SignedDuration;
@@ -48,7 +48,7 @@ fn instance(number: usize) -> (String, String) {
 /// Creates the jobs, each with assigned shards and two instances; some jobs have no live instance.
 pub(super) async fn create_jobs(registry: &dyn Registry, jobs: usize) -> Result<(), BoxError> {
     let namespace = registry.namespace().path().clone();
-    plant(registry, &namespace).await?;
+    ensure_path(registry, &namespace).await?;
     let numbers: Vec<usize> = (0..jobs).collect();
     for batch in numbers.chunks(BATCH) {
         let mut ops = Vec::new();
@@ -110,16 +110,17 @@ pub(super) async fn create_history(folder: &Folder, jobs: usize) -> Result<Histo
                 let task = format!("{}@-@0@-@READY@-@{id}", job.name).parse()?;
                 let shard = Shard::of(&job, &fire, task, 0, FencingToken::new(1));
                 let at = fire.due_at + SignedDuration::from_millis(3);
-                let started = Arc::new(Started::of(&shard, Source::Schedule, "machine".into(), at));
+                let started =
+                    Arc::new(AttemptStarted::of(&shard, Source::Schedule, "machine".into(), at));
                 let ending = match number % 50 {
                     0 => Ending::Failed("no such order".to_owned()),
                     _ => Ending::Done,
                 };
                 let took = SignedDuration::from_millis(20 + i64::try_from(number * 31 % 400)?);
-                Ok(Event::Ended(Ended { started, at: at + took, ending }))
+                Ok(Event::Ended(AttemptEnded { started, at: at + took, ending }))
             })
             .collect();
-        store.keep(&events?).await?;
+        store.store(&events?).await?;
     }
     store.close().await;
     Ok(url)
@@ -140,7 +141,7 @@ pub(super) async fn change_continuously(
             .collect();
         let ops = paths?.into_iter().map(|path| match round % 2 {
             0 => Op::Create(Create::persistent(&path, "")),
-            _ => Op::Delete { path, expected: Expected::Any },
+            _ => Op::Delete { path, expected: ExpectedVersion::Any },
         });
         registry.multi(ops.collect()).await?;
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use elasticjob::{
-    job::{Failover, Job, Spelling},
+    job::{Failover, Job, KeySpelling},
     runtime::{Clock, SystemClock},
 };
 use serde_json::{Value, json};
@@ -76,8 +76,8 @@ impl JobTemplate {
 
     fn yaml(self, name: &str) -> Result<String, BoxError> {
         let mut job = Job::named(name)?.cron(self.cron)?.shards(self.shards);
-        job.spelling = Spelling::UpTo304;
-        Ok(job.if_node_dies(self.failover).to_yaml())
+        job.spelling = KeySpelling::UpTo304;
+        Ok(job.failover(self.failover).to_yaml())
     }
 }
 

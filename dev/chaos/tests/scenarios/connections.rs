@@ -5,7 +5,7 @@ use std::time::Duration;
 use chaos::StepJob;
 use elasticjob::{
     coordination::tree::{JobTree, ShardNode},
-    registry::{Create, Kind, Registry, Zxid, plant},
+    registry::{Create, Kind, Registry, Zxid, ensure_path},
 };
 use testbed::Proxy;
 
@@ -35,9 +35,9 @@ async fn disconnect_shorter_than_the_session_leaves_running_shards_alone() {
     let writes_before = run[0].writes.len();
     scenario
         .until("the worker continues while disconnected", |all| {
-            let of = executions_of_run(all, "settle", run[0].key.run);
-            let mut mine = of.iter().filter(|execution| execution.worker == 0);
-            mine.all(|execution| execution.writes.len() > writes_before + 1).then_some(())
+            let executions = executions_of_run(all, "settle", run[0].key.run);
+            let mut of_worker = executions.iter().filter(|execution| execution.worker == 0);
+            of_worker.all(|execution| execution.writes.len() > writes_before + 1).then_some(())
         })
         .await;
     scenario.cluster.proxies(0).iter().for_each(Proxy::heal);
@@ -45,9 +45,12 @@ async fn disconnect_shorter_than_the_session_leaves_running_shards_alone() {
     assert_eq!(running(&scenario, 4).await, before, "no claim was touched");
     scenario.complete_runs("settle", 1).await;
     let all = scenario.stop(&[0, 1]).await;
-    let of = executions_of_run(&all, "settle", run[0].key.run);
-    assert_eq!(of.len(), 4, "no shard runs twice: {of:#?}");
-    assert!(of.iter().all(|execution| execution.outcome.as_deref() == Some("done")), "{of:#?}");
+    let executions = executions_of_run(&all, "settle", run[0].key.run);
+    assert_eq!(executions.len(), 4, "no shard runs twice: {executions:#?}");
+    assert!(
+        executions.iter().all(|execution| execution.outcome.as_deref() == Some("done")),
+        "{executions:#?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +104,7 @@ async fn stalled_election_candidate_delays_only_its_own_election() {
 /// Enters the election queue first and never acts.
 async fn enter_election(rival: &dyn Registry, tree: &JobTree) {
     let latch = tree.election_latch();
-    plant(rival, &latch).await.unwrap();
+    ensure_path(rival, &latch).await.unwrap();
     let candidate = latch.join("_c_3f2504e0-4f89-41d3-9a0c-0305e82c3301-latch-").unwrap();
     let kind = Kind::EphemeralSequential(rival.session().id());
     rival.create(Create::new(&candidate, "", kind)).await.unwrap();

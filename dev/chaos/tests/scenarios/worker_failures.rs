@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
 use chaos::{Execution, StepJob};
 use elasticjob::{
-    job::{Failover, FencingToken, Job, Reason, Shard},
-    node::{Node, Running},
+    job::{Failover, FencingToken, Job, RunReason, Shard},
+    node::{Node, RunningNode},
 };
 use testbed::Proxy;
 use tokio::sync::mpsc;
@@ -26,10 +26,11 @@ async fn wait_for_takeover(scenario: &Scenario, lost: &Execution) -> Vec<Executi
     let expectation = format!("shard {} of run {} is taken over", lost.key.item, lost.key.run);
     scenario
         .until(&expectation, |all| {
-            let mut of = executions_of_run(all, &lost.key.job, lost.key.run);
-            of.retain(|execution| execution.key.item == lost.key.item);
-            let is_done = of.last().is_some_and(|last| last.outcome.as_deref() == Some("done"));
-            (of.len() > 1 && is_done).then_some(of)
+            let mut executions = executions_of_run(all, &lost.key.job, lost.key.run);
+            executions.retain(|execution| execution.key.item == lost.key.item);
+            let is_done =
+                executions.last().is_some_and(|last| last.outcome.as_deref() == Some("done"));
+            (executions.len() > 1 && is_done).then_some(executions)
         })
         .await
 }
@@ -45,9 +46,9 @@ async fn shards_of_a_killed_worker_are_completed_once_by_another() {
     assert!(scenario.cluster.kill(0).await.unwrap());
 
     for lost in &lost {
-        let of = wait_for_takeover(&scenario, lost).await;
-        assert_eq!(of.len(), 2, "taken over once: {of:#?}");
-        let successor = &of[1];
+        let executions = wait_for_takeover(&scenario, lost).await;
+        assert_eq!(executions.len(), 2, "taken over once: {executions:#?}");
+        let successor = &executions[1];
         assert_eq!(
             (successor.worker, successor.reason.name.as_str(), successor.reason.attempt),
             (1, "Failover", 2)
@@ -56,8 +57,8 @@ async fn shards_of_a_killed_worker_are_completed_once_by_another() {
     }
     scenario.complete_runs("settle", 1).await;
     let all = scenario.stop(&[1]).await;
-    let of = executions_of_run(&all, "settle", run[0].key.run);
-    let done = of.iter().filter(|execution| execution.outcome.as_deref() == Some("done"));
+    let executions = executions_of_run(&all, "settle", run[0].key.run);
+    let done = executions.iter().filter(|execution| execution.outcome.as_deref() == Some("done"));
     assert_eq!(done.count(), 4, "each shard is completed once");
 }
 
@@ -79,8 +80,9 @@ async fn shards_of_a_worker_frozen_longer_than_its_session_are_fenced() {
 
     let fenced = scenario
         .until("the thawed worker reports its outcomes", |all| {
-            let of = executions_of_worker(&executions_of_run(all, "settle", run[0].key.run), 0);
-            of.iter().all(|execution| execution.outcome.is_some()).then_some(of)
+            let executions =
+                executions_of_worker(&executions_of_run(all, "settle", run[0].key.run), 0);
+            executions.iter().all(|execution| execution.outcome.is_some()).then_some(executions)
         })
         .await;
     assert_eq!((fenced.len(), before.len()), (2, 2));
@@ -93,9 +95,9 @@ async fn shards_of_a_worker_frozen_longer_than_its_session_are_fenced() {
     // The worker joins as a new instance and gets its share of the shards.
     scenario.wait_until_quiescent(2).await;
     let runs = scenario.complete_runs("settle", 1).await;
-    let mine = executions_of_worker(&runs[0], 0);
-    assert_eq!(mine.len(), 2);
-    assert_ne!(mine[0].key.instance, lost[0].key.instance);
+    let of_worker = executions_of_worker(&runs[0], 0);
+    assert_eq!(of_worker.len(), 2);
+    assert_ne!(of_worker[0].key.instance, lost[0].key.instance);
     scenario.stop(&[0, 1]).await;
 }
 
@@ -114,7 +116,7 @@ async fn unfinished_shards_resume_after_all_workers_are_killed_and_restarted() {
 
     let again = scenario
         .until("every unfinished shard runs again", |all| {
-            let of: Vec<Execution> = run
+            let executions: Vec<Execution> = run
                 .iter()
                 .filter_map(|lost| {
                     all.iter().find(|execution| {
@@ -125,7 +127,7 @@ async fn unfinished_shards_resume_after_all_workers_are_killed_and_restarted() {
                 })
                 .cloned()
                 .collect();
-            (of.len() == run.len()).then_some(of)
+            (executions.len() == run.len()).then_some(executions)
         })
         .await;
     let before: BTreeSet<&str> = run.iter().map(|lost| lost.key.instance.as_str()).collect();
@@ -134,8 +136,8 @@ async fn unfinished_shards_resume_after_all_workers_are_killed_and_restarted() {
     scenario.complete_runs("settle", 2).await;
     let all = scenario.stop(&[0, 1, 2]).await;
     for lost in &run {
-        let of = executions_of_run(&all, "settle", lost.key.run);
-        let of_shard = of.iter().filter(|execution| execution.key.item == lost.key.item);
+        let executions = executions_of_run(&all, "settle", lost.key.run);
+        let of_shard = executions.iter().filter(|execution| execution.key.item == lost.key.item);
         assert!(of_shard.count() <= 2, "at most once more for the death of its instance");
     }
 }
@@ -151,9 +153,9 @@ async fn stopped_worker_finishes_its_shards_and_no_other_runs_them_again() {
     assert!(status.success(), "{status}");
     scenario.complete_runs("settle", 1).await;
     let all = scenario.stop(&[1]).await;
-    let of = executions_of_run(&all, "settle", run[0].key.run);
-    assert_eq!(of.len(), 4, "{of:#?}");
-    assert!(of.iter().all(|execution| execution.outcome.as_deref() == Some("done")));
+    let executions = executions_of_run(&all, "settle", run[0].key.run);
+    assert_eq!(executions.len(), 4, "{executions:#?}");
+    assert!(executions.iter().all(|execution| execution.outcome.as_deref() == Some("done")));
     assert!(all.iter().all(|execution| execution.reason.name != "Failover"));
 }
 
@@ -177,10 +179,10 @@ async fn worker_with_the_same_pid_within_the_session_is_another_instance() {
     assert_ne!(old, new);
     let pid = |id: &str| id.split("@-@").nth(1).unwrap().split('-').next().unwrap().to_owned();
     assert_eq!(pid(old.as_str()), pid(new.as_str()));
-    assert_eq!((&taken.run, taken.attempt.reason), (&lost.run, Reason::Failover));
+    assert_eq!((&taken.run, taken.attempt.reason), (&lost.run, RunReason::Failover));
     assert_eq!(taken.attempt.number, NonZeroU32::new(2).unwrap());
     let due = next_start(&mut starts).await;
-    assert!(due.due_at > lost.due_at && due.attempt.reason != Reason::Failover);
+    assert!(due.due_at > lost.due_at && due.attempt.reason != RunReason::Failover);
     second.stop().await;
 }
 
@@ -189,7 +191,7 @@ async fn start(
     proxy: &Proxy,
     started: mpsc::UnboundedSender<Shard>,
     lost: Option<FencingToken>,
-) -> Running {
+) -> RunningNode {
     let job = Job::named("settle").unwrap().cron("0/5 * * * * ?").unwrap();
     let url = format!("zookeeper://{}/same-pid?sessionTimeout=2s", proxy.address());
     let started = Arc::new(started);
@@ -204,7 +206,7 @@ async fn start(
         }
     };
     let node = Node::join(&url).address([10, 0, 0, 1].into());
-    node.job(job.if_node_dies(Failover::TakeOver), handler).start().await.unwrap()
+    node.job(job.failover(Failover::TakeOver), handler).start().await.unwrap()
 }
 
 async fn next_start(starts: &mut mpsc::UnboundedReceiver<Shard>) -> Shard {

@@ -3,7 +3,7 @@
 use elasticjob::{
     admin::Edit,
     job::{
-        Failover, Job, MaxTimeDiff, Misfire, Monitor, Overwrite, Resharding, Spelling, Strategy,
+        Failover, Job, KeySpelling, MaxTimeDiff, Misfire, Monitor, Overwrite, Resharding, Strategy,
         ThreadPool,
     },
 };
@@ -15,7 +15,7 @@ use crate::scenario::{Scenario, TestRegistry, idle, ms};
 fn documents() -> Vec<Job> {
     let named = |name: &str| {
         let mut job = Job::named(name).unwrap();
-        job.spelling = Spelling::UpTo304;
+        job.spelling = KeySpelling::UpTo304;
         job
     };
     let everything = named("everything")
@@ -28,8 +28,8 @@ fn documents() -> Vec<Job> {
         .unwrap()
         .parameter("a: b # c")
         .monitor(Monitor::Nothing)
-        .if_node_dies(Failover::TakeOver)
-        .if_late(Misfire::Skip)
+        .failover(Failover::TakeOver)
+        .misfire(Misfire::Skip)
         .max_time_diff(MaxTimeDiff::seconds(30))
         .strategy(&Strategy::Odevity)
         .threads(&ThreadPool::SingleThread)
@@ -39,7 +39,7 @@ fn documents() -> Vec<Job> {
         .label("nightly")
         .resharding(Resharding::Static)
         .disabled()
-        .if_stored_differs(Overwrite::LocalWins);
+        .overwrite(Overwrite::LocalWins);
     vec![
         named("plain"),
         everything,
@@ -100,7 +100,7 @@ pub(crate) async fn configuration_stored_by_either_side_applies_to_both(registry
         )
         .await;
     let edited = edit(&java_job, "1/2 * * * * ?");
-    let plan = scenario.admin().plan(Edit::of(edited.clone())).await.unwrap();
+    let plan = scenario.admin().plan(Edit::new(edited.clone())).await.unwrap();
     scenario.admin().apply(&plan).await.unwrap();
     assert_eq!(java.command(json!({"do": "config", "job": "java-made"})).await, edited.to_yaml());
     scenario

@@ -75,7 +75,7 @@ pub(crate) async fn java_console_manages_rust_instances(registry: TestRegistry) 
     let mut console = JavaConsole { java: scenario.java("java").await, job: "settle" };
     scenario
         .admin()
-        .apply(&scenario.admin().plan(Edit::of(settle.clone())).await.unwrap())
+        .apply(&scenario.admin().plan(Edit::new(settle.clone())).await.unwrap())
         .await
         .unwrap();
     assert_eq!(console.status().await, "CRASHED", "there is no instance");
@@ -210,7 +210,7 @@ pub(crate) async fn rust_console_manages_java_instances(registry: TestRegistry) 
     assert!(!scenario.exists(&necessary).await);
 
     let larger = settle.clone().shards(3);
-    let plan = admin.plan(Edit::of(larger.clone())).await.unwrap();
+    let plan = admin.plan(Edit::new(larger.clone())).await.unwrap();
     assert!(admin.apply(&plan).await.unwrap().is_changed);
     scenario.until("Java has seen the change", async || scenario.exists(&necessary).await).await;
     admin.trigger(&name, TriggerRequest::default()).await.unwrap();

@@ -17,7 +17,7 @@ use crate::{
 const DURATION_MS: u64 = 4_000;
 
 fn failover_job(shards: u32) -> Job {
-    idle("settle", shards).if_node_dies(Failover::TakeOver)
+    idle("settle", shards).failover(Failover::TakeOver)
 }
 
 /// Triggers a run and waits until every shard has started.
@@ -184,7 +184,7 @@ pub(crate) async fn job_continues_after_its_whole_cluster_was_killed_once_rust_j
     registry: TestRegistry,
 ) {
     let scenario = Scenario::new(&registry, "whole-cluster").await;
-    let settle = job("settle", "0/5 * * * * ?", 2).if_node_dies(Failover::TakeOver);
+    let settle = job("settle", "0/5 * * * * ?", 2).failover(Failover::TakeOver);
     let (mut one, mut two) = join(scenario.java("java-1"), scenario.java("java-2")).await;
     scenario.join_in_turn(&settle, [&mut one, &mut two], ms(3_000)).await;
     let find = |executions: &[Execution]| {

@@ -193,7 +193,7 @@ pub(crate) async fn job_moves_to_rust_and_back_without_missed_or_doubled_fires(
     registry: TestRegistry,
 ) {
     let scenario = Scenario::new(&registry, "moves").await;
-    let settle = job("settle", MOVE_CRON, 3).if_node_dies(Failover::TakeOver);
+    let settle = job("settle", MOVE_CRON, 3).failover(Failover::TakeOver);
     let (admin, name) = (scenario.admin(), settle.name.clone());
     let (mut java, mut rust) = (scenario.java("java").await, scenario.rust(1).await);
     let java_id = java.join(&settle, ms(300)).await;

@@ -14,8 +14,8 @@ use elasticjob::{
         sharding::{Candidate, ShardingInput, ShardingStrategy},
         tree::{JobTree, ShardNode},
     },
-    job::{Job, Spelling, Strategy},
-    registry::{Path, Registry, ZooKeeperSettings, plant, zookeeper::ZooKeeper as Client},
+    job::{Job, KeySpelling, Strategy},
+    registry::{Path, Registry, ZooKeeperSettings, ensure_path, zookeeper::ZooKeeper as Client},
     runtime::{Clock, SystemClock},
 };
 use testbed::{Proxy, ZooKeeper};
@@ -49,7 +49,7 @@ impl TestRegistry {
     }
 
     pub(crate) async fn tinykeeper() -> Self {
-        let server = Server::start(Config::ephemeral()).await.unwrap();
+        let server = Server::start(Config::in_memory()).await.unwrap();
         Self { address: server.address(), _server: Some(server) }
     }
 }
@@ -122,7 +122,7 @@ impl Scenario {
     }
 
     pub(crate) fn admin(&self) -> Admin {
-        Admin::on(Arc::clone(&self.registry))
+        Admin::new(Arc::clone(&self.registry))
     }
 
     pub(crate) fn tree(&self, job: &Job) -> JobTree {
@@ -202,7 +202,7 @@ impl Scenario {
             let now = SystemClock.monotonic();
             if now.saturating_since(*wrong_since.get_or_insert(now)) > LOST_AFTER {
                 eprintln!("{}: Java lost a resharding request: repeated", job.name);
-                plant(&*self.registry, &tree.necessary()).await.unwrap();
+                ensure_path(&*self.registry, &tree.necessary()).await.unwrap();
                 wrong_since = None;
             }
             false
@@ -339,7 +339,7 @@ pub(crate) fn expected_owners_at(job: &Job, ids: &[&str], now_ms: i64) -> BTreeM
 /// A job with this schedule, in the spelling that Java ElasticJob 3.0.4 reads.
 pub(crate) fn job(name: &str, cron: &str, shards: u32) -> Job {
     let mut job = Job::named(name).unwrap().cron(cron).unwrap().shards(shards);
-    job.spelling = Spelling::UpTo304;
+    job.spelling = KeySpelling::UpTo304;
     job
 }
 

@@ -13,13 +13,13 @@ use std::{
 
 use async_trait::async_trait;
 use elasticjob::{
-    execution::{Execution, Failure, Listener, Ran, supervise_if_asked},
+    execution::{Execution, Failure, Listener, ShardResult, supervise_if_requested},
     job::Job,
     node::{Node, NodeJob},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let supervisor = supervise_if_asked();
+    let supervisor = supervise_if_requested();
     let mut arguments = env::args().skip(1);
     let (Some(registry), Some(command_line)) = (arguments.next(), arguments.next()) else {
         return Err("usage: script-worker REGISTRY COMMAND-LINE [PROPERTY=VALUE]…".into());
@@ -41,7 +41,7 @@ struct OutcomePrinter;
 
 #[async_trait]
 impl Listener for OutcomePrinter {
-    async fn after(&self, _: &Execution, ran: &[Ran]) -> Result<(), Failure> {
+    async fn after(&self, _: &Execution, ran: &[ShardResult]) -> Result<(), Failure> {
         for ran in ran {
             writeln!(io::stdout(), "{}", ran.outcome)?;
         }

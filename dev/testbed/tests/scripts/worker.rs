@@ -32,7 +32,7 @@ struct WorkerProcess {
 
 impl WorkerProcess {
     async fn start(properties: &[&str]) -> Self {
-        let mut config = Config::ephemeral();
+        let mut config = Config::in_memory();
         config.min_session_timeout = Duration::from_secs(1);
         let registry = Server::start(config).await.unwrap();
         let url = format!("zookeeper://{}/shop?sessionTimeout={SESSION}", registry.address());

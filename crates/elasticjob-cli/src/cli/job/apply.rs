@@ -7,7 +7,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Applied, Change, Edit, Plan},
+    admin::{ApplyResult, ConfigChange, Edit, Plan},
     job::Handler,
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Apply {
     pub(super) fn run(&self, global: &Global) -> Result<(), Error> {
         let jobs = jobfile::read(&self.files, &|name| env::var(name).ok())?;
         for note in &jobs.notes {
-            output::say(&format!("note: {note}"));
+            output::print_message(&format!("note: {note}"));
         }
         if jobs.entries.is_empty() {
             return Err(Error::bad_input("no job found in these files")
@@ -71,13 +71,13 @@ impl Apply {
             }
             let changing: Vec<&str> = plans
                 .iter()
-                .filter(|plan| plan.change != Change::Same)
+                .filter(|plan| plan.change != ConfigChange::Same)
                 .map(|plan| plan.job.name.as_str())
                 .collect();
             if self.dry_run || changing.is_empty() {
                 show(global.output, &plans, &[])?;
                 if changing.is_empty() && global.output == Format::Table {
-                    output::say("no changes");
+                    output::print_message("no changes");
                 }
                 return if changing.is_empty() { Ok(()) } else { Err(Error::silent(Code::Found)) };
             }
@@ -92,7 +92,10 @@ impl Apply {
                 let done = connection.admin.apply(plan).await?;
                 if done.is_changed {
                     let version = done.version.0;
-                    output::say(&format!("job {} stored, version {version}", plan.job.name));
+                    output::print_message(&format!(
+                        "job {} stored, version {version}",
+                        plan.job.name
+                    ));
                 }
                 applied.push(done);
             }
@@ -112,7 +115,7 @@ fn edit(entry: &Entry) -> Edit {
         Kind::Http => Handler::Http,
         Kind::Java(class) => Handler::Code { java_class: Some(class.clone()) },
     };
-    Edit::of(entry.job.clone()).handler(handler)
+    Edit::new(entry.job.clone()).handler(handler)
 }
 
 /// Asks for confirmation on the terminal.
@@ -134,19 +137,19 @@ fn confirm(changing: &[&str]) -> Result<(), Error> {
     }
 }
 
-fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error> {
+fn show(format: Format, plans: &[Plan], applied: &[ApplyResult]) -> Result<(), Error> {
     let mut table = Table::new(["JOB", "CHANGE", "KEY", "STORED", "FILE"]);
     let mut values = Vec::new();
     for (index, plan) in plans.iter().enumerate() {
         let name = plan.job.name.to_string();
         let mut differences = Vec::new();
         let change_kind = match &plan.change {
-            Change::New => "new",
-            Change::Changed(_) => "changed",
-            Change::Same => "same",
+            ConfigChange::New => "new",
+            ConfigChange::Changed(_) => "changed",
+            ConfigChange::Same => "same",
         };
         match &plan.change {
-            Change::Changed(changes) if !changes.is_empty() => {
+            ConfigChange::Changed(changes) if !changes.is_empty() => {
                 for change in changes {
                     let [stored, local] =
                         [&change.stored, &change.local].map(|side| or_dash(side.as_deref()));
@@ -162,7 +165,7 @@ fn show(format: Format, plans: &[Plan], applied: &[Applied]) -> Result<(), Error
                     }));
                 }
             }
-            Change::New | Change::Same | Change::Changed(_) => {
+            ConfigChange::New | ConfigChange::Same | ConfigChange::Changed(_) => {
                 let dash = || "-".to_owned();
                 table.row([name.clone(), change_kind.to_owned(), dash(), dash(), dash()]);
             }

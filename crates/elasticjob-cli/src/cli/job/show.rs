@@ -1,7 +1,7 @@
 //! `job list`, `show` and `dump`.
 
 use elasticjob::{
-    admin::{Instance, JobDetails, JobSummary, RunsWith},
+    admin::{HandlerInfo, Instance, JobDetails, JobSummary},
     job::JobName,
 };
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             {
                 let hint = job.hint.as_ref().map(|hint| format!("; hint: {hint}"));
                 let hint = hint.unwrap_or_default();
-                output::say(&format!("note: job {}: {problem}{hint}", job.name));
+                output::print_message(&format!("note: job {}: {problem}{hint}", job.name));
             }
             table.row([
                 job.name.clone(),
@@ -37,7 +37,7 @@ pub(super) fn list(global: &Global) -> Result<(), Error> {
             ]);
         }
         if jobs.is_empty() && global.output == Format::Table {
-            output::say(&format!("no jobs in {}", connection.registry.namespace()));
+            output::print_message(&format!("no jobs in {}", connection.registry.namespace()));
         }
         output::print(global.output, &table, &to_json(&jobs)?)
     })
@@ -137,13 +137,13 @@ fn count(job: &JobSummary) -> String {
     job.shards.map_or("-".to_owned(), |shards| shards.to_string())
 }
 
-fn runs_with(handler: &RunsWith) -> String {
+fn runs_with(handler: &HandlerInfo) -> String {
     match handler {
-        RunsWith::Script => "SCRIPT".to_owned(),
-        RunsWith::Http => "HTTP".to_owned(),
-        RunsWith::Class { class } => class.clone(),
-        RunsWith::Rust { handler: None } => "a Rust program".to_owned(),
-        RunsWith::Rust { handler: Some(handler) } => format!("a Rust program, {handler}"),
+        HandlerInfo::Script => "SCRIPT".to_owned(),
+        HandlerInfo::Http => "HTTP".to_owned(),
+        HandlerInfo::Class { class } => class.clone(),
+        HandlerInfo::Rust { handler: None } => "a Rust program".to_owned(),
+        HandlerInfo::Rust { handler: Some(handler) } => format!("a Rust program, {handler}"),
     }
 }
 

@@ -70,7 +70,7 @@ impl Trigger {
             let triggered =
                 connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
             for id in &triggered.waiting {
-                output::say(&format!(
+                output::print_message(&format!(
                     "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
                     triggered.run
                 ));
@@ -83,7 +83,7 @@ impl Trigger {
                 return output::print(global.output, &table, &to_json(&triggered)?);
             };
             if global.output == Format::Table {
-                output::say(&format!(
+                output::print_message(&format!(
                     "triggered {} to run {}",
                     join_names(&triggered.instances),
                     triggered.run

@@ -10,7 +10,7 @@ use std::{
 };
 
 use elasticjob::{
-    admin::{Asked, Language, LastRun, LedgerChanges, RunState, Shard},
+    admin::{Language, LastRun, LedgerChanges, RunState, Shard, TriggerResponse},
     job::{Failover, JobName},
     runtime::{Clock, SystemClock},
 };
@@ -65,7 +65,7 @@ impl<'s> RunWaiter<'s> {
     pub(super) async fn wait(
         mut self,
         connection: &Connection,
-        triggered: &Asked,
+        triggered: &TriggerResponse,
         timeout: Duration,
     ) -> Result<Vec<AwaitedShard>, Error> {
         let mut deadline = pin!(SystemClock.sleep_until(SystemClock.monotonic() + timeout));
@@ -95,7 +95,7 @@ impl<'s> RunWaiter<'s> {
     fn waitable_shards(
         &self,
         shards: &[Shard],
-        triggered: &Asked,
+        triggered: &TriggerResponse,
     ) -> Result<BTreeMap<u32, ShardState>, Error> {
         let mut waitable = BTreeMap::new();
         for shard in shards {
@@ -114,7 +114,7 @@ impl<'s> RunWaiter<'s> {
                 waitable.insert(item, ShardState::Pending);
                 continue;
             };
-            output::say(&format!("note: shard {item} is not waited for: {reason}"));
+            output::print_message(&format!("note: shard {item} is not waited for: {reason}"));
         }
         if waitable.is_empty() {
             return Err(Error::new(
@@ -244,8 +244,8 @@ mod tests {
             running: None,
             is_taken_over: false,
             taken_over_by: None,
-            waits_for_failover: false,
-            is_misfired: false,
+            awaits_failover: false,
+            has_misfire_mark: false,
             is_disabled: false,
             last_run: Some(LastRun {
                 run_id: Some(run.to_owned()),

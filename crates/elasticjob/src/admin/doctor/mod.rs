@@ -70,8 +70,8 @@ impl Finding {
 
 /// Runs all checks.
 pub async fn examine(settings: &ZooKeeperSettings) -> Result<Vec<Finding>, AdminError> {
-    let registry = Arc::new(ZooKeeper::visit(settings).await?);
-    let admin = Admin::on(Arc::clone(&registry) as Arc<dyn Registry>);
+    let registry = Arc::new(ZooKeeper::connect_read_only(settings).await?);
+    let admin = Admin::new(Arc::clone(&registry) as Arc<dyn Registry>);
     let jobs = admin.jobs().await?;
     let mut findings = servers::check(settings).await;
     let namespace = registry.namespace();

@@ -16,7 +16,7 @@ const MAX_MISSED: usize = 1_000;
 
 impl Admin {
     /// Like [`Admin::explain`], with what history knows of the fire, however long ago it was. A history that cannot be queried is a finding.
-    pub async fn explain_with(
+    pub async fn explain_with_history(
         &self,
         history: &Store,
         job: &JobName,

@@ -2,7 +2,7 @@
 //!
 //! The explanation is a pure function of a [`JobSnapshot`]: what blocks the job now, what was due by the schedule, and what the ledger knows of that
 //! fire. The ledger keeps only the newest run of every shard, and Java writes none; what cannot be known is reported as a finding, too.
-//! `Admin::explain_with` adds what history knows.
+//! `Admin::explain_with_history` adds what history knows.
 
 mod finding;
 mod fire;

@@ -76,7 +76,7 @@ impl JobContext<'_> {
                 );
             }
         }
-        if shard.is_misfired {
+        if shard.has_misfire_mark {
             let says = "it came due while it was running".to_owned();
             match self.job.map(|job| job.misfire) {
                 Some(Misfire::Skip) => {
@@ -88,7 +88,7 @@ impl JobContext<'_> {
     }
 
     fn explain_failover(&self, shard: &Shard, report: &mut Report) {
-        if shard.waits_for_failover {
+        if shard.awaits_failover {
             let since = self.snapshot.written_at(&self.snapshot.tree.failover_item(shard.item));
             let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
             report.warning(

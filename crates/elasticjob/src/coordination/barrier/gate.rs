@@ -18,8 +18,8 @@ use crate::{
         tree::{JobTree, ShardNode},
     },
     job::RunId,
-    registry::{Create, Error, Event, Expected, Op, Path, Registry, Watch, Zxid},
-    runtime::{Cancel, CancelReason, Clock, Monotonic},
+    registry::{Create, Error, Event, ExpectedVersion, Op, Path, Registry, Watch, Zxid},
+    runtime::{CancelReason, CancelToken, Clock, Monotonic},
 };
 
 /// How often a write is tried when other instances write at the same time.
@@ -241,7 +241,7 @@ impl Barrier {
             match self.registry.multi(ops).await {
                 Ok(_) => return Ok(()),
                 // A registration was created or deleted since the gate was read: read again.
-                Err(Error::Member { .. }) => {}
+                Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -250,14 +250,17 @@ impl Barrier {
 
     /// The operation that makes a transaction fail if the job was removed.
     fn check_job(&self) -> Op {
-        Op::Check { path: self.tree.config(), expected: Expected::Any }
+        Op::Check { path: self.tree.config(), expected: ExpectedVersion::Any }
     }
 }
 
 impl GateWaiter {
     /// Waits until every enabled shard is registered. `Some` if this instance has to call the listener; `None` if another instance has called it
     /// and cleared the gate.
-    pub async fn wait(&mut self, cancel: &Cancel) -> Result<Option<ListenerTurn>, BarrierError> {
+    pub async fn wait(
+        &mut self,
+        cancel: &CancelToken,
+    ) -> Result<Option<ListenerTurn>, BarrierError> {
         let clock = Arc::clone(&self.barrier.clock);
         // The first poll is immediate: an instance that is out of step with the others must notice it soon, or it would never be in step again.
         let (mut next_poll, mut interval) = (clock.monotonic(), FIRST_POLL_INTERVAL);
@@ -502,9 +505,9 @@ impl GateWaiter {
                     self.drain();
                     return Ok(());
                 }
-                Err(Error::Member { index: 0, .. }) => return Err(BarrierError::JobRemoved),
+                Err(Error::Operation { index: 0, .. }) => return Err(BarrierError::JobRemoved),
                 // Another instance wrote at the same time: try again. A refused write is also a sync, so the watch has reported that change.
-                Err(Error::Member { .. }) => {}
+                Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -563,10 +566,10 @@ impl ListenerTurn {
             }
             match self.barrier.registry.multi(ops).await {
                 Ok(_) => return Ok(()),
-                Err(Error::Member { index: 0, .. }) => return Err(Error::SessionExpired.into()),
-                Err(Error::Member { index: 1, .. }) => return Err(BarrierError::JobRemoved),
+                Err(Error::Operation { index: 0, .. }) => return Err(Error::SessionExpired.into()),
+                Err(Error::Operation { index: 1, .. }) => return Err(BarrierError::JobRemoved),
                 // A registration was created or deleted since the gate was read: read again.
-                Err(Error::Member { .. }) => {}
+                Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -592,7 +595,7 @@ fn child(root: &Path, name: impl fmt::Display) -> Path {
 }
 
 fn delete(path: Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }
 
 impl fmt::Display for Gate {
@@ -621,7 +624,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        registry::{memory::MemoryServer, plant},
+        registry::{ensure_path, memory::MemoryServer},
         testing::ManualClock,
     };
 
@@ -629,7 +632,7 @@ mod tests {
         let server = MemoryServer::new(Arc::new(clock.clone()));
         let registry = server.join("shop".parse().unwrap()).await.unwrap();
         let tree = JobTree::new(registry.namespace(), &"settle".parse().unwrap()).unwrap();
-        plant(&registry, &tree.config()).await.unwrap();
+        ensure_path(&registry, &tree.config()).await.unwrap();
         Barrier { registry: Arc::new(registry), clock: Arc::new(clock.clone()), tree }
     }
 
@@ -645,7 +648,7 @@ mod tests {
         let barrier = barrier(&clock).await;
         let (arrival, timeout) = (arrival(&[0, 2], 4), Duration::from_mins(1));
         let mut waiter = barrier.register(Gate::Started, arrival, 1, timeout).await.unwrap();
-        let cancel = Cancel::new();
+        let cancel = CancelToken::new();
         let mut waiting = Box::pin(waiter.wait(&cancel));
 
         clock.advance(Duration::from_secs(59));
@@ -674,7 +677,7 @@ mod tests {
         let java = child(&barrier.tree.started(), 1);
         registry.create(Create::persistent(&java, "")).await.unwrap();
         let turn = waiter
-            .wait(&Cancel::new())
+            .wait(&CancelToken::new())
             .await
             .unwrap()
             .expect("no other instance queues for the latch");

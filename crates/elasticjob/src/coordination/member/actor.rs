@@ -41,7 +41,8 @@ use crate::{
     },
     job::{Difference, InstanceId, Job},
     registry::{
-        Error, Event, Expected, Path, Registry, SessionId, SessionState, States, Watch, Zxid, plant,
+        Error, Event, ExpectedVersion, Path, Registry, SessionId, SessionState, States, Watch,
+        Zxid, ensure_path,
     },
     runtime::{CancelReason, Clock, Monotonic, Randomness},
 };
@@ -125,7 +126,7 @@ impl Actor {
                 (stored_configuration(&*registry, &tree, &name, handler).await?, Vec::new())
             }
         };
-        plant(&*registry, tree.ledger()).await.map_err(outage)?;
+        ensure_path(&*registry, tree.ledger()).await.map_err(outage)?;
         let watch = registry.watch(tree.root()).await.map_err(outage)?;
         let mut memory = Memory::default();
         memory.look_again_at(clock.monotonic(), &*randomness);
@@ -185,7 +186,7 @@ impl Actor {
             match self.registry.multi(ops).await {
                 Ok(_) => return self.catch_up().await,
                 // Somebody made what we were about to make.
-                Err(Error::Member { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
+                Err(Error::Operation { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
                     self.registry.sync().await?;
                 }
                 Err(error) => return Err(error),
@@ -517,13 +518,14 @@ impl Actor {
         match node {
             Some(node) => {
                 let trigger = InstanceRequest::read(&node.data);
-                match self.registry.delete(&path, Expected::Version(node.stat.version)).await {
+                match self.registry.delete(&path, ExpectedVersion::Version(node.stat.version)).await
+                {
                     Ok(_) => {
                         self.memory.trigger = None;
                         self.heed(trigger);
                     }
                     // Somebody else took it away, or says something else by now.
-                    Err(Error::Absent { .. } | Error::Conflict { .. }) => {
+                    Err(Error::NotFound { .. } | Error::Conflict { .. }) => {
                         self.memory.trigger = None;
                     }
                     Err(error) => {
@@ -561,11 +563,11 @@ impl Actor {
             self.catch_up().await?;
             self.settle_releases().await?;
             self.abdicate().await?;
-            self.registry.delete(&self.tree.instance(&self.me), Expected::Any).await
+            self.registry.delete(&self.tree.instance(&self.me), ExpectedVersion::Any).await
         }
         .await;
         match result {
-            Ok(_) | Err(Error::Absent { .. }) => {}
+            Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => {
                 tracing::warn!(job = %self.job.name, instance = %self.me, %error, "could not leave properly");
             }

@@ -32,7 +32,7 @@ pub(super) struct Parked {
 
 /// What came of one try to claim.
 enum Attempt {
-    Settled(Result<Claimed, Refused>),
+    ConfigDecision(Result<Claimed, Refused>),
     /// Shards are being dealt, or somebody is in the way: try again.
     Wait,
 }
@@ -43,7 +43,7 @@ impl Actor {
         for parked in std::mem::take(&mut self.parked) {
             let is_late = self.clock.monotonic() >= parked.until;
             match self.try_claim(&parked.request).await {
-                Ok(Attempt::Settled(answer)) => Self::answer(parked.reply, answer),
+                Ok(Attempt::ConfigDecision(answer)) => Self::answer(parked.reply, answer),
                 Ok(Attempt::Wait) if is_late => {
                     Self::answer(parked.reply, Err(Refused::Resharding));
                 }
@@ -57,7 +57,7 @@ impl Actor {
         self.catch_up().await?;
         // Whoever is disabled is dealt nothing, however long that takes; what was to run then is not to run later.
         if is_enabled(&self.view, &self.me, &self.job) == Some(false) {
-            return Ok(Attempt::Settled(Err(Refused::Nothing)));
+            return Ok(Attempt::ConfigDecision(Err(Refused::Nothing)));
         }
         if !self.is_settled() || !self.uncertain.is_empty() {
             return Ok(Attempt::Wait);
@@ -104,16 +104,16 @@ impl Actor {
         let (steps, committed) = loop {
             if stakes.is_empty() {
                 return Ok(match (is_busy, waits) {
-                    (true, _) => Attempt::Settled(Err(Refused::Busy)),
+                    (true, _) => Attempt::ConfigDecision(Err(Refused::Busy)),
                     (false, true) => Attempt::Wait,
-                    (false, false) => Attempt::Settled(Err(Refused::Nothing)),
+                    (false, false) => Attempt::ConfigDecision(Err(Refused::Nothing)),
                 });
             }
             let Some(claimant) = self.claimant() else { return Ok(Attempt::Wait) };
             let steps = claimant.claim(fire, &stakes);
             if self.flaws.has(Flaw::SkipClaim) {
                 self.registry.sync().await?;
-                return Ok(Attempt::Settled(Ok(self.unclaimed(request, &stakes))));
+                return Ok(Attempt::ConfigDecision(Ok(self.unclaimed(request, &stakes))));
             }
             let error = match self.registry.multi(steps.ops()).await {
                 Ok(committed) => break (steps, committed),
@@ -260,7 +260,7 @@ impl Actor {
         if keep.is_empty() {
             return Ok(Attempt::Wait);
         }
-        Ok(Attempt::Settled(Ok(Claimed { shards: keep, ..claimed })))
+        Ok(Attempt::ConfigDecision(Ok(Claimed { shards: keep, ..claimed })))
     }
 
     pub(super) fn claimant(&self) -> Option<TransactionBuilder<'_>> {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     coordination::{latch, sharding::plan, tree::JobTree},
     job::InstanceId,
-    registry::{Create, Error, Expected, Op, Registry, SessionId},
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
 };
 
 /// How long a candidate queues for leadership before it looks again whether that is still needed.
@@ -32,8 +32,8 @@ impl Actor {
 
     pub(super) async fn abdicate(&mut self) -> Result<(), Error> {
         if leads(&self.view, &self.me) == Some(true) {
-            match self.registry.delete(&self.tree.leader(), Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match self.registry.delete(&self.tree.leader(), ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -45,7 +45,7 @@ impl Actor {
         if self.view.processing {
             return Ok(false);
         }
-        let here = Op::Check { path: self.tree.instance(&self.me), expected: Expected::Any };
+        let here = Op::Check { path: self.tree.instance(&self.me), expected: ExpectedVersion::Any };
         // Both at once: Java looks at `necessary` only, and waits while it is there.
         let mut ops = vec![here.clone()];
         if !self.view.necessary {
@@ -56,7 +56,7 @@ impl Actor {
         self.memory.dealing = true;
         match self.registry.multi(ops).await {
             Ok(_) => {}
-            Err(Error::Member { .. }) => {
+            Err(Error::Operation { .. }) => {
                 self.memory.dealing = false;
                 return self.catch_up().await.map(|()| true);
             }
@@ -65,7 +65,7 @@ impl Actor {
         // From here on nobody starts anything new, and what is seen now was committed before.
         self.catch_up().await?;
         self.configure();
-        let done = Op::Delete { path: self.tree.processing(), expected: Expected::Any };
+        let done = Op::Delete { path: self.tree.processing(), expected: ExpectedVersion::Any };
         let now_ms = self.clock.now().as_millisecond();
         let leader = self.view.leader.clone();
         let planned = plan(&self.view, &self.job, &self.strategies, now_ms)
@@ -74,7 +74,7 @@ impl Actor {
             self.unblock().await?;
             return Ok(false);
         };
-        let ground = [here, Op::Check { path: self.tree.leader(), expected: Expected::Any }];
+        let ground = [here, Op::Check { path: self.tree.leader(), expected: ExpectedVersion::Any }];
         let mut changes = planned.ops;
         let last = changes.split_off(changes.len().saturating_sub(1) / BATCH * BATCH);
         let mut dealt = Ok(());
@@ -90,7 +90,10 @@ impl Actor {
             let mut ops = ground.to_vec();
             ops.extend(last);
             if self.view.necessary {
-                ops.push(Op::Delete { path: self.tree.necessary(), expected: Expected::Any });
+                ops.push(Op::Delete {
+                    path: self.tree.necessary(),
+                    expected: ExpectedVersion::Any,
+                });
             }
             ops.push(done);
             dealt = self.registry.multi(ops).await.map(drop);
@@ -102,7 +105,7 @@ impl Actor {
                 self.memory.dealt_for = Some((planned.instances, self.job.shards.get()));
                 self.memory.later = planned.deferred;
             }
-            Err(Error::Member { index, cause }) => {
+            Err(Error::Operation { index, cause }) => {
                 tracing::debug!(index, %cause, "the tree changed while shards were dealt: looking again");
                 self.unblock().await?;
             }
@@ -114,7 +117,7 @@ impl Actor {
             self.memory.dealt_for = None;
             let flag = Op::Create(Create::persistent(&self.tree.necessary(), ""));
             match self.registry.multi(vec![flag]).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
             self.catch_up().await?;
@@ -137,7 +140,7 @@ async fn elect(
     };
     let ops = vec![
         turn.check(),
-        Op::Check { path: tree.instance(me), expected: Expected::Any },
+        Op::Check { path: tree.instance(me), expected: ExpectedVersion::Any },
         Op::Create(Create::ephemeral(&tree.leader(), me.to_string(), session)),
     ];
     let elected = registry.multi(ops).await;
@@ -148,7 +151,7 @@ async fn elect(
             Ok(())
         }
         // Somebody else leads, or we are not there any more.
-        Err(Error::Member { .. }) => Ok(()),
+        Err(Error::Operation { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }

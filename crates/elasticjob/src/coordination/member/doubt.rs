@@ -39,7 +39,7 @@ impl Actor {
                 let steps = claimant.undo(&stake, version, &view, restore);
                 match self.registry.multi(steps.ops()).await {
                     Ok(_) => {}
-                    Err(Error::Member { .. }) => continue,
+                    Err(Error::Operation { .. }) => continue,
                     Err(error) => return Err(error),
                 }
                 self.pages.remove(&shard);

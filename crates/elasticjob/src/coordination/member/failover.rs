@@ -24,8 +24,8 @@ use crate::{
         view::{CachedNode, ShardView},
     },
     job::{Failover, FencingToken, Fire, InstanceId, Monitor, RunId},
-    registry::{Error, Expected, Op, Zxid},
-    runtime::Cancel,
+    registry::{Error, ExpectedVersion, Op, Zxid},
+    runtime::CancelToken,
 };
 
 /// How long to queue for taking over.
@@ -35,7 +35,7 @@ const TRIES: usize = 8;
 
 /// A taking-over that waits for its turn.
 pub(super) struct Taking {
-    cancel: Cancel,
+    cancel: CancelToken,
     busy: BTreeSet<u32>,
     pub(super) reply: oneshot::Sender<Result<Claimed, Refused>>,
 }
@@ -144,7 +144,7 @@ impl Actor {
                 FailoverFlag::Keep,
             );
             match self.registry.multi(steps.ops()).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
             self.pages.remove(&shard);
@@ -245,7 +245,7 @@ impl Actor {
 
     pub(super) fn queue_to_take(
         &mut self,
-        cancel: Cancel,
+        cancel: CancelToken,
         busy: BTreeSet<u32>,
         reply: oneshot::Sender<Result<Claimed, Refused>>,
     ) {
@@ -396,12 +396,15 @@ impl Actor {
                 tracing::info!(job = %self.job.name, shard, "flagged because its owner reconnected, which still runs it");
             }
             let page = self.tree.ledger_page(shard);
-            let expected = seen.version.map(Expected::Version);
+            let expected = seen.version.map(ExpectedVersion::Version);
             let mut ops: Vec<Op> =
                 expected.map(|expected| Op::Check { path: page, expected }).into_iter().collect();
-            ops.push(Op::Delete { path: self.tree.failover_item(shard), expected: Expected::Any });
+            ops.push(Op::Delete {
+                path: self.tree.failover_item(shard),
+                expected: ExpectedVersion::Any,
+            });
             match self.registry.multi(ops).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

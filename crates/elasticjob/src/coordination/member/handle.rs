@@ -24,7 +24,7 @@ use crate::{
     coordination::{flaw::Flaws, sharding::CustomStrategies, trigger::TriggerRequest},
     job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
     registry::{Error, Registry},
-    runtime::{Cancel, Clock, Randomness, Tasks},
+    runtime::{CancelToken, Clock, Randomness, Tasks},
 };
 
 /// What happens to a member that its owner has to know.
@@ -75,7 +75,7 @@ pub struct Request {
     /// How long to wait while shards are dealt.
     pub patience: Duration,
     /// What the shards are cancelled by, each for itself or all together.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
     /// Shards that a task of this process still runs: they are left out.
     pub busy: BTreeSet<u32>,
 }
@@ -163,11 +163,25 @@ pub enum Refused {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
-    Take { cancel: Cancel, busy: BTreeSet<u32>, reply: oneshot::Sender<Result<Claimed, Refused>> },
-    Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
-    LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
-    Leave { reply: oneshot::Sender<()> },
+    Claim {
+        request: Request,
+        reply: oneshot::Sender<Result<Claimed, Refused>>,
+    },
+    Take {
+        cancel: CancelToken,
+        busy: BTreeSet<u32>,
+        reply: oneshot::Sender<Result<Claimed, Refused>>,
+    },
+    Release {
+        ended: Vec<(u32, Ended)>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
+    LastDue {
+        reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>>,
+    },
+    Leave {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// What a member is made of.
@@ -259,7 +273,7 @@ impl Claims {
     }
 
     /// Takes over a fair share of what the dead left behind, of one run.
-    pub async fn take(&self, cancel: Cancel, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
+    pub async fn take(&self, cancel: CancelToken, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
         self.ask(|reply| Command::Take { cancel, busy, reply }).await.unwrap_or(Err(Refused::Left))
     }
 

@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{
     job::LeaseLoss,
-    runtime::{Cancel, CancelReason},
+    runtime::{CancelReason, CancelToken},
 };
 
 /// Whether a claimed shard still is ours. Its claim is watched: when it is gone, or somebody else's, the shard is not ours any more.
 #[derive(Debug)]
 pub struct Hold {
     lost: AtomicBool,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 impl Hold {
-    pub(super) fn new(cancel: Cancel) -> Self {
+    pub(super) fn new(cancel: CancelToken) -> Self {
         Self { lost: AtomicBool::new(false), cancel }
     }
 
@@ -25,7 +25,7 @@ impl Hold {
     }
 
     /// What the shard is cancelled by.
-    pub fn cancel(&self) -> &Cancel {
+    pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 

@@ -15,7 +15,7 @@ use crate::{
     },
     job::{Fire, Monitor},
     registry::{Committed, Error, Path, Version, Zxid},
-    runtime::Cancel,
+    runtime::CancelToken,
 };
 
 /// A shard we hold.
@@ -44,7 +44,7 @@ impl Actor {
         stakes: &[ClaimCandidate],
         steps: &ShardTransaction,
         committed: &Committed,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Vec<ClaimedShard> {
         let versions = steps.page_versions(committed);
         let now = self.clock.now();
@@ -161,7 +161,7 @@ impl Actor {
                     }
                     self.pages.remove(&shard);
                 }
-                Err(Error::Member { .. }) => {}
+                Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     coordination::{flaw::Flaw, view::CachedNode},
     job::{Failover, InstanceId, Resharding},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
     runtime::Monotonic,
 };
 
@@ -43,7 +43,7 @@ impl Actor {
         }
         for op in gone {
             match self.registry.multi(vec![op]).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -63,8 +63,8 @@ impl Actor {
             tracing::warn!(job = %self.job.name, "somebody who does not lead began to deal and did not end: the shards are dealt anew");
         }
         let path = self.tree.processing();
-        match self.registry.delete(&path, Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => self.memory.dealing = false,
+        match self.registry.delete(&path, ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => self.memory.dealing = false,
             Err(error) => return Err(error),
         }
         self.catch_up().await
@@ -101,8 +101,8 @@ impl Actor {
     async fn clear_deserted_servers(&mut self, now: Monotonic) -> Result<(), Error> {
         for address in self.deserted_servers(now) {
             let path = self.tree.server(&address);
-            match self.registry.delete(&path, Expected::Any).await {
-                Ok(_) | Err(Error::Absent { .. }) => {}
+            match self.registry.delete(&path, ExpectedVersion::Any).await {
+                Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
             // The answer was a sync: whoever entered before is seen; whoever enters after finds no server, and brings one.
@@ -170,13 +170,13 @@ impl Actor {
         }
         self.memory.idle_since = None;
         let path = self.tree.server(self.me.server());
-        match self.registry.set(&path, "ENABLED".into(), Expected::Any).await {
-            Ok(_) | Err(Error::Absent { .. }) => Ok(()),
+        match self.registry.set(&path, "ENABLED".into(), ExpectedVersion::Any).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
 fn delete(path: crate::registry::Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }

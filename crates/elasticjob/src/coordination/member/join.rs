@@ -6,8 +6,11 @@
 
 use crate::{
     coordination::{tree::JobTree, view::View},
-    job::{Conflict, Difference, Handler, Instance, Job, JobName, Settled, Unreadable, settle},
-    registry::{Create, Error, Expected, Op, Registry, SessionId},
+    job::{
+        ConfigDecision, Conflict, Difference, Handler, Instance, Job, JobName, UnreadableDocument,
+        resolve_config,
+    },
+    registry::{Create, Error, ExpectedVersion, Op, Registry, SessionId},
 };
 
 /// Why an instance did not enter.
@@ -19,7 +22,7 @@ pub enum JoinError {
     Conflict(#[from] Conflict),
     /// What is stored cannot be read; it is left alone.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] UnreadableDocument),
     /// The registry.
     #[error("cannot join job {job}")]
     Registry {
@@ -96,18 +99,23 @@ pub async fn settle_configuration(
         let stored = config.as_ref().map(|node| Job::read(name, &node.data)).transpose()?;
         let root_data = root.as_ref().map(|node| String::from_utf8_lossy(&node.data).into_owned());
         handler.check(local, root_data.as_deref().unwrap_or_default(), stored.as_ref())?;
-        let settled = settle(local.clone(), stored);
+        let settled = resolve_config(local.clone(), stored);
         let Some(job) = settled.to_store() else {
-            let drift =
-                if let Settled::Keep { drift, .. } = &settled { drift.clone() } else { vec![] };
+            let drift = if let ConfigDecision::Keep { drift, .. } = &settled {
+                drift.clone()
+            } else {
+                vec![]
+            };
             return Ok((settled.job().clone(), drift));
         };
         let class = handler.root_data().to_owned();
         let root_op = match &root {
             None => Op::Create(Create::persistent(tree.root(), class)),
-            Some(_) => {
-                Op::Set { path: tree.root().clone(), data: class.into(), expected: Expected::Any }
-            }
+            Some(_) => Op::Set {
+                path: tree.root().clone(),
+                data: class.into(),
+                expected: ExpectedVersion::Any,
+            },
         };
         let yaml = job.to_yaml();
         let config_op = match &config {
@@ -115,13 +123,13 @@ pub async fn settle_configuration(
             Some(node) => Op::Set {
                 path: tree.config(),
                 data: yaml.into(),
-                expected: Expected::Version(node.stat.version),
+                expected: ExpectedVersion::Version(node.stat.version),
             },
         };
         match registry.multi(vec![root_op, config_op]).await {
             Ok(_) => return Ok((settled.job().clone(), vec![])),
             // Somebody was faster: look again, decide again.
-            Err(Error::Member { cause, .. }) if is_race(&cause) => {}
+            Err(Error::Operation { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
         }
     }
@@ -146,18 +154,18 @@ pub(super) async fn stored_configuration(
 
 /// Whether it was somebody else, and not a refusal that stays one.
 fn is_race(error: &Error) -> bool {
-    matches!(error, Error::Exists { .. } | Error::Absent { .. } | Error::Conflict { .. })
+    matches!(error, Error::Exists { .. } | Error::NotFound { .. } | Error::Conflict { .. })
 }
 
 /// The multi that enters: what is missing in the tree, our server, ourselves. Refused when the job is gone.
 pub(super) fn entry(view: &View, job: &Job, instance: &Instance, session: SessionId) -> Vec<Op> {
     let tree = view.tree();
-    let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
+    let mut ops = vec![Op::Check { path: tree.config(), expected: ExpectedVersion::Any }];
     ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
     if view.servers.contains_key(instance.id.server()) {
         // It may be taken away as deserted just now.
-        ops.push(Op::Check { path: server, expected: Expected::Any });
+        ops.push(Op::Check { path: server, expected: ExpectedVersion::Any });
     } else {
         let status = if job.disabled { "DISABLED" } else { "ENABLED" };
         ops.push(Op::Create(Create::persistent(&server, status)));

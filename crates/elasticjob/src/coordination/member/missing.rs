@@ -6,7 +6,7 @@ use super::actor::Actor;
 use crate::{
     coordination::{tree::ShardNode, view::CachedNode},
     job::{Fire, Misfire},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
 impl Actor {
@@ -38,12 +38,12 @@ impl Actor {
             return Ok(true);
         }
         let ops = vec![
-            Op::Check { path: self.tree.shard(shard, while_there), expected: Expected::Any },
+            Op::Check { path: self.tree.shard(shard, while_there), expected: ExpectedVersion::Any },
             Op::Create(Create::persistent(&self.tree.shard(shard, ShardNode::Misfire), "")),
         ];
         match self.registry.multi(ops).await {
             Ok(_) => Ok(true),
-            Err(Error::Member { index, .. }) => {
+            Err(Error::Operation { index, .. }) => {
                 let is_marked = index > 0;
                 Ok(is_marked)
             }
@@ -86,13 +86,13 @@ impl Actor {
                 continue;
             }
             let (page, expected) =
-                (self.tree.ledger_page(shard), seen.version.map(Expected::Version));
+                (self.tree.ledger_page(shard), seen.version.map(ExpectedVersion::Version));
             let mut ops = match expected {
                 Some(expected) => vec![Op::Check { path: page, expected }],
                 // It never ran: that nobody wrote the page meanwhile can only be tried.
                 None => vec![
                     Op::Create(Create::persistent(&page, "")),
-                    Op::Delete { path: page, expected: Expected::Any },
+                    Op::Delete { path: page, expected: ExpectedVersion::Any },
                 ],
             };
             ops.push(Op::Create(Create::persistent(
@@ -100,7 +100,7 @@ impl Actor {
                 "",
             )));
             match self.registry.multi(ops).await {
-                Ok(_) | Err(Error::Member { .. }) => {}
+                Ok(_) | Err(Error::Operation { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

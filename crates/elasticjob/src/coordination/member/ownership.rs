@@ -6,7 +6,7 @@ use super::{actor::Actor, duties::is_enabled};
 use crate::{
     coordination::{sharding::available_instances, view::CachedNode},
     job::{Misfire, Strategy, server_of},
-    registry::{Create, Error, Expected, Op},
+    registry::{Create, Error, ExpectedVersion, Op},
 };
 
 impl Actor {
@@ -104,12 +104,12 @@ impl Actor {
         let path = self.tree.next_instance_ip();
         let mut ops = Vec::new();
         if self.view.next_server.is_some() {
-            ops.push(Op::Delete { path: path.clone(), expected: Expected::Any });
+            ops.push(Op::Delete { path: path.clone(), expected: ExpectedVersion::Any });
         }
         ops.push(Op::Create(Create::ephemeral(&path, server, self.session)));
         match self.registry.multi(ops).await {
             // Somebody else named one at the same time.
-            Ok(_) | Err(Error::Member { .. }) => Ok(()),
+            Ok(_) | Err(Error::Operation { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }

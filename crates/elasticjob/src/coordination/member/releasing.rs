@@ -78,7 +78,7 @@ impl Actor {
             match self.release_together(ended).await {
                 Ok(()) => {}
                 // One of them changed under us: each for itself, so that the others are not held up.
-                Err(Error::Member { .. }) => {
+                Err(Error::Operation { .. }) => {
                     while let Some(one) = ended.pop() {
                         if let Err(error) = self.release_alone(one).await {
                             ended.push(one);
@@ -141,7 +141,7 @@ impl Actor {
         self.catch_up().await?;
         let error = match self.release_together(&[(shard, how)]).await {
             Ok(()) => return Ok(()),
-            Err(error @ Error::Member { .. }) => error,
+            Err(error @ Error::Operation { .. }) => error,
             Err(error) => return Err(error),
         };
         let Some(held) = self.held.get(&shard) else { return Ok(()) };

@@ -16,7 +16,7 @@ use crate::{
         view::{CachedNode, View},
     },
     job::Job,
-    registry::{Create, Expected, Op, Path},
+    registry::{Create, ExpectedVersion, Op, Path},
 };
 
 /// A new assignment of shards, and the operations that establish it.
@@ -109,7 +109,9 @@ fn changes(
         match current.get(number) {
             None => ops.push(Op::Create(Create::persistent(&path, data))),
             Some(before) if before == owner => {}
-            Some(_) => ops.push(Op::Set { path, data: data.into(), expected: Expected::Any }),
+            Some(_) => {
+                ops.push(Op::Set { path, data: data.into(), expected: ExpectedVersion::Any })
+            }
         }
     }
     // Shards beyond the shard count are deleted, but a running one only by a later assignment.
@@ -133,7 +135,7 @@ fn changes(
 }
 
 fn delete(path: Path) -> Op {
-    Op::Delete { path, expected: Expected::Any }
+    Op::Delete { path, expected: ExpectedVersion::Any }
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Alerts {
     }
 
     /// Routes the notice as the job's alert says. Returns at once.
-    pub fn tell(&self, job: &Job, notice: Notice) -> Routing {
+    pub fn send(&self, job: &Job, notice: Notice) -> Routing {
         let alert = Alert::of(job).unwrap_or_else(|error| {
             tracing::error!(job = %job.name, %error, "alert misconfigured, logging only");
             Alert::Log
@@ -227,7 +227,7 @@ mod tests {
 
         for message in ["one", "two"] {
             assert_eq!(
-                alerts.tell(&fixture::job("j").alert("pigeon"), notice(message)),
+                alerts.send(&fixture::job("j").alert("pigeon"), notice(message)),
                 Routing::Continue
             );
         }
@@ -250,7 +250,7 @@ mod tests {
 
         for _ in 0..10 * QUEUE_CAPACITY {
             assert_eq!(
-                alerts.tell(&fixture::job("j").alert("PIGEON"), notice("x")),
+                alerts.send(&fixture::job("j").alert("PIGEON"), notice("x")),
                 Routing::Continue
             );
         }
@@ -265,7 +265,7 @@ mod tests {
     async fn only_throw_returns_the_failure() {
         let mut tasks = Tasks::new();
         let alerts = Alerts::start(Transports::default(), &mut tasks);
-        let routing = |kind: &str| alerts.tell(&fixture::job("j").alert(kind), notice("no table"));
+        let routing = |kind: &str| alerts.send(&fixture::job("j").alert(kind), notice("no table"));
 
         assert_eq!(routing("THROW"), Routing::Throw(Failure::new("no table")));
         for kind in ["LOG", "IGNORE", "", "WECHAT", "UNHEARD_OF"] {

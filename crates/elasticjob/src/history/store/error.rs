@@ -37,7 +37,7 @@ impl From<StoreError> for SinkError {
     fn from(error: StoreError) -> Self {
         let text = Problem::of(&error).to_string();
         match error {
-            StoreError::Unreachable { .. } => Self::Later(text),
+            StoreError::Unreachable { .. } => Self::Unavailable(text),
             _ => Self::Refused(text),
         }
     }

@@ -46,7 +46,7 @@ pub use self::{
     executions::{Execution, ExecutionFilter},
     figures::{Bucket, FailureGroup, JobFigures, MissedFires, Percentiles},
     output::{Output, OutputLine, OutputPosition},
-    overview::{Named, Tally},
+    overview::{NameKind, Totals},
     page::{Cursor, Page, Span},
     retention::{PruneSummary, Retention},
     runs::{Run, RunDetails, RunFilter, RunState},

@@ -1,7 +1,7 @@
 //! Guarantees about changes.
 
 use super::{create_path, test_server::Ground};
-use crate::registry::{Create, Done, Error, Expected, Kind, Op, Path, Version, Zxid};
+use crate::registry::{Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, Version, Zxid};
 
 /// Of two concurrent creates of one path, one succeeds and the other one fails with `Exists`.
 pub async fn concurrent_creates_of_one_path_have_one_winner(server: &dyn Ground) {
@@ -26,7 +26,7 @@ pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn Ground)
     let client = server.join("conditional", None).await;
     let path = create_path(&client, "conditional").await;
     let registry = &client.registry;
-    let old = Expected::Version(Version(0));
+    let old = ExpectedVersion::Version(Version(0));
 
     registry.set(&path, "new".into(), old).await.unwrap();
     let set = registry.set(&path, "newer".into(), old).await;
@@ -35,10 +35,10 @@ pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn Ground)
     assert!(matches!(&set, Err(Error::Conflict { path: at, .. }) if *at == path), "{set:?}");
     assert!(matches!(&delete, Err(Error::Conflict { .. })), "{delete:?}");
     assert_eq!(registry.get(&path).await.unwrap().unwrap().data, "new");
-    registry.delete(&path, Expected::Version(Version(1))).await.unwrap();
+    registry.delete(&path, ExpectedVersion::Version(Version(1))).await.unwrap();
     assert_eq!(registry.get(&path).await.unwrap(), None);
-    let gone = registry.set(&path, "x".into(), Expected::Any).await;
-    assert!(matches!(gone, Err(Error::Absent { .. })), "{gone:?}");
+    let gone = registry.set(&path, "x".into(), ExpectedVersion::Any).await;
+    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
 }
 
 /// A multi applies all operations or none, and its error names the one that was refused.
@@ -51,29 +51,34 @@ pub async fn multi_is_atomic_and_names_the_failed_operation(server: &dyn Ground)
     let refused = registry
         .multi(vec![
             Op::Create(Create::persistent(&a, "")),
-            Op::Set { path: base.clone(), data: "changed".into(), expected: Expected::Any },
-            Op::Check { path: base.clone(), expected: Expected::Version(Version(7)) },
+            Op::Set { path: base.clone(), data: "changed".into(), expected: ExpectedVersion::Any },
+            Op::Check { path: base.clone(), expected: ExpectedVersion::Version(Version(7)) },
             Op::Create(Create::persistent(&b, "")),
         ])
         .await;
 
-    let Err(Error::Member { index: 2, cause }) = &refused else { panic!("{refused:?}") };
+    let Err(Error::Operation { index: 2, cause }) = &refused else { panic!("{refused:?}") };
     assert!(matches!(&**cause, Error::Conflict { path, .. } if *path == base), "{cause:?}");
     assert_eq!(registry.children(&base).await.unwrap(), Some(vec![]));
     assert_eq!(registry.get(&base).await.unwrap().unwrap().data, "");
 
     let committed = registry
         .multi(vec![
-            Op::Check { path: base.clone(), expected: Expected::Version(Version(0)) },
+            Op::Check { path: base.clone(), expected: ExpectedVersion::Version(Version(0)) },
             Op::Create(Create::persistent(&a, "")),
-            Op::Set { path: base.clone(), data: "changed".into(), expected: Expected::Any },
-            Op::Delete { path: a.clone(), expected: Expected::Any },
+            Op::Set { path: base.clone(), data: "changed".into(), expected: ExpectedVersion::Any },
+            Op::Delete { path: a.clone(), expected: ExpectedVersion::Any },
             Op::Create(Create::persistent(&b, "")),
         ])
         .await
         .unwrap();
-    let expected =
-        [Done::Checked, Done::Created(a), Done::Set(Version(1)), Done::Deleted, Done::Created(b)];
+    let expected = [
+        OpResult::Checked,
+        OpResult::Created(a),
+        OpResult::Set(Version(1)),
+        OpResult::Deleted,
+        OpResult::Created(b),
+    ];
     assert_eq!(committed.done, expected);
 }
 
@@ -107,13 +112,13 @@ pub async fn node_with_children_cannot_be_deleted(server: &dyn Ground) {
     let base = create_path(&client, "parent").await;
     client.registry.create(Create::persistent(&base.join("child").unwrap(), "")).await.unwrap();
 
-    let refused = client.registry.delete(&base, Expected::Any).await;
+    let refused = client.registry.delete(&base, ExpectedVersion::Any).await;
 
     assert!(matches!(&refused, Err(Error::NotEmpty { path }) if *path == base), "{refused:?}");
     let orphan = base.join("missing/child").unwrap();
     let refused = client.registry.create(Create::persistent(&orphan, "")).await;
     assert!(
-        matches!(&refused, Err(Error::Absent { path }) if *path == base.join("missing").unwrap()),
+        matches!(&refused, Err(Error::NotFound { path }) if *path == base.join("missing").unwrap()),
         "{refused:?}"
     );
 }
@@ -163,11 +168,14 @@ pub async fn version_check_does_not_notice_delete_and_create(server: &dyn Ground
     one.registry.create(Create::persistent(&path, "one")).await.unwrap();
     let seen = one.registry.exists(&path).await.unwrap().unwrap();
 
-    two.registry.delete(&path, Expected::Any).await.unwrap();
+    two.registry.delete(&path, ExpectedVersion::Any).await.unwrap();
     two.registry.create(Create::persistent(&path, "two")).await.unwrap();
     let passes = one
         .registry
-        .multi(vec![Op::Check { path: path.clone(), expected: Expected::Version(seen.version) }])
+        .multi(vec![Op::Check {
+            path: path.clone(),
+            expected: ExpectedVersion::Version(seen.version),
+        }])
         .await;
 
     assert!(passes.is_ok(), "{passes:?}");
@@ -182,8 +190,9 @@ pub async fn oversized_request_is_refused_and_keeps_the_session(server: &dyn Gro
     let path = create_path(&client, "large").await;
     let session = client.registry.session().id();
 
-    let refused = client.registry.set(&path, vec![b'x'; 1 << 20].into(), Expected::Any).await;
-    let fits = client.registry.set(&path, vec![b'x'; 900 << 10].into(), Expected::Any).await;
+    let refused =
+        client.registry.set(&path, vec![b'x'; 1 << 20].into(), ExpectedVersion::Any).await;
+    let fits = client.registry.set(&path, vec![b'x'; 900 << 10].into(), ExpectedVersion::Any).await;
 
     assert!(
         matches!(&refused, Err(Error::TooLarge { path: at, .. }) if *at == path),

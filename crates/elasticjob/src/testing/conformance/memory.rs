@@ -12,18 +12,18 @@ use crate::registry::{
 
 /// A [`MemoryServer`] to test on.
 #[derive(Debug, Clone)]
-pub struct MemoryGround {
+pub struct MemoryTestServer {
     server: MemoryServer,
 }
 
-impl MemoryGround {
+impl MemoryTestServer {
     pub fn new(server: MemoryServer) -> Self {
         Self { server }
     }
 }
 
 #[async_trait]
-impl Ground for MemoryGround {
+impl Ground for MemoryTestServer {
     async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
         let namespace = namespace.parse().expect("the namespace is valid");
         let registry =

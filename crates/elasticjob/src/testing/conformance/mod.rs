@@ -5,8 +5,8 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use elasticjob::{registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryGround};
-//! elasticjob::registry_conformance!(memory, MemoryGround::new(MemoryServer::new(Arc::new(SystemClock))));
+//! # use elasticjob::{registry::memory::MemoryServer, runtime::SystemClock, testing::conformance::MemoryTestServer};
+//! elasticjob::registry_conformance!(memory, MemoryTestServer::new(MemoryServer::new(Arc::new(SystemClock))));
 //! ```
 
 mod changes;
@@ -20,7 +20,7 @@ use std::{future::Future, time::Duration};
 
 pub use self::{
     changes::*,
-    memory::MemoryGround,
+    memory::MemoryTestServer,
     outages::*,
     sessions::*,
     test_server::{Ground, Line, Member},

@@ -8,7 +8,7 @@ use super::{
     within_timeout,
 };
 use crate::{
-    registry::{Create, Digest, Error, Expected, SessionState},
+    registry::{Create, Digest, Error, ExpectedVersion, SessionState},
     runtime::{Clock, SystemClock},
 };
 
@@ -94,7 +94,7 @@ pub async fn expiry_yields_a_new_session_id(server: &dyn Ground) {
     assert_ne!(old.id(), new.id());
     assert!(old.deadline() < new.deadline());
     let path = create_path(&client, "after-expiry").await;
-    client.registry.set(&path, "works".into(), Expected::Any).await.unwrap();
+    client.registry.set(&path, "works".into(), ExpectedVersion::Any).await.unwrap();
 }
 
 /// An ephemeral node names its session: it is refused once that session has expired.
@@ -152,7 +152,7 @@ pub async fn deadline_follows_writes_and_syncs_but_not_reads(server: &dyn Ground
     let after_syncs = session.deadline();
     within_timeout("writes extend the deadline", async {
         while session.deadline() <= after_syncs {
-            client.registry.set(&path, "x".into(), Expected::Any).await.unwrap();
+            client.registry.set(&path, "x".into(), ExpectedVersion::Any).await.unwrap();
             assert_bound();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -162,8 +162,8 @@ pub async fn deadline_follows_writes_and_syncs_but_not_reads(server: &dyn Ground
     within_timeout("refused writes extend the deadline: the leader answered them, too", async {
         while session.deadline() <= after_writes {
             let refused =
-                client.registry.delete(&path.join("missing").unwrap(), Expected::Any).await;
-            assert!(matches!(refused, Err(Error::Absent { .. })), "{refused:?}");
+                client.registry.delete(&path.join("missing").unwrap(), ExpectedVersion::Any).await;
+            assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
             assert_bound();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -183,8 +183,8 @@ pub async fn wrong_credentials_give_not_authorised_never_absent(server: &dyn Gro
         intruder.registry.get(&path).await.map(|_| ()),
         intruder.registry.children(&path).await.map(|_| ()),
         intruder.registry.watch(&path).await.map(|_| ()),
-        intruder.registry.set(&path, "x".into(), Expected::Any).await.map(|_| ()),
-        intruder.registry.delete(&path, Expected::Any).await.map(|_| ()),
+        intruder.registry.set(&path, "x".into(), ExpectedVersion::Any).await.map(|_| ()),
+        intruder.registry.delete(&path, ExpectedVersion::Any).await.map(|_| ()),
         intruder
             .registry
             .create(Create::persistent(&path.join("x").unwrap(), ""))

@@ -14,7 +14,7 @@ use super::{
     test_server::{Ground, Member},
     within_timeout,
 };
-use crate::registry::{Create, Event, Expected, Op, Path, Watch, Zxid};
+use crate::registry::{Create, Event, ExpectedVersion, Op, Path, Watch, Zxid};
 
 /// Reads a snapshot as a set of paths.
 async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
@@ -72,18 +72,18 @@ pub async fn watch_gives_a_snapshot_then_each_change_once_in_order(server: &dyn 
 
     let apply = |path: &Path| Event::Apply { path: path.clone() };
     let delete = |path: &Path| Event::Delete { path: path.clone() };
-    other.registry.set(&b, "1".into(), Expected::Any).await.unwrap();
+    other.registry.set(&b, "1".into(), ExpectedVersion::Any).await.unwrap();
     let session = other.registry.session().id();
     other
         .registry
         .multi(vec![
             Op::Create(Create::ephemeral(&c, "", session)),
-            Op::Delete { path: b.clone(), expected: Expected::Any },
-            Op::Set { path: a.clone(), data: "2".into(), expected: Expected::Any },
+            Op::Delete { path: b.clone(), expected: ExpectedVersion::Any },
+            Op::Set { path: a.clone(), data: "2".into(), expected: ExpectedVersion::Any },
         ])
         .await
         .unwrap();
-    client.registry.delete(&a, Expected::Any).await.unwrap();
+    client.registry.delete(&a, ExpectedVersion::Any).await.unwrap();
     other.registry.close().await;
 
     let changes = next_changes(&mut watch, 6).await;
@@ -104,7 +104,7 @@ pub async fn watch_restarts_after_a_connection_loss(server: &dyn Ground) {
 
     client.line.cut().await;
     other.registry.create(Create::persistent(&during, "")).await.unwrap();
-    other.registry.delete(&before, Expected::Any).await.unwrap();
+    other.registry.delete(&before, ExpectedVersion::Any).await.unwrap();
     client.line.heal().await;
 
     let found = paths_after_gap(&client, &mut watch).await;
@@ -164,8 +164,11 @@ pub async fn write_is_also_a_sync_under_concurrent_writers(server: &dyn Ground) 
     let mut seen = BTreeSet::new();
     let mut observed = Vec::new();
     for turn in 0..OWN_WRITES {
-        let committed =
-            client.registry.set(&mine, format!("{turn}").into(), Expected::Any).await.unwrap();
+        let committed = client
+            .registry
+            .set(&mine, format!("{turn}").into(), ExpectedVersion::Any)
+            .await
+            .unwrap();
         // No await in between: a change that is not here now came too late.
         while let Some(event) = watch.try_next() {
             if let Event::Apply { path } = event {

@@ -19,7 +19,7 @@ public final class StartRecorder implements SimpleJob {
 
     @Override
     public void execute(final ShardingContext context) {
-        record(context.getJobName(), context.getShardingItem(), System.currentTimeMillis());
+        add(context.getJobName(), context.getShardingItem(), System.currentTimeMillis());
         if (0 == lastsMs) {
             return;
         }
@@ -30,7 +30,7 @@ public final class StartRecorder implements SimpleJob {
         }
     }
 
-    private static synchronized void record(final String job, final int item, final long at) {
+    private static synchronized void add(final String job, final int item, final long at) {
         JsonArray start = new JsonArray(3);
         start.add(job);
         start.add(item);

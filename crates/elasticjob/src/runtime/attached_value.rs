@@ -3,15 +3,15 @@
 use std::{any::Any, sync::Arc};
 
 tokio::task_local! {
-    static CARRIED: Carried;
+    static CARRIED: AttachedValue;
 }
 
 /// A value attached to the current unit of work, so that a log record can be attributed to it without an argument. It stays with a
-/// future through all its polls; code that moves work to a thread passes it on with [`current`](Carried::current).
+/// future through all its polls; code that moves work to a thread passes it on with [`current`](AttachedValue::current).
 #[derive(Clone)]
-pub(crate) struct Carried(Option<Arc<dyn Any + Send + Sync>>);
+pub(crate) struct AttachedValue(Option<Arc<dyn Any + Send + Sync>>);
 
-impl Carried {
+impl AttachedValue {
     pub(crate) fn new(value: Arc<dyn Any + Send + Sync>) -> Self {
         Self(Some(value))
     }
