@@ -135,7 +135,7 @@ chaos: ## workers killed, frozen and disconnected for MINUTES (default 5), on a 
 	$(CARGO) run --release -p chaos -- storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 package: ## check that the library crates can be published
-	$(CARGO) publish --dry-run --allow-dirty $(addprefix -p ,$(LIBRARIES))
+	scripts/check-packages.sh $(LIBRARIES)
 
 ci: ## every check, part by part, with the time of each; a part that cannot run here prints NOT RUN and the reason
 	@scripts/ci.sh

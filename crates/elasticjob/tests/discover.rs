@@ -204,9 +204,9 @@ async fn job_discovered_twice_is_refused_with_both_locations() {
 
     let refused = node.start().await.err().unwrap();
 
-    let NodeError::DuplicateJob { job, places } = &refused else { panic!("{refused}") };
-    assert_eq!((job.as_str(), places.len()), ("settle_orders", 2));
-    assert!(places.iter().all(|place| place.line < line && place.file.ends_with("discover.rs")));
+    let NodeError::DuplicateJob { job, locations } = &refused else { panic!("{refused}") };
+    assert_eq!((job.as_str(), locations.len()), ("settle_orders", 2));
+    assert!(locations.iter().all(|place| place.line < line && place.file.ends_with("discover.rs")));
     assert!(refused.to_string().contains("discover.rs:"), "{refused}");
 }
 

@@ -1,11 +1,11 @@
 //! Registry conformance over TCP: tinykeeper, a real ZooKeeper, and a real ensemble of three.
 
-mod ground;
+mod backends;
 
 use std::{sync::LazyLock, time::Duration};
 
+use backends::Wire;
 use elasticjob::registry_conformance;
-use ground::Wire;
 use testbed::{Ensemble, ZooKeeper};
 use tinykeeper::server::{Config, Server};
 

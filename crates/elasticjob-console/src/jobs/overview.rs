@@ -214,11 +214,7 @@ fn missed_fires(missed: Vec<MissedFires>) -> Vec<Incident> {
     let incidents = jobs.into_iter().map(|missed| {
         let fires = if missed.count == 1 { "fire" } else { "fires" };
         let last = missed.last.map(|last| format!(", the last due at {last}")).unwrap_or_default();
-        let why = match missed.why.as_str() {
-            "nobody_there" => "no instance was running",
-            _ => "the previous run was still running",
-        };
-        let message = format!("{} {fires} did not run{last}: {why}", missed.count);
+        let message = format!("{} {fires} did not run{last}: {}", missed.count, missed.reason());
         Incident { job_name: missed.job_name, kind: IncidentKind::Missed, message }
     });
     incidents.collect()

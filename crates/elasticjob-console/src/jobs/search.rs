@@ -145,7 +145,7 @@ impl Predicate {
             Self::Label(label) => {
                 job.and_then(|job| job.label.as_deref()).is_some_and(|text| contains(text, label))
             }
-            Self::Handler(handler) => contains(&handler_word(&summary.runs_with), handler),
+            Self::Handler(handler) => contains(&handler_word(&summary.handler), handler),
             Self::Server(server) => outline.servers.contains_key(server),
             Self::Instance(id) => outline.instances.iter().any(|known| known.contains(id.as_str())),
             Self::Cron(cron) => summary.cron.as_deref().is_some_and(|text| contains(text, cron)),

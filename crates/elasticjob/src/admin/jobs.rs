@@ -197,7 +197,7 @@ fn unreadable_outline(name: &str, problem: String) -> Outline {
         cron: None,
         shards: None,
         instances: 0,
-        runs_with: HandlerInfo::Rust { handler: None },
+        handler: HandlerInfo::Rust { handler: None },
         next_fire: None,
         problem: Some(problem),
         hint: None,

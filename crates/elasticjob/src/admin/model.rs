@@ -126,8 +126,7 @@ pub struct JobSummary {
     /// Number of instances.
     #[serde(rename = "instanceCount")]
     pub instances: usize,
-    #[serde(rename = "handler")]
-    pub runs_with: HandlerInfo,
+    pub handler: HandlerInfo,
     /// Next fire of the schedule, whether or not an instance is there to run it.
     #[serde(rename = "nextFireTime")]
     pub next_fire: Option<Timestamp>,
@@ -174,7 +173,6 @@ pub struct JobDetails {
     /// Since when a reassignment of the shards has been pending.
     pub resharding_since: Option<Timestamp>,
     /// Whether the leader is assigning shards at this moment.
-    #[serde(rename = "isDealing")]
     pub is_assigning: bool,
     /// Shards that await failover.
     pub failover_items: Vec<u32>,
@@ -264,7 +262,6 @@ pub struct Shard {
     #[serde(rename = "failoverInstanceId")]
     pub taken_over_by: Option<String>,
     /// Whether the shard awaits failover.
-    #[serde(rename = "waitsForFailover")]
     pub awaits_failover: bool,
     /// Whether the shard has a misfire mark: it came due while it was running, and runs once more to compensate.
     #[serde(rename = "misfire")]

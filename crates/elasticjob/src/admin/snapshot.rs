@@ -318,7 +318,7 @@ pub(super) fn summary(
         cron: job.and_then(|job| job.cron.as_ref()).map(ToString::to_string),
         shards: job.map(|job| job.shards.get()),
         instances: 0,
-        runs_with: HandlerInfo::read(root, job),
+        handler: HandlerInfo::read(root, job),
         next_fire: job
             .and_then(|job| job.schedule(zone))
             .and_then(|schedule| schedule.next_after(now)),

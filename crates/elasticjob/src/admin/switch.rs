@@ -23,8 +23,7 @@ const MAX_ATTEMPTS: usize = 8;
 pub struct SwitchResult {
     /// Addresses of the servers whose status changed.
     pub servers: Vec<String>,
-    #[serde(rename = "config")]
-    pub stored: ConfigUpdate,
+    pub config: ConfigUpdate,
 }
 
 /// How the stored configuration was changed.
@@ -35,7 +34,7 @@ pub enum ConfigUpdate {
     /// The configuration was changed.
     Written,
     /// The configuration had the wanted value already.
-    Same,
+    Unchanged,
     /// The configuration cannot be read and was not changed.
     Unreadable { problem: String },
 }
@@ -127,7 +126,7 @@ impl Admin {
             let mut ops = Vec::new();
             let version = snapshot.config_node().map(|node| node.stat.version).unwrap_or_default();
             let is_disabled = to == ServerStatus::Disabled;
-            let stored = match snapshot.config() {
+            let update = match snapshot.config() {
                 Some(Ok(mut config)) if config.disabled != is_disabled => {
                     config.disabled = is_disabled;
                     let expected = ExpectedVersion::Version(version);
@@ -139,7 +138,7 @@ impl Admin {
                     ConfigUpdate::Written
                 }
                 Some(Err(error)) => ConfigUpdate::Unreadable { problem: error.to_string() },
-                _ => ConfigUpdate::Same,
+                _ => ConfigUpdate::Unchanged,
             };
             let servers = snapshot.servers().into_iter().filter(|server| server.status != to);
             let servers: Vec<String> = servers.map(|server| server.address).collect();
@@ -149,7 +148,7 @@ impl Admin {
                 expected: ExpectedVersion::Any,
             }));
             if ops.is_empty() || was_committed(self.registry.multi(ops).await)? {
-                return Ok(SwitchResult { servers, stored });
+                return Ok(SwitchResult { servers, config: update });
             }
         }
         Err(too_many_conflicts(job))

@@ -35,7 +35,7 @@ pub struct TriggerResponse {
     /// Ids of the triggered instances.
     pub instances: Vec<String>,
     /// Ids of instances that still had a pending trigger: they run because of that one, under another run id.
-    pub waiting: Vec<String>,
+    pub already_pending: Vec<String>,
 }
 
 /// Result of cancelling shards of a job.
@@ -44,8 +44,7 @@ pub struct TriggerResponse {
 #[serde(rename_all = "camelCase")]
 pub struct CancellationResult {
     /// Shards whose cancellation was requested, by instance id.
-    #[serde(rename = "asked")]
-    pub asked: BTreeMap<String, Vec<u32>>,
+    pub requested: BTreeMap<String, Vec<u32>>,
     /// Shards that cannot be cancelled, with the id of their holder: a Java instance, or an instance that was shut down and is finishing.
     pub not_cancellable: BTreeMap<u32, String>,
     /// Shards that were not running.
@@ -66,7 +65,7 @@ impl Admin {
         let run = request.run.clone().unwrap_or_else(|| RunId::triggered(self.randomness.bits()));
         let trigger = InstanceRequest::Run(TriggerRequest { run: Some(run.clone()), ..request });
         self.ensure_trigger_parent(&snapshot).await?;
-        let (mut instances, mut waiting) = (Vec::new(), Vec::new());
+        let (mut instances, mut already_pending) = (Vec::new(), Vec::new());
         for id in targets {
             let (data, max_attempts) = match Language::of(&id) {
                 Language::Rust => (trigger.to_bytes(), MAX_ATTEMPTS),
@@ -74,14 +73,14 @@ impl Admin {
             };
             match self.create_trigger(&snapshot, &id, data, max_attempts).await? {
                 TriggerCreation::Created => instances.push(id),
-                TriggerCreation::OtherPending => waiting.push(id),
+                TriggerCreation::OtherPending => already_pending.push(id),
                 TriggerCreation::InstanceGone => {}
             }
         }
-        if instances.is_empty() && waiting.is_empty() {
+        if instances.is_empty() && already_pending.is_empty() {
             return Err(no_instance(job));
         }
-        Ok(TriggerResponse { run, instances, waiting })
+        Ok(TriggerResponse { run, instances, already_pending })
     }
 
     /// Requests cancellation of these shards (of all shards if the set is empty) from the instances that run them. Java instances cannot cancel; the
@@ -95,7 +94,7 @@ impl Admin {
         check_shards(&snapshot, shards)?;
         let wanted = if shards.is_empty() { snapshot.items() } else { shards.clone() };
         let mut cancelled = CancellationResult {
-            asked: BTreeMap::new(),
+            requested: BTreeMap::new(),
             not_cancellable: BTreeMap::new(),
             idle: Vec::new(),
         };
@@ -118,7 +117,7 @@ impl Admin {
             let data = InstanceRequest::Cancel(shards.clone()).to_bytes();
             match self.create_trigger(&snapshot, &id, data, MAX_ATTEMPTS).await? {
                 TriggerCreation::Created => {
-                    cancelled.asked.insert(id, shards.into_iter().collect());
+                    cancelled.requested.insert(id, shards.into_iter().collect());
                 }
                 TriggerCreation::InstanceGone => {
                     cancelled

@@ -25,18 +25,18 @@ pub enum NodeError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// Two jobs of this node have the same name.
-    #[error("job {job} is registered twice on this node{}", in_parentheses(.places))]
+    #[error("job {job} is registered twice on this node{}", in_parentheses(.locations))]
     DuplicateJob {
         job: String,
         /// Where the job is declared, for jobs with the attribute.
-        places: Vec<SourceLocation>,
+        locations: Vec<SourceLocation>,
     },
     /// A job that the program builds is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
     /// A value in `#[elasticjob::job(...)]` is invalid.
-    #[error("{place}: {invalid}")]
-    Declaration { place: SourceLocation, invalid: InvalidValue },
+    #[error("{location}: {invalid}")]
+    Declaration { location: SourceLocation, invalid: InvalidValue },
     /// This machine has no address under which other instances can know it.
     #[error("cannot determine this machine's IPv4 address: {reason}")]
     Address { reason: String },
@@ -50,7 +50,7 @@ impl NodeError {
         job: &JobName,
         places: impl IntoIterator<Item = SourceLocation>,
     ) -> Self {
-        Self::DuplicateJob { job: job.to_string(), places: places.into_iter().collect() }
+        Self::DuplicateJob { job: job.to_string(), locations: places.into_iter().collect() }
     }
 }
 

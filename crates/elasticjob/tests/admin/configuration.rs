@@ -3,14 +3,14 @@
 use elasticjob::{
     admin::{ConfigChange, Edit},
     job::{Handler, Job, KeySpelling, ThreadPool},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::fixture::{Fixture, job, name};
 use elasticjob::admin::AdminError;
 
 pub(crate) async fn plan_shows_changes_and_lost_race_is_a_conflict_with_details(
-    ground: &dyn Ground,
+    ground: &dyn TestServer,
 ) {
     let fixture = Fixture::new(ground, "plan-and-conflict").await;
     let admin = fixture.admin();
@@ -51,7 +51,7 @@ pub(crate) async fn plan_shows_changes_and_lost_race_is_a_conflict_with_details(
     assert!(matches!(applied_twice, AdminError::Conflict { .. }), "{applied_twice}");
 }
 
-pub(crate) async fn edit_keeps_settings_of_other_programs(ground: &dyn Ground) {
+pub(crate) async fn edit_keeps_settings_of_other_programs(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "foreign-settings").await;
     let (admin, tree) = (fixture.admin(), fixture.tree("settle"));
     let extra = "jobExtraConfigurations:\n- !!org.acme.Tracing\n  password: secret\n";
@@ -74,7 +74,7 @@ pub(crate) async fn edit_keeps_settings_of_other_programs(ground: &dyn Ground) {
 }
 
 pub(crate) async fn zone_unreadable_by_java_is_refused_while_job_has_java_instance(
-    ground: &dyn Ground,
+    ground: &dyn TestServer,
 ) {
     let fixture = Fixture::new(ground, "zone-unreadable").await;
     let java = fixture.java(1, &job(1)).await;
@@ -99,7 +99,7 @@ pub(crate) async fn zone_unreadable_by_java_is_refused_while_job_has_java_instan
     );
 }
 
-pub(crate) async fn job_of_another_class_is_a_conflict_naming_the_class(ground: &dyn Ground) {
+pub(crate) async fn job_of_another_class_is_a_conflict_naming_the_class(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "job-of-another-class").await;
     let _java = fixture.java(1, &job(1)).await;
 

@@ -7,7 +7,7 @@ use elasticjob::{
         tree::ShardNode,
     },
     job::{Fire, Job, RunId},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::fixture::{Fixture, at, job, name};
@@ -16,11 +16,11 @@ fn messages(explanation: &Explanation) -> String {
     let lines = explanation
         .findings
         .iter()
-        .map(|finding| format!("{:?} {:?}: {}", finding.shard, finding.topic, finding.says));
+        .map(|finding| format!("{:?} {:?}: {}", finding.shard, finding.topic, finding.message));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn Ground) {
+pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "explain-blocking").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let explain = async |shard| admin.explain(&settle, shard, None).await.unwrap();
@@ -67,7 +67,7 @@ pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn Ground) 
     }
     let gone = all.findings.iter().find(|finding| finding.topic == Topic::Running).unwrap();
     assert!(
-        gone.weight == Severity::Warning && gone.says.contains("10.0.0.8@-@9 was running it since"),
+        gone.severity == Severity::Warning && gone.message.contains("10.0.0.8@-@9 was running it since"),
         "{gone:?}"
     );
     let one = explain(Some(1)).await;
@@ -82,7 +82,7 @@ pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn Ground) 
     assert!(explain(None).await.has(Topic::Disabled, None));
 }
 
-pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn Ground) {
+pub(crate) async fn explanation_knows_the_due_fire_and_its_outcome(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "explain-due-fire").await;
     let settle = name("settle");
     let hourly =

@@ -19,7 +19,7 @@ use elasticjob::{
     schedule::Zone,
     testing::{
         ManualClock,
-        conformance::{self, Ground},
+        conformance::{self, TestServer},
     },
 };
 use jiff::Timestamp;
@@ -27,26 +27,26 @@ use jiff::Timestamp;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Fixture<'g> {
-    ground: &'g dyn Ground,
+    ground: &'g dyn TestServer,
     namespace: &'static str,
-    observer: conformance::Member,
+    observer: conformance::TestClient,
 }
 
 /// A Rust instance and its connection.
 pub(crate) struct Node {
     pub(crate) member: Member,
-    pub(crate) connection: conformance::Member,
+    pub(crate) connection: conformance::TestClient,
 }
 
 /// A Java instance, imitated by its writes.
 pub(crate) struct Java {
     pub(crate) id: String,
-    pub(crate) connection: conformance::Member,
+    pub(crate) connection: conformance::TestClient,
 }
 
 impl<'g> Fixture<'g> {
     /// Each scenario uses its own namespace, so that many can share one server.
-    pub(crate) async fn new(ground: &'g dyn Ground, namespace: &'static str) -> Self {
+    pub(crate) async fn new(ground: &'g dyn TestServer, namespace: &'static str) -> Self {
         Self { ground, namespace, observer: ground.join(namespace, None).await }
     }
 
@@ -63,7 +63,7 @@ impl<'g> Fixture<'g> {
     }
 
     /// Opens another connection to the same namespace.
-    pub(crate) async fn connect(&self) -> conformance::Member {
+    pub(crate) async fn connect(&self) -> conformance::TestClient {
         self.ground.join(self.namespace, None).await
     }
 

@@ -1,13 +1,13 @@
 //! `Admin`'s queries and changes, each tested on the memory registry, on tinykeeper and on a real ZooKeeper.
 
 #[macro_use]
-#[path = "../ground/everywhere.rs"]
-mod everywhere;
+#[path = "../backends/every_backend.rs"]
+mod every_backend;
 mod configuration;
 mod explain;
 mod fixture;
-#[path = "../ground/mod.rs"]
-mod ground;
+#[path = "../backends/mod.rs"]
+mod backends;
 mod queries;
 mod removal;
 mod switches;

@@ -7,7 +7,7 @@ use elasticjob::{
     coordination::{tree::ShardNode, trigger::TriggerRequest},
     job::Job,
     registry::{Create, Digest},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 use futures_util::future::try_join_all;
 
@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, TIMEOUT, at, job, name, status, statuses};
 use elasticjob::admin::AdminError;
 
 /// The statuses that Java's console showed for one idle instance of a job without a schedule, with two shards.
-pub(crate) async fn java_job_shows_the_statuses_of_javas_console(ground: &dyn Ground) {
+pub(crate) async fn java_job_shows_the_statuses_of_javas_console(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "java-statuses").await;
     let (admin, settle) = (fixture.admin(), name("settle"));
     let tree = fixture.tree("settle");
@@ -58,7 +58,7 @@ pub(crate) async fn java_job_shows_the_statuses_of_javas_console(ground: &dyn Gr
     assert!(matches!(admin.job(&settle).await.unwrap_err(), AdminError::NotFound { .. }));
 }
 
-pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(ground: &dyn Ground) {
+pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "unreadable-configuration").await;
     let node = fixture
         .rust(
@@ -93,7 +93,7 @@ pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(gr
         cron: Some("0 0 2 1 1 ? 2150".into()),
         shards: Some(2),
         instances: 1,
-        runs_with: HandlerInfo::Rust { handler: Some("shop::settle".into()) },
+        handler: HandlerInfo::Rust { handler: Some("shop::settle".into()) },
         next_fire: Some(at("2150-01-01T02:00:00Z")),
         problem: None,
         hint: None,
@@ -118,7 +118,7 @@ pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(gr
     );
 }
 
-pub(crate) async fn job_without_access_is_listed_and_hides_no_other_job(ground: &dyn Ground) {
+pub(crate) async fn job_without_access_is_listed_and_hides_no_other_job(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "job-without-access").await;
     let jane = Digest { user: "jane".into(), password: "secret".into() };
     let jane_connection = ground.join("job-without-access", Some(jane)).await;
@@ -144,7 +144,7 @@ pub(crate) async fn job_without_access_is_listed_and_hides_no_other_job(ground: 
     assert_eq!(jane_admin.job(&name("private")).await.unwrap().summary.problem, None);
 }
 
-pub(crate) async fn dump_has_the_format_of_java_and_masks_whole_addresses(ground: &dyn Ground) {
+pub(crate) async fn dump_has_the_format_of_java_and_masks_whole_addresses(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "dump-format").await;
     let tree = fixture.tree("settle");
     fixture.write(&tree.config(), "cron: x\njobName: settle\n").await;
@@ -172,7 +172,7 @@ pub(crate) async fn dump_has_the_format_of_java_and_masks_whole_addresses(ground
     ));
 }
 
-pub(crate) async fn thousand_jobs_are_listed_quickly(ground: &dyn Ground) {
+pub(crate) async fn thousand_jobs_are_listed_quickly(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "thousand-jobs").await;
     let node = ground.join("thousand-jobs", None).await;
     let session = node.registry.session().id();

@@ -7,7 +7,7 @@ use elasticjob::{
     coordination::{member::News, tree::ShardNode},
     job::Fire,
     registry::Create,
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 use futures_util::future::try_join_all;
 
@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, at, job, name};
 use elasticjob::admin::AdminError;
 
 pub(crate) async fn job_with_instances_is_removed_only_by_force_and_completely(
-    ground: &dyn Ground,
+    ground: &dyn TestServer,
 ) {
     let fixture = Fixture::new(ground, "forced-removal").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
@@ -48,7 +48,7 @@ pub(crate) async fn job_with_instances_is_removed_only_by_force_and_completely(
     assert_eq!(fixture.read(tree.root()).await, None);
 }
 
-pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &dyn Ground) {
+pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "recreated-job").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let connection = fixture.connect().await;
@@ -87,7 +87,7 @@ pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &
     assert!(recreated > 0, "the job was never re-created");
 }
 
-pub(crate) async fn job_too_large_for_one_transaction_is_removed_completely(ground: &dyn Ground) {
+pub(crate) async fn job_too_large_for_one_transaction_is_removed_completely(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "large-job").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     fixture.write(&tree.config(), &job(1).to_yaml()).await;

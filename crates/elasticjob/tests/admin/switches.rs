@@ -4,13 +4,13 @@ use elasticjob::{
     admin::{ConfigUpdate, JobStatus, RunState, ShardStatus},
     coordination::member::News,
     job::{Fire, Job},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::fixture::{Fixture, at, job, name, status, statuses};
 use elasticjob::admin::AdminError;
 
-pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn Ground) {
+pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "disabled-job").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let _one = fixture.rust(1, job(2)).await;
@@ -18,14 +18,14 @@ pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn Gr
 
     let switched = admin.disable(&settle).await.unwrap();
     assert_eq!(
-        (switched.servers, switched.stored),
+        (switched.servers, switched.config),
         (vec!["10.0.0.1".to_owned()], ConfigUpdate::Written)
     );
     let _two = fixture.rust(2, job(2)).await;
     assert_eq!(fixture.read(&tree.server("10.0.0.2")).await.as_deref(), Some("DISABLED"));
     assert_eq!(status(&fixture, "settle").await, JobStatus::Disabled);
     let again = admin.disable(&settle).await.unwrap();
-    assert_eq!((again.servers, again.stored), (vec![], ConfigUpdate::Same));
+    assert_eq!((again.servers, again.config), (vec![], ConfigUpdate::Unchanged));
     let switched = admin.enable(&settle).await.unwrap();
 
     assert_eq!(switched.servers, ["10.0.0.1", "10.0.0.2"]);
@@ -35,14 +35,14 @@ pub(crate) async fn disabled_job_stays_disabled_on_later_servers(ground: &dyn Gr
     fixture.write(&tree.config(), "cron: [").await;
     let switched = admin.disable(&settle).await.unwrap();
     assert!(
-        matches!(switched.stored, ConfigUpdate::Unreadable { .. }) && switched.servers.len() == 2,
+        matches!(switched.config, ConfigUpdate::Unreadable { .. }) && switched.servers.len() == 2,
         "{switched:?}"
     );
     assert_eq!(fixture.read(&tree.config()).await.as_deref(), Some("cron: ["), "it is not changed");
 }
 
 pub(crate) async fn server_is_switched_per_job_and_removed_once_it_has_no_instance(
-    ground: &dyn Ground,
+    ground: &dyn TestServer,
 ) {
     let fixture = Fixture::new(ground, "switched-server").await;
     let (admin, settle) = (fixture.admin(), name("settle"));
@@ -77,7 +77,7 @@ pub(crate) async fn server_is_switched_per_job_and_removed_once_it_has_no_instan
     drop((one, two));
 }
 
-pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn Ground) {
+pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "disabled-shard").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     fixture.write(&tree.config(), &job(2).to_yaml()).await;
@@ -106,7 +106,7 @@ pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn Groun
     ));
 }
 
-pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(ground: &dyn Ground) {
+pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "shut-down-job").await;
     let (admin, settle) = (fixture.admin(), name("settle"));
     let mut node = fixture.rust(1, job(1).items("0=Beijing").unwrap()).await;

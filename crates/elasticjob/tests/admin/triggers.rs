@@ -7,13 +7,13 @@ use elasticjob::{
     job::Fire,
     registry::Create,
     runtime::CancelReason,
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::fixture::{Fixture, TIMEOUT, at, job, name};
 use elasticjob::admin::AdminError;
 
-pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(ground: &dyn Ground) {
+pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "trigger-all").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let mut node = fixture.rust(1, job(2)).await;
@@ -25,7 +25,7 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
     let response = admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
     let news = node.wait_for_news(|news| matches!(news, News::Triggered(_))).await;
 
-    assert_eq!((response.instances, response.waiting), (vec![node.id()], vec![java.id.clone()]));
+    assert_eq!((response.instances, response.already_pending), (vec![node.id()], vec![java.id.clone()]));
     assert!(
         matches!(&news, News::Triggered(request) if request.run == Some(response.run.clone())),
         "{news:?}"
@@ -49,7 +49,7 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
     );
 }
 
-pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground: &dyn Ground) {
+pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "trigger-shards").await;
     let (admin, settle) = (fixture.admin(), name("settle"));
     let java = fixture.java(3, &job(3)).await;
@@ -84,13 +84,13 @@ pub(crate) async fn trigger_of_shards_reaches_their_owners_but_never_java(ground
     fixture.write(&fixture.tree("settle").necessary(), "").await;
     let response = admin.trigger(&settle, request(&[2])).await.unwrap();
     assert_eq!(
-        (response.instances, response.waiting),
+        (response.instances, response.already_pending),
         (vec![other.to_owned()], vec![rust.to_owned()]),
         "all Rust instances while shards are being reassigned"
     );
 }
 
-pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn Ground) {
+pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn TestServer) {
     let fixture = Fixture::new(ground, "cancel-shards").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let node = fixture.rust(1, job(4)).await;
@@ -103,7 +103,7 @@ pub(crate) async fn cancel_stops_rust_shards_and_names_java_shards(ground: &dyn 
 
     let cancelled = admin.cancel(&settle, &BTreeSet::new()).await.unwrap();
 
-    assert_eq!(cancelled.asked, BTreeMap::from([(node.id(), vec![0, 1])]));
+    assert_eq!(cancelled.requested, BTreeMap::from([(node.id(), vec![0, 1])]));
     assert_eq!(cancelled.not_cancellable, BTreeMap::from([(2, "10.0.0.8@-@4711".to_owned())]));
     assert_eq!(cancelled.idle, [3]);
     for shard in &claimed.shards {

@@ -12,7 +12,7 @@ use elasticjob::{
     job::{Job, RunId},
     registry::{Create, Event, ExpectedVersion, Path, Registry, ensure_path},
     runtime::{CancelToken, SystemClock},
-    testing::conformance::{self, Ground},
+    testing::conformance::{self, TestServer},
 };
 use futures_util::{FutureExt, future::join_all};
 use jiff::Timestamp;
@@ -24,9 +24,9 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// A job whose shards are assigned, and an observer.
 struct Cluster<'g> {
-    ground: &'g dyn Ground,
+    ground: &'g dyn TestServer,
     namespace: &'static str,
-    observer: conformance::Member,
+    observer: conformance::TestClient,
     tree: JobTree,
     total: u32,
 }
@@ -34,12 +34,12 @@ struct Cluster<'g> {
 /// An instance that uses the gates.
 struct Instance {
     barrier: Barrier,
-    member: conformance::Member,
+    member: conformance::TestClient,
     total: u32,
 }
 
 impl<'g> Cluster<'g> {
-    async fn new(ground: &'g dyn Ground, namespace: &'static str, total: u32) -> Self {
+    async fn new(ground: &'g dyn TestServer, namespace: &'static str, total: u32) -> Self {
         let observer = ground.join(namespace, None).await;
         let registry = &*observer.registry;
         let job = Job::named("settle").unwrap().cron("0/5 * * * * ?").unwrap().shards(total);
@@ -152,7 +152,7 @@ async fn wait_for_deletion(watch: &mut elasticjob::registry::Watch, path: &Path)
     tokio::time::timeout(TIMEOUT, deletion).await.expect("deletion within the timeout");
 }
 
-pub(crate) async fn one_instance_gets_the_turn_and_the_others_wait_for_it(ground: &dyn Ground) {
+pub(crate) async fn one_instance_gets_the_turn_and_the_others_wait_for_it(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "one-instance-gets", 4).await;
     let (one, two, three) = (cluster.join().await, cluster.join().await, cluster.join().await);
     let mut first = one.register(1, &[0, 1], TIMEOUT).await;
@@ -178,7 +178,7 @@ pub(crate) async fn one_instance_gets_the_turn_and_the_others_wait_for_it(ground
     }
 }
 
-pub(crate) async fn withdrawal_deletes_only_own_registrations(ground: &dyn Ground) {
+pub(crate) async fn withdrawal_deletes_only_own_registrations(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "withdrawal-deletes-only", 3).await;
     let (one, two, three) = (cluster.join().await, cluster.join().await, cluster.join().await);
     let mut impatient = one.register(1, &[0], SHORT).await;
@@ -202,7 +202,7 @@ pub(crate) async fn withdrawal_deletes_only_own_registrations(ground: &dyn Groun
     assert_eq!(meet(rounds).await, 1);
 }
 
-pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn Ground) {
+pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "registrations-of-a", 3).await;
     ensure_path(cluster.registry(), &cluster.tree.started()).await.unwrap();
     // A Rust instance died in an earlier run, and a Java instance died before its shard got a new owner.
@@ -226,7 +226,7 @@ pub(crate) async fn registrations_of_a_dead_run_do_not_count(ground: &dyn Ground
     assert_eq!(cluster.registered().await, None);
 }
 
-pub(crate) async fn triggered_runs_meet_despite_different_run_ids(ground: &dyn Ground) {
+pub(crate) async fn triggered_runs_meet_despite_different_run_ids(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "triggered-runs-meet", 2).await;
     let (one, two) = (cluster.join().await, cluster.join().await);
 
@@ -239,7 +239,7 @@ pub(crate) async fn triggered_runs_meet_despite_different_run_ids(ground: &dyn G
     assert_eq!(cluster.registered().await, None);
 }
 
-pub(crate) async fn disabled_shard_is_not_waited_for(ground: &dyn Ground) {
+pub(crate) async fn disabled_shard_is_not_waited_for(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "disabled-shard-is-not", 3).await;
     cluster.create(&cluster.tree.shard(1, ShardNode::Disabled), "").await;
     let one = cluster.join().await;
@@ -253,7 +253,7 @@ pub(crate) async fn disabled_shard_is_not_waited_for(ground: &dyn Ground) {
     assert_eq!(cluster.registered().await, None);
 }
 
-pub(crate) async fn gate_root_is_deleted_for_waiting_java_instances(ground: &dyn Ground) {
+pub(crate) async fn gate_root_is_deleted_for_waiting_java_instances(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "gate-root-is", 2).await;
     let one = cluster.join().await;
     ensure_path(cluster.registry(), &cluster.tree.started()).await.unwrap();
@@ -268,7 +268,7 @@ pub(crate) async fn gate_root_is_deleted_for_waiting_java_instances(ground: &dyn
     assert!(data.is_some(), "the parent stays");
 }
 
-pub(crate) async fn java_instance_can_get_the_turn(ground: &dyn Ground) {
+pub(crate) async fn java_instance_can_get_the_turn(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "java-instance-can", 2).await;
     let one = cluster.join().await;
     let mut round = one.register(1, &[0], TIMEOUT).await;
@@ -289,7 +289,7 @@ pub(crate) async fn java_instance_can_get_the_turn(ground: &dyn Ground) {
     assert!(all(&mut round).await.unwrap().is_none(), "the Java instance had the turn");
 }
 
-pub(crate) async fn gate_cleared_too_early_is_reported_at_once(ground: &dyn Ground) {
+pub(crate) async fn gate_cleared_too_early_is_reported_at_once(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "gate-cleared-too", 2).await;
     let one = cluster.join().await;
     let mut round = one.register(1, &[0], TIMEOUT).await;
@@ -305,7 +305,7 @@ pub(crate) async fn gate_cleared_too_early_is_reported_at_once(ground: &dyn Grou
     );
 }
 
-pub(crate) async fn shard_that_has_gone_on_is_not_waited_for(ground: &dyn Ground) {
+pub(crate) async fn shard_that_has_gone_on_is_not_waited_for(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "shard-that-has", 3).await;
     let one = cluster.join().await;
     let page = |fire, state| LedgerPage {
@@ -336,7 +336,7 @@ pub(crate) async fn shard_that_has_gone_on_is_not_waited_for(ground: &dyn Ground
     assert_eq!(meet(vec![ahead, one.register(7, &[0], TIMEOUT).await]).await, 1);
 }
 
-pub(crate) async fn turn_passes_on_when_its_holder_dies(ground: &dyn Ground) {
+pub(crate) async fn turn_passes_on_when_its_holder_dies(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "turn-passes-on", 2).await;
     let (one, two) = (cluster.join().await, cluster.join().await);
     let mut first = one.register(1, &[0], TIMEOUT).await;
@@ -352,7 +352,7 @@ pub(crate) async fn turn_passes_on_when_its_holder_dies(ground: &dyn Ground) {
     assert_eq!(cluster.registered().await, None);
 }
 
-pub(crate) async fn registration_for_the_next_run_survives_clearing(ground: &dyn Ground) {
+pub(crate) async fn registration_for_the_next_run_survives_clearing(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "registration-for-the", 2).await;
     let (one, two) = (cluster.join().await, cluster.join().await);
     let impatient = one.register(1, &[0], TIMEOUT).await;
@@ -374,22 +374,22 @@ pub(crate) async fn registration_for_the_next_run_survives_clearing(ground: &dyn
     assert_eq!(meet(vec![ahead, behind]).await, 1);
 }
 
-pub(crate) async fn outage_ends_the_wait(ground: &dyn Ground) {
+pub(crate) async fn outage_ends_the_wait(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "outage-ends-the", 2).await;
     let one = cluster.join().await;
     let mut round = one.register(1, &[0], TIMEOUT).await;
 
-    one.member.line.cut().await;
+    one.member.link.cut().await;
     let error = all(&mut round).await.unwrap_err();
 
     // The outage ends the wait, not the timeout.
     assert!(matches!(error, BarrierError::Registry(_)), "{error}");
-    one.member.line.heal().await;
+    one.member.link.heal().await;
     let rounds = vec![one.register(2, &[0, 1], TIMEOUT).await];
     assert_eq!(meet(rounds).await, 1, "the next run is complete");
 }
 
-pub(crate) async fn removed_job_is_not_recreated(ground: &dyn Ground) {
+pub(crate) async fn removed_job_is_not_recreated(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "removed-job-is", 1).await;
     let one = cluster.join().await;
     cluster.delete(&cluster.tree.config()).await;

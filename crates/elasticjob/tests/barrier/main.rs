@@ -1,12 +1,12 @@
 //! The gates at which the shards of a run wait for each other, on the memory registry, on tinykeeper and on a real ZooKeeper.
 
 #[macro_use]
-#[path = "../ground/everywhere.rs"]
-mod everywhere;
+#[path = "../backends/every_backend.rs"]
+mod every_backend;
 mod gates;
-#[path = "../ground/mod.rs"]
-mod ground;
-#[path = "../ground/log.rs"]
+#[path = "../backends/mod.rs"]
+mod backends;
+#[path = "../backends/log.rs"]
 mod log;
 mod once_listeners;
 

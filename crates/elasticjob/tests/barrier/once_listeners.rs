@@ -18,7 +18,7 @@ use elasticjob::{
     node::{Node, NodeJob, RunningNode},
     registry::Registry,
     runtime::{SystemClock, SystemRandomness},
-    testing::conformance::{self, Ground},
+    testing::conformance::{self, TestServer},
 };
 
 use crate::log::Log;
@@ -70,7 +70,7 @@ fn job() -> Job {
 }
 
 async fn start(
-    registry: &conformance::Member,
+    registry: &conformance::TestClient,
     host: u8,
     log: &CallLog,
     timeout: Duration,
@@ -147,7 +147,7 @@ async fn wait_for_complete_runs(log: &CallLog, count: usize) {
     wait_until("runs are complete", async || complete() >= count).await;
 }
 
-pub(crate) async fn once_listener_is_called_before_and_after_all_shards(ground: &dyn Ground) {
+pub(crate) async fn once_listener_is_called_before_and_after_all_shards(ground: &dyn TestServer) {
     Log::start_capture();
     let log = CallLog::default();
     let mut running = Vec::new();
@@ -183,7 +183,7 @@ pub(crate) async fn once_listener_is_called_before_and_after_all_shards(ground: 
     }
 }
 
-pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: &dyn Ground) {
+pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: &dyn TestServer) {
     Log::start_capture();
     let (log, namespace) = (CallLog::default(), "absent-instance-is");
     let (one, two) = (ground.join(namespace, None).await, ground.join(namespace, None).await);
@@ -226,7 +226,7 @@ pub(crate) async fn absent_instance_is_reported_and_the_job_runs_anyway(ground: 
     stop_all(running).await;
 }
 
-pub(crate) async fn failing_once_listener_is_reported_and_the_job_runs(ground: &dyn Ground) {
+pub(crate) async fn failing_once_listener_is_reported_and_the_job_runs(ground: &dyn TestServer) {
     Log::start_capture();
     let log = CallLog::default();
     let member = ground.join("failing-once-listener", None).await;

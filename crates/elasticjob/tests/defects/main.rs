@@ -9,7 +9,7 @@ mod cluster;
 mod documents;
 mod failover;
 mod fires;
-#[path = "../ground/log.rs"]
+#[path = "../backends/log.rs"]
 mod log;
 mod management;
 mod members;

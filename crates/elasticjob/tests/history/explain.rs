@@ -52,8 +52,8 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
         let explained =
             admin.explain_with_history(&store, &job.name, None, Some(after(millis))).await;
         let findings = explained.unwrap().findings.into_iter();
-        let attempt = findings.filter(|finding| finding.topic == Topic::Remembered);
-        attempt.map(|finding| (finding.shard, finding.says)).collect::<Vec<_>>()
+        let attempt = findings.filter(|finding| finding.topic == Topic::History);
+        attempt.map(|finding| (finding.shard, finding.message)).collect::<Vec<_>>()
     };
 
     let ran = at(60_000).await;
@@ -72,7 +72,7 @@ pub(crate) async fn past_fire_is_explained_from_history(database: &TestDatabase)
     );
     let missed = at(2 * an_hour).await;
     assert!(
-        missed[0].1.contains("2 missed fires") && missed[0].1.contains("nobody there"),
+        missed[0].1.contains("2 missed fires") && missed[0].1.contains("no instance was running"),
         "{missed:?}"
     );
     assert!(at(-10 * an_hour).await[0].1.contains("has nothing"));

@@ -11,14 +11,14 @@ use elasticjob::{
     job::{Fire, Monitor},
     registry::{Create, ExpectedVersion},
     runtime::{CancelReason, Clock, SystemClock},
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::cluster::{
     Cluster, TIMEOUT, claim, finish, items, job, request, try_claim, wait_for_news, with_failover,
 };
 
-pub(crate) async fn fire_runs_once_however_often_it_is_claimed(ground: &dyn Ground) {
+pub(crate) async fn fire_runs_once_however_often_it_is_claimed(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "fire-runs-once").await;
     let node = cluster.join(1, job(2)).await;
     let fire = cluster.fire();
@@ -32,7 +32,7 @@ pub(crate) async fn fire_runs_once_however_often_it_is_claimed(ground: &dyn Grou
     assert!(matches!(afterwards, Err(Refused::Nothing)), "{afterwards:?}");
 }
 
-pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground: &dyn Ground) {
+pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "misfire-mark-runs").await;
     let node = cluster.join(1, job(1)).await;
     let (last, next) = (cluster.fire(), cluster.fire());
@@ -56,7 +56,7 @@ pub(crate) async fn misfire_mark_runs_nothing_once_the_last_fire_has_run(ground:
 }
 
 /// Seeds 16408 (the shard has never run before) and 16440 of the simulation.
-pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn Ground) {
+pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "fire-missed-between").await;
     let slow = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
@@ -81,7 +81,7 @@ pub(crate) async fn fire_missed_between_two_clocks_is_compensated(ground: &dyn G
     }
 }
 
-pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn Ground) {
+pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "disabled-shard-is").await;
     let node = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
@@ -94,7 +94,7 @@ pub(crate) async fn disabled_shard_is_not_claimed(ground: &dyn Ground) {
     assert_eq!(items(&claimed), [0]);
 }
 
-pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn Ground) {
+pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "overwritten-claim-cancels").await;
     let node = cluster.join(1, job(1)).await;
     let claimed = claim(&node, &cluster.fire()).await;
@@ -112,7 +112,7 @@ pub(crate) async fn overwritten_claim_cancels_its_run(ground: &dyn Ground) {
     assert_eq!(other_claim.data, "10.0.0.9@-@9", "the claim of another instance stays");
 }
 
-pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &dyn Ground) {
+pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "ledger-prevents-concurrent").await;
     let unmonitored = || job(1).monitor(Monitor::Nothing);
     let one = cluster.join(1, unmonitored()).await;
@@ -132,7 +132,7 @@ pub(crate) async fn ledger_prevents_concurrent_runs_without_monitoring(ground: &
     assert_eq!(items(&claim(&two, &next).await), [0]);
 }
 
-pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn Ground) {
+pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "fenced-shard-runs").await;
     let node = cluster.join(1, with_failover(1)).await;
     let fire = cluster.fire();
@@ -148,7 +148,7 @@ pub(crate) async fn fenced_shard_runs_again_while_its_session_lives(ground: &dyn
     assert_eq!(items(&claim(&node, &next).await), [0]);
 }
 
-pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &dyn Ground) {
+pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "misfire-mark-of").await;
     let mut node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();
@@ -170,7 +170,7 @@ pub(crate) async fn misfire_mark_of_a_started_run_starts_no_second_run(ground: &
     assert_eq!((items(&missed), &missed.fire), (vec![0], &next));
 }
 
-pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn Ground) {
+pub(crate) async fn deleted_claim_ends_as_failed_in_the_ledger(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "deleted-claim-ends").await;
     let node = cluster.join(1, job(1)).await;
     let fire = cluster.fire();

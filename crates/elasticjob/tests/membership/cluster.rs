@@ -20,15 +20,15 @@ use elasticjob::{
     job::{Failover, Fire, Handler, Instance, InstanceId, Job},
     registry::Registry,
     runtime::{CancelToken, SystemClock, SystemRandomness},
-    testing::conformance::{self, Ground},
+    testing::conformance::{self, TestServer},
 };
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Cluster<'g> {
-    pub(crate) ground: &'g dyn Ground,
+    pub(crate) ground: &'g dyn TestServer,
     pub(crate) namespace: &'static str,
-    pub(crate) observer: conformance::Member,
+    pub(crate) observer: conformance::TestClient,
     pub(crate) tree: JobTree,
     pub(crate) fires: i64,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Cluster<'g> {
 /// An instance in the job, and its registry connection.
 pub(crate) struct Node {
     pub(crate) member: Member,
-    pub(crate) connection: conformance::Member,
+    pub(crate) connection: conformance::TestClient,
 }
 
 impl Node {
@@ -48,7 +48,7 @@ impl Node {
 
 impl<'g> Cluster<'g> {
     /// Each test has its own namespace, so that many tests can share one server.
-    pub(crate) async fn new(ground: &'g dyn Ground, namespace: &'static str) -> Self {
+    pub(crate) async fn new(ground: &'g dyn TestServer, namespace: &'static str) -> Self {
         let observer = ground.join(namespace, None).await;
         let tree = JobTree::new(observer.registry.namespace(), &"settle".parse().unwrap()).unwrap();
         Self { ground, namespace, observer, tree, fires: 0 }

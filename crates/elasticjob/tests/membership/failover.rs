@@ -10,7 +10,7 @@ use elasticjob::{
     },
     registry::{Create, ExpectedVersion, ensure_path},
     runtime::CancelToken,
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::cluster::{
@@ -18,7 +18,7 @@ use crate::cluster::{
     wait_for_node, with_failover,
 };
 
-pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: &dyn Ground) {
+pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "lost-shard-is").await;
     let one = cluster.join(1, with_failover(2)).await;
     let mut two = cluster.join(2, with_failover(2)).await;
@@ -50,7 +50,7 @@ pub(crate) async fn lost_shard_is_taken_over_once_as_the_second_attempt(ground: 
     assert!(matches!(again, Err(Refused::Nothing)), "{again:?}");
 }
 
-pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn Ground) {
+pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "next-regular-run").await;
     let one = cluster.join(1, with_failover(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
@@ -69,7 +69,7 @@ pub(crate) async fn next_regular_run_clears_a_pending_failover_flag(ground: &dyn
     finish(&two, next).await;
 }
 
-pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn Ground) {
+pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "shut-down-instance").await;
     let mut one = cluster.join(1, with_failover(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
@@ -94,7 +94,7 @@ pub(crate) async fn shut_down_instance_that_still_runs_is_not_dead(ground: &dyn 
     wait_for_news(&mut two, |news| *news == News::Ready).await;
 }
 
-pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &dyn Ground) {
+pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "lost-shard-without").await;
     let one = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
@@ -111,7 +111,7 @@ pub(crate) async fn lost_shard_without_failover_runs_at_its_next_fire(ground: &d
     wait_for_news(&mut two, |news| *news == News::Ready).await;
 }
 
-pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn Ground) {
+pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "shard-of-a").await;
     let mut node = cluster.join(1, with_failover(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
@@ -133,7 +133,7 @@ pub(crate) async fn shard_of_a_dead_java_instance_is_taken_over(ground: &dyn Gro
     finish(&node, taken).await;
 }
 
-pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn Ground) {
+pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "takeover-ending-after").await;
     let one = cluster.join(1, with_failover(2)).await;
     let mut two = cluster.join(2, with_failover(2)).await;
@@ -143,9 +143,9 @@ pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn
     one.die().await;
     let taken = take_over(&mut two).await;
 
-    two.connection.line.cut().await;
+    two.connection.link.cut().await;
     wait_for_news(&mut two, |news| *news == News::OutOfReach).await;
-    two.connection.line.heal().await;
+    two.connection.link.heal().await;
     finish(&two, taken).await;
 
     let shard = items(&lost)[0];
@@ -155,7 +155,7 @@ pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn
     }
 }
 
-pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(ground: &dyn Ground) {
+pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "java-failover-flag").await;
     let mut node = cluster.join(1, with_failover(1)).await;
     let fire = cluster.fire();
@@ -171,7 +171,7 @@ pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(gro
     assert_eq!(taken.shards[0].attempt, 1);
 }
 
-pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground: &dyn Ground) {
+pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "shard-lost-while").await;
     let one = cluster.join(1, with_failover(1)).await;
     cluster.wait_for_owner(&one, 1).await;
@@ -190,7 +190,7 @@ pub(crate) async fn shard_lost_while_disabled_is_taken_over_once_enabled(ground:
     assert_eq!((&taken.fire, taken.shards[0].attempt), (&fire, 2));
 }
 
-pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground: &dyn Ground) {
+pub(crate) async fn failover_flag_is_settled_by_a_holder_that_stays_alive(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "failover-flag-is").await;
     // A Java instance runs the shard, and has left the failover flag of an earlier loss.
     let java = cluster.ground.join(cluster.namespace, None).await;

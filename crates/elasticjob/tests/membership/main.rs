@@ -1,13 +1,13 @@
 //! Several instances in one job, on the memory registry, on tinykeeper and on a real ZooKeeper.
 
 #[macro_use]
-#[path = "../ground/everywhere.rs"]
-mod everywhere;
+#[path = "../backends/every_backend.rs"]
+mod every_backend;
 mod claims;
 mod cluster;
 mod failover;
-#[path = "../ground/mod.rs"]
-mod ground;
+#[path = "../backends/mod.rs"]
+mod backends;
 mod requests;
 mod sharding;
 

@@ -12,14 +12,14 @@ use elasticjob::{
     job::InstanceId,
     registry::{Create, ExpectedVersion, Op},
     runtime::CancelReason,
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::cluster::{
     Cluster, TIMEOUT, claim, finish, items, job, request, try_claim, wait_for_news,
 };
 
-pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn Ground) {
+pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "trigger-is-deleted").await;
     let mut node = cluster.join(1, job(1)).await;
     let (triggers, trigger) = (cluster.tree.triggers(), cluster.tree.trigger(node.member.id()));
@@ -31,7 +31,7 @@ pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn Ground) {
     assert_eq!(cluster.registry().exists(&trigger).await.unwrap(), None);
 }
 
-pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(ground: &dyn Ground) {
+pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "removed-instance-starts").await;
     let mut node = cluster.join(1, job(1)).await;
 
@@ -53,7 +53,7 @@ pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(grou
     node.member.leave().await;
 }
 
-pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn Ground) {
+pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "ending-session-is").await;
     let mut node = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
@@ -71,7 +71,7 @@ pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn G
     assert_eq!(wait_for_news(&mut node, is_end).await, News::SessionLost);
 }
 
-pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(ground: &dyn Ground) {
+pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "trigger-waits-for").await;
     let node = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;
@@ -94,7 +94,7 @@ pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(gr
     assert_eq!(cluster.registry().exists(&mark).await.unwrap(), None);
 }
 
-pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn Ground) {
+pub(crate) async fn cancel_request_cancels_only_the_named_shard(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "cancel-request-cancels").await;
     let node = cluster.join(1, job(2)).await;
     let claimed = claim(&node, &cluster.fire()).await;

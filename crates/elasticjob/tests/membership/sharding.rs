@@ -8,12 +8,12 @@ use elasticjob::{
         tree::ShardNode,
     },
     registry::ExpectedVersion,
-    testing::conformance::Ground,
+    testing::conformance::TestServer,
 };
 
 use crate::cluster::{Cluster, claim, finish, items, job, try_claim, wait_for_news, wait_for_node};
 
-pub(crate) async fn nine_shards_over_three_instances_run_once_per_fire(ground: &dyn Ground) {
+pub(crate) async fn nine_shards_over_three_instances_run_once_per_fire(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "nine-shards-over").await;
     let nodes = [
         cluster.join(1, job(9)).await,
@@ -35,7 +35,7 @@ pub(crate) async fn nine_shards_over_three_instances_run_once_per_fire(ground: &
     }
 }
 
-pub(crate) async fn more_shards_than_fit_into_one_request_are_assigned(ground: &dyn Ground) {
+pub(crate) async fn more_shards_than_fit_into_one_request_are_assigned(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "more-shards-than").await;
 
     let one = cluster.join(1, job(9_000)).await;
@@ -49,7 +49,7 @@ pub(crate) async fn more_shards_than_fit_into_one_request_are_assigned(ground: &
     assert_eq!(shards.unwrap().len(), 9_000);
 }
 
-pub(crate) async fn shards_are_reassigned_when_an_instance_joins_or_leaves(ground: &dyn Ground) {
+pub(crate) async fn shards_are_reassigned_when_an_instance_joins_or_leaves(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "shards-are-reassigned").await;
     let one = cluster.join(1, job(4)).await;
     cluster.wait_for_shares("all", 4, &[4]).await;
@@ -63,7 +63,7 @@ pub(crate) async fn shards_are_reassigned_when_an_instance_joins_or_leaves(groun
     assert_eq!(leader.data, two.member.id().to_string());
 }
 
-pub(crate) async fn running_shard_moves_only_after_its_run_is_over(ground: &dyn Ground) {
+pub(crate) async fn running_shard_moves_only_after_its_run_is_over(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "running-shard-moves").await;
     let one = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
@@ -79,7 +79,7 @@ pub(crate) async fn running_shard_moves_only_after_its_run_is_over(ground: &dyn 
     cluster.wait_for_shares("one each", 2, &[1, 1]).await;
 }
 
-pub(crate) async fn disabled_server_neither_leads_nor_owns_shards(ground: &dyn Ground) {
+pub(crate) async fn disabled_server_neither_leads_nor_owns_shards(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "disabled-server-neither").await;
     let one = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("all", 2, &[2]).await;
@@ -95,7 +95,7 @@ pub(crate) async fn disabled_server_neither_leads_nor_owns_shards(ground: &dyn G
     assert_eq!(leader.data, two.member.id().to_string());
 }
 
-pub(crate) async fn changed_shard_count_is_reported_and_assigned(ground: &dyn Ground) {
+pub(crate) async fn changed_shard_count_is_reported_and_assigned(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "changed-shard-count").await;
     let mut node = cluster.join(1, job(2)).await;
     cluster.wait_for_shares("two", 2, &[2]).await;
@@ -121,7 +121,7 @@ pub(crate) async fn changed_shard_count_is_reported_and_assigned(ground: &dyn Gr
     assert_eq!(children, ["0"]);
 }
 
-pub(crate) async fn unreadable_configuration_changes_nothing(ground: &dyn Ground) {
+pub(crate) async fn unreadable_configuration_changes_nothing(ground: &dyn TestServer) {
     let mut cluster = Cluster::new(ground, "unreadable-configuration-changes").await;
     let mut node = cluster.join(1, job(2)).await;
 
@@ -137,7 +137,7 @@ pub(crate) async fn unreadable_configuration_changes_nothing(ground: &dyn Ground
     assert_eq!(claim(&node, &fire).await.shards.len(), 2);
 }
 
-pub(crate) async fn stored_configuration_wins_and_drift_is_reported(ground: &dyn Ground) {
+pub(crate) async fn stored_configuration_wins_and_drift_is_reported(ground: &dyn TestServer) {
     let cluster = Cluster::new(ground, "stored-configuration-wins").await;
     let one = cluster.join(1, job(3)).await;
 

@@ -51,7 +51,7 @@ impl Explain {
             let mut table = Table::new(["SHARD", "WEIGHT", "FINDING"]);
             for finding in &explanation.findings {
                 let shard = finding.shard.map_or("-".to_owned(), |shard| shard.to_string());
-                table.row([shard, status_text(&finding.weight), finding.says.clone()]);
+                table.row([shard, status_text(&finding.severity), finding.message.clone()]);
                 if let Some(hint) = &finding.hint {
                     table.row([String::new(), String::new(), format!("hint: {hint}")]);
                 }

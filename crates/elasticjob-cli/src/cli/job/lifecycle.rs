@@ -80,9 +80,9 @@ fn print_switched(
     became: &str,
     switched: &SwitchResult,
 ) -> Result<(), Error> {
-    let stored = match &switched.stored {
+    let stored = match &switched.config {
         ConfigUpdate::Written => "configuration updated, so that new servers follow it".to_owned(),
-        ConfigUpdate::Same => "configuration unchanged".to_owned(),
+        ConfigUpdate::Unchanged => "configuration unchanged".to_owned(),
         ConfigUpdate::Unreadable { problem } => {
             format!("configuration unchanged, since it cannot be read: {problem}")
         }

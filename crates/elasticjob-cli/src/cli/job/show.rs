@@ -84,7 +84,7 @@ fn facts(details: &JobDetails) -> Table {
     let mut fact = |name: &str, value: String| table.row([name.to_owned(), value]);
     fact("name", summary.name.clone());
     fact("status", status_text(&summary.status));
-    fact("type", runs_with(&summary.runs_with));
+    fact("type", runs_with(&summary.handler));
     fact("next run", format_instant(summary.next_fire));
     fact("leader", or_dash(details.leader.as_deref()));
     if let Some(problem) = &summary.problem {

@@ -69,7 +69,7 @@ impl Trigger {
             };
             let triggered =
                 connection.or_suggest(job, connection.admin.trigger(job, request).await).await?;
-            for id in &triggered.waiting {
+            for id in &triggered.already_pending {
                 output::print_message(&format!(
                     "note: {id} has an earlier trigger that it has not handled yet: it runs, but not as {}",
                     triggered.run
@@ -121,7 +121,7 @@ impl Cancel {
                 connection.or_suggest(job, connection.admin.cancel(job, &shards).await).await?;
             let mut table = Table::new(["SHARD", "ANSWER", "INSTANCE"]);
             let mut rows = Vec::new();
-            for (id, shards) in &cancelled.asked {
+            for (id, shards) in &cancelled.requested {
                 rows.extend(shards.iter().map(|shard| (*shard, "cancel requested", id.as_str())));
             }
             for (shard, id) in &cancelled.not_cancellable {

@@ -108,7 +108,7 @@ impl<'s> RunWaiter<'s> {
                 "it is disabled".to_owned()
             } else if shard.language == Some(Language::Java) {
                 format!("{owner} is a Java instance, which has no ledger")
-            } else if triggered.waiting.iter().any(|id| id == owner) {
+            } else if triggered.already_pending.iter().any(|id| id == owner) {
                 format!("{owner} runs it under an earlier trigger")
             } else {
                 waitable.insert(item, ShardState::Pending);

@@ -29,12 +29,14 @@ pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding
     };
     let mut findings = Vec::new();
     let mut shards: BTreeMap<(String, Option<String>), Vec<String>> = BTreeMap::new();
-    let blocking = explanation.findings.into_iter().filter(|one| one.weight == Severity::Blocking);
+    let blocking =
+        explanation.findings.into_iter().filter(|one| one.severity == Severity::Blocking);
     for one in blocking {
         if matches!(one.topic, Topic::Disabled | Topic::ShardDisabled | Topic::ServerDisabled) {
             // Disabling is deliberate, so it is no problem. Other problems of a disabled job do not matter until it is enabled.
-            let message =
-                one.shard.map_or(one.says.clone(), |shard| format!("shard {shard}: {}", one.says));
+            let message = one
+                .shard
+                .map_or(one.message.clone(), |shard| format!("shard {shard}: {}", one.message));
             if one.topic == Topic::Disabled {
                 return Ok(vec![Finding::fact(Check::Job, about, message)]);
             }
@@ -45,11 +47,11 @@ pub(super) async fn check(admin: &Admin, job: &JobSummary) -> Result<Vec<Finding
             None => findings.push(Finding::problem(
                 Check::Job,
                 about,
-                one.says,
+                one.message,
                 one.hint.unwrap_or_default(),
             )),
             Some(shard) => {
-                shards.entry((one.says, one.hint)).or_default().push(shard.to_string());
+                shards.entry((one.message, one.hint)).or_default().push(shard.to_string());
             }
         }
     }

@@ -35,12 +35,10 @@ impl Explanation {
 #[non_exhaustive]
 pub struct Finding {
     pub topic: Topic,
-    #[serde(rename = "weight")]
-    pub weight: Severity,
+    pub severity: Severity,
     /// None if the finding is about the job.
     pub shard: Option<u32>,
-    #[serde(rename = "message")]
-    pub says: String,
+    pub message: String,
     /// What the operator can do about it.
     pub hint: Option<String>,
 }
@@ -84,22 +82,19 @@ pub enum Topic {
     /// The explained fire was not started.
     Missed,
     /// What history knows of the explained fire.
-    #[serde(rename = "remembered")]
-    Remembered,
+    History,
     /// Something that cannot be known.
     Limits,
 }
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Weight))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Severity {
-    #[serde(rename = "informs")]
     Info,
     /// May be the reason why the job or shard does not run, or may become one.
-    #[serde(rename = "matters")]
     Warning,
     /// Keeps the job or shard from running.
-    #[serde(rename = "blocks")]
     Blocking,
 }

@@ -37,20 +37,20 @@ impl JobContext<'_> {
         let Some(due) = self.due_at.filter(|due| *due <= self.now) else { return };
         match page.due_at {
             Some(known) if known == due && page.run.as_ref().is_some_and(RunId::is_scheduled) => {
-                let says = format!(
+                let message = format!(
                     "the fire of {due} was started by {by}: {}, attempt {attempt}",
                     outcome(page.state)
                 );
                 match page.state {
                     LedgerState::Failed => {
-                        report.warning(Topic::Started, says, "see the log of the handler");
+                        report.warning(Topic::Started, message, "see the log of the handler");
                     }
                     LedgerState::Lost => report.warning(
                         Topic::Started,
-                        says,
+                        message,
                         "it runs again by failover, or at its next fire",
                     ),
-                    _ => report.info(Topic::Started, says),
+                    _ => report.info(Topic::Started, message),
                 }
             }
             Some(known) if known == due => {
@@ -105,7 +105,7 @@ impl JobContext<'_> {
         } else if shard.status == ShardStatus::Disabled {
             "the shard is disabled".to_owned()
         } else if report.findings.iter().any(|finding| {
-            finding.weight == Severity::Blocking
+            finding.severity == Severity::Blocking
                 && finding.shard.is_none_or(|shard| Some(shard) == report.shard)
         }) {
             "see the blocking findings above".to_owned()

@@ -50,18 +50,18 @@ impl Explanation {
     /// Adds the finding that history cannot be queried.
     #[must_use]
     pub fn without_history(self, error: impl Display) -> Self {
-        let says = format!("history cannot be queried: {error}");
-        self.with_finding(None, Topic::Limits, Severity::Warning, says)
+        let message = format!("history cannot be queried: {error}");
+        self.with_finding(None, Topic::Limits, Severity::Warning, message)
     }
 
     fn with_finding(
         mut self,
         shard: Option<u32>,
         topic: Topic,
-        weight: Severity,
-        says: String,
+        severity: Severity,
+        message: String,
     ) -> Self {
-        self.findings.push(Finding { topic, weight, shard, says, hint: None });
+        self.findings.push(Finding { topic, severity, shard, message, hint: None });
         self
     }
 
@@ -81,28 +81,28 @@ impl Explanation {
         let is_known = |shard: Option<u32>| executions.iter().any(|(item, _)| Some(*item) == shard);
         self.findings.retain(|one| one.topic != Topic::Limits || !is_known(one.shard));
         for (item, execution) in &executions {
-            let weight = match execution.outcome.as_deref() {
+            let severity = match execution.outcome.as_deref() {
                 Some("done") | None => Severity::Info,
                 Some(_) => Severity::Warning,
             };
-            let says = describe_attempt(due_at, execution);
-            self = self.with_finding(Some(*item), Topic::Remembered, weight, says);
+            let message = describe_attempt(due_at, execution);
+            self = self.with_finding(Some(*item), Topic::History, severity, message);
         }
         for fires in missed {
-            let says = format!(
+            let message = format!(
                 "history has {}, that of {due_at} among them: {}",
                 if fires.count == 1 {
                     "a missed fire".to_owned()
                 } else {
                     format!("{} missed fires", fires.count)
                 },
-                fires.why.replace('_', " ")
+                fires.reason()
             );
-            self = self.with_finding(None, Topic::Remembered, Severity::Warning, says);
+            self = self.with_finding(None, Topic::History, Severity::Warning, message);
         }
         if executions.is_empty() && missed.is_empty() {
-            let says = format!("history has nothing of the fire of {due_at}");
-            self = self.with_finding(None, Topic::Remembered, Severity::Info, says);
+            let message = format!("history has nothing of the fire of {due_at}");
+            self = self.with_finding(None, Topic::History, Severity::Info, message);
         }
         self
     }

@@ -22,11 +22,11 @@ impl JobContext<'_> {
 
     fn explain_instances(&self, report: &mut Report) {
         if let Some(job) = self.job.filter(|job| job.disabled) {
-            let says = format!(
+            let message = format!(
                 "job {} is disabled in its configuration: Rust instances run nothing, Java instances start disabled",
                 job.name
             );
-            report.blocking(Topic::Disabled, says, "enable the job");
+            report.blocking(Topic::Disabled, message, "enable the job");
         }
         let servers = &self.servers;
         let disabled: Vec<&str> = servers
@@ -35,13 +35,13 @@ impl JobContext<'_> {
             .map(|server| server.address.as_str())
             .collect();
         if !disabled.is_empty() && disabled.len() == servers.len() {
-            let says = format!("every server of the job is disabled: {}", disabled.join(", "));
-            report.blocking(Topic::Disabled, says, "enable the job, or one of them");
+            let message = format!("every server of the job is disabled: {}", disabled.join(", "));
+            report.blocking(Topic::Disabled, message, "enable the job, or one of them");
         } else if !disabled.is_empty() {
-            let says = format!("disabled servers get no shards: {}", disabled.join(", "));
+            let message = format!("disabled servers get no shards: {}", disabled.join(", "));
             report.warning(
                 Topic::ServerDisabled,
-                says,
+                message,
                 "enable the server if it should run the job",
             );
         }
@@ -68,7 +68,7 @@ impl JobContext<'_> {
         match snapshot.text(&snapshot.tree.leader()) {
             None => {
                 let topic = Topic::NoLeader;
-                let says = "the job has no leader, so shards are not assigned".to_owned();
+                let message = "the job has no leader, so shards are not assigned".to_owned();
                 if flagged_at.is_some()
                     || snapshot
                         .servers()
@@ -77,32 +77,32 @@ impl JobContext<'_> {
                 {
                     report.blocking(
                         topic,
-                        says,
+                        message,
                         "is any server enabled? then a leader is elected within a moment",
                     );
                 } else {
-                    report.warning(topic, says, "a leader is elected within a moment");
+                    report.warning(topic, message, "a leader is elected within a moment");
                 }
             }
             Some(leader) if !self.instances.iter().any(|instance| instance.id == leader) => {
-                let says = format!("the leader {leader} is no longer an instance of the job");
+                let message = format!("the leader {leader} is no longer an instance of the job");
                 report.warning(
                     Topic::NoLeader,
-                    says,
+                    message,
                     "its session ends soon; then another leader is elected",
                 );
             }
             Some(_) => {}
         }
         if let Some(since) = flagged_at {
-            let says = format!(
+            let message = format!(
                 "reassignment of shards has been pending since {since} ({}): nothing starts until it is done",
                 self.ago(since)
             );
             if self.now.duration_since(since) > SignedDuration::from_secs(60) {
-                report.blocking(Topic::Resharding, says, "is the leader alive? Java waits until no shard is running; look for one that runs too long");
+                report.blocking(Topic::Resharding, message, "is the leader alive? Java waits until no shard is running; look for one that runs too long");
             } else {
-                report.warning(Topic::Resharding, says, "check again in a moment");
+                report.warning(Topic::Resharding, message, "check again in a moment");
             }
         }
         if let Some(since) = snapshot.written_at(&snapshot.tree.processing()) {

@@ -105,21 +105,21 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, topic: Topic, weight: Severity, says: String, hint: Option<&str>) {
+    fn add(&mut self, topic: Topic, severity: Severity, message: String, hint: Option<&str>) {
         let hint = hint.map(ToOwned::to_owned);
-        self.findings.push(Finding { topic, weight, shard: self.shard, says, hint });
+        self.findings.push(Finding { topic, severity, shard: self.shard, message, hint });
     }
 
-    fn info(&mut self, topic: Topic, says: String) {
-        self.add(topic, Severity::Info, says, None);
+    fn info(&mut self, topic: Topic, message: String) {
+        self.add(topic, Severity::Info, message, None);
     }
 
-    fn warning(&mut self, topic: Topic, says: String, hint: &str) {
-        self.add(topic, Severity::Warning, says, Some(hint));
+    fn warning(&mut self, topic: Topic, message: String, hint: &str) {
+        self.add(topic, Severity::Warning, message, Some(hint));
     }
 
-    fn blocking(&mut self, topic: Topic, says: String, hint: &str) {
-        self.add(topic, Severity::Blocking, says, Some(hint));
+    fn blocking(&mut self, topic: Topic, message: String, hint: &str) {
+        self.add(topic, Severity::Blocking, message, Some(hint));
     }
 }
 

@@ -14,10 +14,10 @@ impl JobContext<'_> {
         if let Some(total) =
             self.job.map(|job| job.shards.get()).filter(|total| shard.item >= *total)
         {
-            let says = format!("the job has {total} shards: this one is left over");
+            let message = format!("the job has {total} shards: this one is left over");
             report.blocking(
                 Topic::NoShard,
-                says,
+                message,
                 "it is deleted the next time shards are assigned",
             );
         }
@@ -45,15 +45,15 @@ impl JobContext<'_> {
         let address = server_of(owner);
         match self.servers.iter().find(|server| server.address == address) {
             Some(server) if server.status == ServerStatus::Disabled => {
-                let says = format!("its owner {owner} is on a disabled server");
-                report.blocking(Topic::ServerDisabled, says, "enable the server");
+                let message = format!("its owner {owner} is on a disabled server");
+                report.blocking(Topic::ServerDisabled, message, "enable the server");
             }
             Some(_) => {}
             None => {
-                let says = format!(
+                let message = format!(
                     "its owner {owner} is on a server without an entry, which counts as disabled"
                 );
-                report.blocking(Topic::ServerDisabled, says, "restart the instance");
+                report.blocking(Topic::ServerDisabled, message, "restart the instance");
             }
         }
     }
@@ -68,21 +68,21 @@ impl JobContext<'_> {
             if is_alive {
                 report.info(Topic::Running, format!("it is running on {holder}{since}"));
             } else {
-                let says = format!("{holder} was running it{since} and is gone");
+                let message = format!("{holder} was running it{since} and is gone");
                 report.warning(
                     Topic::Running,
-                    says,
+                    message,
                     "another instance takes it over, or runs it at its next fire",
                 );
             }
         }
         if shard.has_misfire_mark {
-            let says = "it came due while it was running".to_owned();
+            let message = "it came due while it was running".to_owned();
             match self.job.map(|job| job.misfire) {
                 Some(Misfire::Skip) => {
-                    report.warning(Topic::Misfire, says, "misfire is off: that fire is missed");
+                    report.warning(Topic::Misfire, message, "misfire is off: that fire is missed");
                 }
-                _ => report.warning(Topic::Misfire, says, "it runs once more, right after"),
+                _ => report.warning(Topic::Misfire, message, "it runs once more, right after"),
             }
         }
     }

@@ -105,6 +105,17 @@ pub struct MissedFires {
     pub noticed_at: Option<Timestamp>,
 }
 
+impl MissedFires {
+    /// [`why`](Self::why) in words for people.
+    pub fn reason(&self) -> &str {
+        match self.why.as_str() {
+            "nobody_there" => "no instance was running",
+            "skipped" => "the previous run was still running",
+            other => other,
+        }
+    }
+}
+
 impl Store {
     /// The names of all jobs with runs.
     pub async fn jobs(&self) -> Result<Vec<String>, StoreError> {

@@ -1,10 +1,10 @@
 //! Guarantees about changes.
 
-use super::{create_path, test_server::Ground};
+use super::{create_path, test_server::TestServer};
 use crate::registry::{Create, Error, ExpectedVersion, Kind, Op, OpResult, Path, Version, Zxid};
 
 /// Of two concurrent creates of one path, one succeeds and the other one fails with `Exists`.
-pub async fn concurrent_creates_of_one_path_have_one_winner(server: &dyn Ground) {
+pub async fn concurrent_creates_of_one_path_have_one_winner(server: &dyn TestServer) {
     let (one, two) = (server.join("creates", None).await, server.join("creates", None).await);
     let path = create_path(&one, "contested").await.join("prize").unwrap();
 
@@ -22,7 +22,7 @@ pub async fn concurrent_creates_of_one_path_have_one_winner(server: &dyn Ground)
 }
 
 /// A change that expects one version does not apply to another.
-pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn Ground) {
+pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn TestServer) {
     let client = server.join("conditional", None).await;
     let path = create_path(&client, "conditional").await;
     let registry = &client.registry;
@@ -42,7 +42,7 @@ pub async fn conditional_set_and_delete_fail_after_a_change(server: &dyn Ground)
 }
 
 /// A multi applies all operations or none, and its error names the one that was refused.
-pub async fn multi_is_atomic_and_names_the_failed_operation(server: &dyn Ground) {
+pub async fn multi_is_atomic_and_names_the_failed_operation(server: &dyn TestServer) {
     let client = server.join("multi", None).await;
     let base = create_path(&client, "multi").await;
     let registry = &client.registry;
@@ -83,7 +83,7 @@ pub async fn multi_is_atomic_and_names_the_failed_operation(server: &dyn Ground)
 }
 
 /// Sequential names that the registry assigns sort in the order of their creation.
-pub async fn sequence_numbers_grow_in_the_order_of_creation(server: &dyn Ground) {
+pub async fn sequence_numbers_grow_in_the_order_of_creation(server: &dyn TestServer) {
     let (one, two) = (server.join("sequence", None).await, server.join("sequence", None).await);
     let base = create_path(&one, "sequence").await;
     let prefix = base.join("n-").unwrap();
@@ -107,7 +107,7 @@ pub async fn sequence_numbers_grow_in_the_order_of_creation(server: &dyn Ground)
 }
 
 /// A node with children cannot be deleted, and a node without a parent cannot be created.
-pub async fn node_with_children_cannot_be_deleted(server: &dyn Ground) {
+pub async fn node_with_children_cannot_be_deleted(server: &dyn TestServer) {
     let client = server.join("children", None).await;
     let base = create_path(&client, "parent").await;
     client.registry.create(Create::persistent(&base.join("child").unwrap(), "")).await.unwrap();
@@ -124,7 +124,7 @@ pub async fn node_with_children_cannot_be_deleted(server: &dyn Ground) {
 }
 
 /// A container behaves like any other node while it has children.
-pub async fn container_can_be_created_and_hold_children(server: &dyn Ground) {
+pub async fn container_can_be_created_and_hold_children(server: &dyn TestServer) {
     let client = server.join("container", None).await;
     let path = create_path(&client, "container").await.join("latch").unwrap();
 
@@ -136,7 +136,7 @@ pub async fn container_can_be_created_and_hold_children(server: &dyn Ground) {
 }
 
 /// The answer to a multi carries the creation id of the nodes it created, and these ids only grow.
-pub async fn multi_zxid_is_the_creation_id_of_its_nodes_and_grows(server: &dyn Ground) {
+pub async fn multi_zxid_is_the_creation_id_of_its_nodes_and_grows(server: &dyn TestServer) {
     let (one, two) = (server.join("zxid", None).await, server.join("zxid", None).await);
     let base = create_path(&one, "zxid").await;
 
@@ -162,7 +162,7 @@ pub async fn multi_zxid_is_the_creation_id_of_its_nodes_and_grows(server: &dyn G
 
 /// A node that is deleted and created again has version zero again. A version check cannot tell them apart, the creation id can; no code may rely on
 /// the version for that.
-pub async fn version_check_does_not_notice_delete_and_create(server: &dyn Ground) {
+pub async fn version_check_does_not_notice_delete_and_create(server: &dyn TestServer) {
     let (one, two) = (server.join("aba", None).await, server.join("aba", None).await);
     let path = create_path(&one, "aba").await.join("claim").unwrap();
     one.registry.create(Create::persistent(&path, "one")).await.unwrap();
@@ -185,7 +185,7 @@ pub async fn version_check_does_not_notice_delete_and_create(server: &dyn Ground
 }
 
 /// A request of more than a mebibyte is refused before it is sent, and the session continues.
-pub async fn oversized_request_is_refused_and_keeps_the_session(server: &dyn Ground) {
+pub async fn oversized_request_is_refused_and_keeps_the_session(server: &dyn TestServer) {
     let client = server.join("large", None).await;
     let path = create_path(&client, "large").await;
     let session = client.registry.session().id();
@@ -203,7 +203,7 @@ pub async fn oversized_request_is_refused_and_keeps_the_session(server: &dyn Gro
 }
 
 /// The namespace exists after joining, however deep it is, and its siblings can be reached.
-pub async fn namespace_exists_and_its_siblings_are_reachable(server: &dyn Ground) {
+pub async fn namespace_exists_and_its_siblings_are_reachable(server: &dyn TestServer) {
     let client = server.join("deep/er/shop", None).await;
     let registry = &client.registry;
 

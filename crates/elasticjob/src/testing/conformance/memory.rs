@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::test_server::{Ground, Line, Member};
+use super::test_server::{TestClient, TestLink, TestServer};
 use crate::registry::{
     Digest,
     memory::{Link, MemoryServer},
@@ -23,18 +23,18 @@ impl MemoryTestServer {
 }
 
 #[async_trait]
-impl Ground for MemoryTestServer {
-    async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
+impl TestServer for MemoryTestServer {
+    async fn join(&self, namespace: &str, user: Option<Digest>) -> TestClient {
         let namespace = namespace.parse().expect("the namespace is valid");
         let registry =
             self.server.join_as(namespace, user).await.expect("a registry in memory is reachable");
-        let line = Box::new(registry.link());
-        Member { registry: Arc::new(registry), line }
+        let link = Box::new(registry.link());
+        TestClient { registry: Arc::new(registry), link }
     }
 }
 
 #[async_trait]
-impl Line for Link {
+impl TestLink for Link {
     async fn cut(&self) {
         Link::cut(self);
     }

@@ -23,7 +23,7 @@ pub use self::{
     memory::MemoryTestServer,
     outages::*,
     sessions::*,
-    test_server::{Ground, Line, Member},
+    test_server::{TestClient, TestLink, TestServer},
     watches::*,
 };
 use crate::registry::{Create, Error, Path};
@@ -57,7 +57,7 @@ async fn eventually<F: Future<Output = Result<bool, Error>>>(
 }
 
 /// Creates the path that belongs to one test.
-async fn create_path(client: &Member, test: &str) -> Path {
+async fn create_path(client: &TestClient, test: &str) -> Path {
     let path = client.registry.namespace().path().join(test).expect("the name is valid");
     client.registry.create(Create::persistent(&path, "")).await.expect("the path is new");
     path

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     create_path, eventually,
-    test_server::{Ground, Member},
+    test_server::{TestClient, TestServer},
     within_timeout,
 };
 use crate::{
@@ -13,23 +13,23 @@ use crate::{
 };
 
 /// Ends a client's session: cuts its connection until the observer sees that its ephemeral node is gone, then heals the connection.
-pub(super) async fn expire(client: &Member, observer: &Member) {
+pub(super) async fn expire(client: &TestClient, observer: &TestClient) {
     let path = client.registry.namespace().path().join("sign-of-life").unwrap();
     let session = client.registry.session().id();
     let created = client.registry.create(Create::ephemeral(&path, "", session)).await;
     assert!(created.is_ok() || matches!(created, Err(Error::Exists { .. })), "{created:?}");
     // The observer's server must know of it before its absence means anything.
     observer.registry.sync().await.unwrap();
-    client.line.end_session().await;
+    client.link.end_session().await;
     eventually("the registry ends the session", || async {
         Ok(observer.registry.exists(&path).await?.is_none())
     })
     .await;
-    client.line.heal().await;
+    client.link.heal().await;
 }
 
 /// An ephemeral node outlives its client's connection, but not its session.
-pub async fn ephemeral_node_is_deleted_with_its_session_only(server: &dyn Ground) {
+pub async fn ephemeral_node_is_deleted_with_its_session_only(server: &dyn TestServer) {
     let (client, observer) =
         (server.join("ephemeral", None).await, server.join("ephemeral", None).await);
     let path = create_path(&observer, "ephemeral").await.join("here").unwrap();
@@ -38,7 +38,7 @@ pub async fn ephemeral_node_is_deleted_with_its_session_only(server: &dyn Ground
     let mut states = client.registry.session().states();
     assert_eq!(states.next().await, Some(SessionState::Connected(session)));
 
-    client.line.cut().await;
+    client.link.cut().await;
     assert_eq!(
         within_timeout("suspension", states.next()).await,
         Some(SessionState::Suspended(session))
@@ -48,7 +48,7 @@ pub async fn ephemeral_node_is_deleted_with_its_session_only(server: &dyn Ground
         observer.registry.exists(&path).await.unwrap().is_some(),
         "a cut does not end the session"
     );
-    client.line.heal().await;
+    client.link.heal().await;
     assert_eq!(
         within_timeout("reconnection", states.next()).await,
         Some(SessionState::Connected(session))
@@ -69,7 +69,7 @@ pub async fn ephemeral_node_is_deleted_with_its_session_only(server: &dyn Ground
 }
 
 /// After an expiry the client has a new session and was notified that the old one is over.
-pub async fn expiry_yields_a_new_session_id(server: &dyn Ground) {
+pub async fn expiry_yields_a_new_session_id(server: &dyn TestServer) {
     let (client, observer) = (server.join("expiry", None).await, server.join("expiry", None).await);
     let old = client.registry.session();
     let mut states = old.states();
@@ -98,7 +98,7 @@ pub async fn expiry_yields_a_new_session_id(server: &dyn Ground) {
 }
 
 /// An ephemeral node names its session: it is refused once that session has expired.
-pub async fn ephemeral_for_an_old_session_is_not_created_in_a_new_one(server: &dyn Ground) {
+pub async fn ephemeral_for_an_old_session_is_not_created_in_a_new_one(server: &dyn TestServer) {
     let (client, observer) = (server.join("old", None).await, server.join("old", None).await);
     let old = client.registry.session().id();
 
@@ -126,7 +126,7 @@ pub async fn ephemeral_for_an_old_session_is_not_created_in_a_new_one(server: &d
 }
 
 /// Writes and syncs extend the deadline, reads do not, and the deadline is never further away than the timeout.
-pub async fn deadline_follows_writes_and_syncs_but_not_reads(server: &dyn Ground) {
+pub async fn deadline_follows_writes_and_syncs_but_not_reads(server: &dyn TestServer) {
     let client = server.join("lease", None).await;
     let path = create_path(&client, "lease").await;
     let session = client.registry.session();
@@ -172,7 +172,7 @@ pub async fn deadline_follows_writes_and_syncs_but_not_reads(server: &dyn Ground
 }
 
 /// With a wrong password a node is inaccessible, not absent.
-pub async fn wrong_credentials_give_not_authorised_never_absent(server: &dyn Ground) {
+pub async fn wrong_credentials_give_not_authorised_never_absent(server: &dyn TestServer) {
     let user = |password: &str| Some(Digest { user: "jane".into(), password: password.into() });
     let owner = server.join("closed/jane", user("right")).await;
     let path = create_path(&owner, "mine").await;
@@ -196,7 +196,7 @@ pub async fn wrong_credentials_give_not_authorised_never_absent(server: &dyn Gro
 }
 
 /// After closing, every request fails with `Closed`, and watches and session states end.
-pub async fn closed_registry_returns_closed(server: &dyn Ground) {
+pub async fn closed_registry_returns_closed(server: &dyn TestServer) {
     let client = server.join("closing", None).await;
     let path = create_path(&client, "closing").await;
     let mut states = client.registry.session().states();

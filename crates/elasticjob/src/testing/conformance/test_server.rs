@@ -8,21 +8,21 @@ use crate::registry::{Digest, Registry};
 
 /// A registry server that clients can join, and whose connections a test can break.
 #[async_trait]
-pub trait Ground: Send + Sync {
+pub trait TestServer: Send + Sync {
     /// Connects a new client with this namespace and user.
-    async fn join(&self, namespace: &str, user: Option<Digest>) -> Member;
+    async fn join(&self, namespace: &str, user: Option<Digest>) -> TestClient;
 }
 
 /// A client and its connection.
 #[derive(Debug)]
-pub struct Member {
+pub struct TestClient {
     pub registry: Arc<dyn Registry>,
-    pub line: Box<dyn Line>,
+    pub link: Box<dyn TestLink>,
 }
 
 /// A client's connection to the registry, which a test can break.
 #[async_trait]
-pub trait Line: std::fmt::Debug + Send + Sync {
+pub trait TestLink: std::fmt::Debug + Send + Sync {
     /// Cuts the connection: neither requests nor answers pass until it is healed.
     async fn cut(&self);
 

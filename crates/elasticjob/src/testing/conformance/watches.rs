@@ -11,7 +11,7 @@ use std::{
 use super::{
     create_path,
     sessions::expire,
-    test_server::{Ground, Member},
+    test_server::{TestClient, TestServer},
     within_timeout,
 };
 use crate::registry::{Create, Event, ExpectedVersion, Op, Path, Watch, Zxid};
@@ -33,7 +33,7 @@ async fn snapshot(watch: &mut Watch) -> BTreeSet<Path> {
 }
 
 /// The paths after a gap: the snapshot, and changes that the client's server did not know yet when the snapshot was read.
-async fn paths_after_gap(client: &Member, watch: &mut Watch) -> BTreeSet<Path> {
+async fn paths_after_gap(client: &TestClient, watch: &mut Watch) -> BTreeSet<Path> {
     let mut found = snapshot(watch).await;
     client.registry.sync().await.unwrap();
     while let Some(event) = watch.try_next() {
@@ -55,7 +55,7 @@ async fn next_changes(watch: &mut Watch, count: usize) -> Vec<Event> {
 }
 
 /// A watch reports every existing node, then every change, once each and in order.
-pub async fn watch_gives_a_snapshot_then_each_change_once_in_order(server: &dyn Ground) {
+pub async fn watch_gives_a_snapshot_then_each_change_once_in_order(server: &dyn TestServer) {
     let (client, other) = (server.join("watch", None).await, server.join("watch", None).await);
     let base = create_path(&client, "watched").await;
     let [a, b, c] = ["a", "a/b", "c"].map(|name| base.join(name).unwrap());
@@ -93,7 +93,7 @@ pub async fn watch_gives_a_snapshot_then_each_change_once_in_order(server: &dyn 
 }
 
 /// Changes during a connection loss are in the snapshot that follows.
-pub async fn watch_restarts_after_a_connection_loss(server: &dyn Ground) {
+pub async fn watch_restarts_after_a_connection_loss(server: &dyn TestServer) {
     let (client, other) = (server.join("rewatch", None).await, server.join("rewatch", None).await);
     let base = create_path(&client, "rewatched").await;
     let [before, during, after] =
@@ -102,10 +102,10 @@ pub async fn watch_restarts_after_a_connection_loss(server: &dyn Ground) {
     let mut watch = client.registry.watch(&base).await.unwrap();
     snapshot(&mut watch).await;
 
-    client.line.cut().await;
+    client.link.cut().await;
     other.registry.create(Create::persistent(&during, "")).await.unwrap();
     other.registry.delete(&before, ExpectedVersion::Any).await.unwrap();
-    client.line.heal().await;
+    client.link.heal().await;
 
     let found = paths_after_gap(&client, &mut watch).await;
     assert_eq!(found, BTreeSet::from([base.clone(), during]));
@@ -115,7 +115,7 @@ pub async fn watch_restarts_after_a_connection_loss(server: &dyn Ground) {
 }
 
 /// A watch outlives its session: in the new session it begins with a snapshot.
-pub async fn watch_restarts_after_session_expiry(server: &dyn Ground) {
+pub async fn watch_restarts_after_session_expiry(server: &dyn TestServer) {
     let (client, other) = (server.join("relife", None).await, server.join("relife", None).await);
     let base = create_path(&other, "relife").await;
     let mine = base.join("mine").unwrap();
@@ -133,7 +133,7 @@ pub async fn watch_restarts_after_session_expiry(server: &dyn Ground) {
 }
 
 /// When a client's write is answered, its watch already has every change that was committed before it.
-pub async fn write_is_also_a_sync_under_concurrent_writers(server: &dyn Ground) {
+pub async fn write_is_also_a_sync_under_concurrent_writers(server: &dyn TestServer) {
     const WRITERS: usize = 3;
     const OWN_WRITES: usize = 150;
     let client = server.join("write-is-sync", None).await;

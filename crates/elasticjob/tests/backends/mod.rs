@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use elasticjob::{
     registry::{Digest, Retry, ZooKeeperSettings, zookeeper::ZooKeeper},
-    testing::conformance::{Ground, Line, Member},
+    testing::conformance::{TestServer, TestLink, TestClient},
 };
 use testbed::Proxy;
 
@@ -18,8 +18,8 @@ pub(crate) struct Wire<S> {
 }
 
 #[async_trait::async_trait]
-impl<S: Send + Sync> Ground for Wire<S> {
-    async fn join(&self, namespace: &str, user: Option<Digest>) -> Member {
+impl<S: Send + Sync> TestServer for Wire<S> {
+    async fn join(&self, namespace: &str, user: Option<Digest>) -> TestClient {
         let mut proxies = Vec::new();
         for server in &self.servers {
             proxies.push(Proxy::start(*server).await);
@@ -35,7 +35,7 @@ impl<S: Send + Sync> Ground for Wire<S> {
             });
         settings.digest = user;
         let registry = ZooKeeper::connect(&settings).await.unwrap();
-        Member { registry: Arc::new(registry), line: Box::new(Proxies(proxies)) }
+        TestClient { registry: Arc::new(registry), link: Box::new(Proxies(proxies)) }
     }
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Proxies {
 }
 
 #[async_trait::async_trait]
-impl Line for Proxies {
+impl TestLink for Proxies {
     async fn cut(&self) {
         self.0.iter().for_each(Proxy::cut);
     }

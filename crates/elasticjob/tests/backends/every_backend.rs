@@ -1,4 +1,4 @@
-//! Defines each scenario as a test on the memory registry, on tinykeeper and on a real ZooKeeper. Needs `mod ground` in the same crate.
+//! Defines each scenario as a test on the memory registry, on tinykeeper and on a real ZooKeeper. Needs `mod backends` in the same crate.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -11,7 +11,7 @@ use elasticjob::{
 use testbed::ZooKeeper;
 use tinykeeper::server::{Config, Server};
 
-use crate::ground::Wire;
+use crate::backends::Wire;
 
 // One server for all scenarios, because each has its own namespace. The server ends with the process.
 static ZOOKEEPER: LazyLock<ZooKeeper> = LazyLock::new(ZooKeeper::start);
@@ -37,7 +37,7 @@ macro_rules! on_every_backend {
             $($(
                 #[tokio::test]
                 async fn $scenario() {
-                    crate::$module::$scenario(&crate::everywhere::memory()).await;
+                    crate::$module::$scenario(&crate::every_backend::memory()).await;
                 }
             )*)*
         }
@@ -46,7 +46,7 @@ macro_rules! on_every_backend {
             $($(
                 #[tokio::test]
                 async fn $scenario() {
-                    crate::$module::$scenario(&crate::everywhere::tinykeeper().await).await;
+                    crate::$module::$scenario(&crate::every_backend::tinykeeper().await).await;
                 }
             )*)*
         }
@@ -56,7 +56,7 @@ macro_rules! on_every_backend {
                 #[tokio::test]
                 #[ignore = "needs a real ZooKeeper: make test"]
                 async fn $scenario() {
-                    crate::$module::$scenario(&crate::everywhere::zookeeper()).await;
+                    crate::$module::$scenario(&crate::every_backend::zookeeper()).await;
                 }
             )*)*
         }
