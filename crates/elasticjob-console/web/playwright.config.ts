@@ -7,7 +7,7 @@ export default defineConfig({
   workers: 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
-  globalSetup: "./e2e/start.ts",
+  globalSetup: "./e2e/consoleProcess.ts",
   reporter: [["list"]],
   use: {
     viewport: { width: 1280, height: 860 },

@@ -1,25 +1,25 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
 
-import { expect, home, send, test } from "./person";
+import { baseUrl, callApi, expect, test } from "./fixtures";
 
 /** What a chart's legend counts under this word. */
-async function counted(page: Page, chart: string, word: string): Promise<number> {
+async function legendCount(page: Page, chart: string, word: string): Promise<number> {
   const figure = page.getByRole("figure", { name: chart });
   const text = await figure.getByRole("listitem").filter({ hasText: word }).first().innerText();
   return Number(/([\d,]+)\s*$/.exec(text)?.[1]?.replace(/,/g, "") ?? "0");
 }
 
 test("what ran is charted, and moves while one looks at it", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
+  await root.goto(`${baseUrl()}/r/dev`);
   const outcomes = root.getByRole("figure", { name: "Runs by how they ended" });
   await expect(outcomes.locator("canvas")).toBeVisible();
   await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
 
-  const before = await counted(root, "Runs by how they ended", "done");
-  await send(root, "POST", "/r/dev/jobs/load/trigger");
+  const before = await legendCount(root, "Runs by how they ended", "done");
+  await callApi(root, "POST", "/r/dev/jobs/load/trigger");
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "done"), { timeout: 10_000 })
+    .poll(() => legendCount(root, "Runs by how they ended", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);
   // Something was drawn, and not in one colour.
   const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
@@ -32,10 +32,10 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
 test("a chart is a table for those who want it so, and a failed piece leads to its runs", async ({
   root,
 }) => {
-  await root.goto(`${home()}/r/dev`);
+  await root.goto(`${baseUrl()}/r/dev`);
   // The job flaky fails twice a minute.
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
   await root.getByRole("button", { name: "Runs by how they ended: table" }).click();
   const table = root.getByRole("region", { name: "Runs by how they ended: table" });
@@ -53,9 +53,9 @@ test("a chart is a table for those who want it so, and a failed piece leads to i
 });
 
 test("a bar is clicked, and leads to what failed then", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
+  await root.goto(`${baseUrl()}/r/dev`);
   await expect
-    .poll(() => counted(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
   const plot = root.getByRole("figure", { name: "Runs by how they ended" }).locator(".u-over");
   const box = await plot.boundingBox();
@@ -63,7 +63,7 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
   // From the newest piece to older ones, until one has failed runs.
   for (let piece = 0.5; piece < 5; piece += 1) {
     await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
-    if ((await counted(root, "Runs by how they ended", "failed")) > 0) break;
+    if ((await legendCount(root, "Runs by how they ended", "failed")) > 0) break;
   }
   await root.mouse.down();
   await root.mouse.up();
@@ -71,7 +71,7 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
 });
 
 test("how far back is chosen stands in the URL, and holds for the tiles too", async ({ root }) => {
-  await root.goto(`${home()}/r/dev`);
+  await root.goto(`${baseUrl()}/r/dev`);
   const range = root.getByRole("radiogroup", { name: "How far to look back" });
   await range.getByText("7 d").click();
   await expect(root).toHaveURL(/range=7d/);
@@ -79,7 +79,7 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
   await root.reload();
 
   await expect(range.getByRole("radio", { name: "7 d" })).toBeChecked();
-  const answered = await root.request.get(`${home()}/api/v1/r/dev/overview?hours=168`);
+  const answered = await root.request.get(`${baseUrl()}/api/v1/r/dev/overview?hours=168`);
   const { lastHours } = (await answered.json()) as { lastHours: { missed: number } };
   await expect(root.locator("[data-tile]").filter({ hasText: "Missed" })).toContainText(
     String(lastHours.missed),
@@ -88,7 +88,7 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
 
 test("the tile of what was late leads to how late it was", async ({ root }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
-  await root.goto(`${home()}/r/dev?range=6h`);
+  await root.goto(`${baseUrl()}/r/dev?range=6h`);
   const chart = root.getByRole("figure", { name: "How late the latest began" });
   await expect(chart).toBeVisible();
   await expect(chart).not.toBeInViewport({ ratio: 0.9 });
@@ -117,7 +117,7 @@ test("what is cut or estimated says so", async ({ root }) => {
     const heat = (await response.json()) as Record<string, unknown>;
     await route.fulfill({ response, json: { ...heat, isEstimated } });
   });
-  await root.goto(`${home()}/r/dev`);
+  await root.goto(`${baseUrl()}/r/dev`);
   await expect(root.getByText("Of 1,234, the gravest 50.")).toBeVisible();
   await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
 
@@ -136,7 +136,7 @@ test("a job's last runs stand beside it, and a new one is put there by itself", 
   root.on("request", (request) => {
     if (request.url().includes("/figures?")) requests.push(request.url());
   });
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   const spark = root.locator('[data-job="greet"] [data-spark]');
   await expect(spark).toHaveAttribute("aria-label", /The last \d+ runs?: .*done/);
   const newest = () => spark.locator("path").last().getAttribute("d");
@@ -155,7 +155,7 @@ test("a job's last runs stand beside it, and a new one is put there by itself", 
 });
 
 test("rounds begin with what was, go on live, and each leads to its run", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const cells = root.getByRole("region", { name: "Rounds" }).getByRole("link");
   await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);
   const newest = () => cells.first().locator("xpath=ancestor::tr").getByRole("link").count();

@@ -1,21 +1,28 @@
 import { readFileSync } from "node:fs";
 import type { Download, Page, Request } from "@playwright/test";
-
-import { expect, fillIn, goByKey, home, said, send, test } from "./person";
-import { bare } from "./start";
+import { startBareConsole } from "./consoleProcess";
+import {
+  baseUrl,
+  callApi,
+  expect,
+  expectNotification,
+  goByKey,
+  submitLogin,
+  test,
+} from "./fixtures";
 
 /** flaky fails twice a minute; so long it may take until it has. */
-const A_FAILURE = { timeout: 75_000 };
+const FAILURE_TIMEOUT = { timeout: 75_000 };
 
 test.describe.configure({ timeout: 150_000 });
 
-async function narrowedTo(page: Page, job: string) {
+async function filterByJob(page: Page, job: string) {
   await page.getByRole("combobox", { name: "Job" }).fill(job);
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(new RegExp(`job=${job}`));
 }
 
-async function contentOf(download: Download): Promise<string> {
+async function readDownload(download: Download): Promise<string> {
   return readFileSync((await download.path()) ?? "", "utf8");
 }
 
@@ -25,16 +32,16 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
   await goByKey(root, "y", "History");
   const rows = root.locator("[data-execution]");
-  await expect(rows.first()).toBeVisible(A_FAILURE);
+  await expect(rows.first()).toBeVisible(FAILURE_TIMEOUT);
 
-  await narrowedTo(root, "flaky");
-  await expect(rows.and(root.locator('[data-job="flaky"]')).first()).toBeVisible(A_FAILURE);
+  await filterByJob(root, "flaky");
+  await expect(rows.and(root.locator('[data-job="flaky"]')).first()).toBeVisible(FAILURE_TIMEOUT);
   await expect(rows.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
 
   await root.getByRole("combobox", { name: "Outcome" }).click();
   await root.getByRole("option", { name: "not succeeded", exact: true }).click();
   const failed = rows.filter({ hasText: "the other side hung up" }).first();
-  await expect(failed).toBeVisible(A_FAILURE);
+  await expect(failed).toBeVisible(FAILURE_TIMEOUT);
   await failed.getByRole("button", { name: "Details" }).click();
   await expect(root.getByText("Fence token")).toBeVisible();
 
@@ -48,10 +55,10 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
 });
 
 test("a list goes back in time a page at a time, and forward again", async ({ root }) => {
-  const path = `${home()}/api/v1/r/dev/executions?limit=1`;
+  const path = `${baseUrl()}/api/v1/r/dev/executions?limit=1`;
   const first = (await (await root.request.get(path)).json()) as { next: string | null };
   expect(first.next).not.toBeNull();
-  await root.goto(`${home()}/r/dev/history?after=${encodeURIComponent(first.next ?? "")}`);
+  await root.goto(`${baseUrl()}/r/dev/history?after=${encodeURIComponent(first.next ?? "")}`);
   await expect(root.locator("[data-execution]").first()).toBeVisible();
 
   await root.getByRole("button", { name: "Newest" }).click();
@@ -63,16 +70,16 @@ test("a list goes back in time a page at a time, and forward again", async ({ ro
 test("the status trace keeps the job that was looked at, and narrows by state", async ({
   root,
 }) => {
-  await root.goto(`${home()}/r/dev/history?job=settle`);
+  await root.goto(`${baseUrl()}/r/dev/history?job=settle`);
   await root.getByRole("tab", { name: "Status trace" }).click();
   await expect(root).toHaveURL(/\/history\/traces\?job=settle/);
   const rows = root.locator("[data-trace]");
-  await expect(rows.first()).toBeVisible(A_FAILURE);
+  await expect(rows.first()).toBeVisible(FAILURE_TIMEOUT);
   await expect(rows.and(root.locator(':not([data-job="settle"])'))).toHaveCount(0);
 
   await root.getByRole("combobox", { name: "State" }).click();
   await root.getByRole("option", { name: "finished" }).click();
-  await expect(rows.filter({ hasText: "finished" }).first()).toBeVisible(A_FAILURE);
+  await expect(rows.filter({ hasText: "finished" }).first()).toBeVisible(FAILURE_TIMEOUT);
   await expect(rows.filter({ hasText: "running" })).toHaveCount(0);
 
   await root.getByRole("combobox", { name: "When" }).click();
@@ -82,8 +89,8 @@ test("the status trace keeps the job that was looked at, and narrows by state", 
 });
 
 test("what is shown can be taken along, as CSV and as JSON", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/history?job=greet&range=1h`);
-  await expect(root.locator("[data-execution]").first()).toBeVisible(A_FAILURE);
+  await root.goto(`${baseUrl()}/r/dev/history?job=greet&range=1h`);
+  await expect(root.locator("[data-execution]").first()).toBeVisible(FAILURE_TIMEOUT);
 
   const [csv] = await Promise.all([
     root.waitForEvent("download"),
@@ -94,12 +101,12 @@ test("what is shown can be taken along, as CSV and as JSON", async ({ root }) =>
     root.getByRole("link", { name: "Export as JSON" }).click(),
   ]);
 
-  const [head, ...lines] = (await contentOf(csv)).trim().split("\r\n");
+  const [head, ...lines] = (await readDownload(csv)).trim().split("\r\n");
   expect(csv.suggestedFilename()).toBe("executions.csv");
   expect(head).toContain("id,jobName,runId");
   expect(lines.length).toBeGreaterThan(0);
   expect(lines.filter((line) => !line.includes(",greet,"))).toEqual([]);
-  const rows = JSON.parse(await contentOf(json)) as { jobName: string }[];
+  const rows = JSON.parse(await readDownload(json)) as { jobName: string }[];
   expect(rows.length).toBeGreaterThanOrEqual(lines.length);
   expect(new Set(rows.map((row) => row.jobName))).toEqual(new Set(["greet"]));
 });
@@ -107,9 +114,9 @@ test("what is shown can be taken along, as CSV and as JSON", async ({ root }) =>
 test("failures that are alike are one, and lead to a run and to all runs that failed", async ({
   root,
 }) => {
-  await root.goto(`${home()}/r/dev/history/failures`);
+  await root.goto(`${baseUrl()}/r/dev/history/failures`);
   const group = root.locator('[data-failure="flaky"]');
-  await expect(group).toContainText("the other side hung up", A_FAILURE);
+  await expect(group).toContainText("the other side hung up", FAILURE_TIMEOUT);
   await expect(group).toHaveCount(1);
 
   await group.getByRole("link", { name: "last run" }).click();
@@ -127,31 +134,33 @@ test("failures that are alike are one, and lead to a run and to all runs that fa
 
 test("missed fires have a view of their own, and say why", async ({ root }) => {
   // overrun takes longer than its interval now and then; what is due meanwhile is left out, if it is not made up for.
-  await send(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: false });
-  await root.goto(`${home()}/r/dev/history/missed?job=overrun`);
+  await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: false });
+  await root.goto(`${baseUrl()}/r/dev/history/missed?job=overrun`);
   const missed = root.locator('[data-missed="overrun"]');
   await expect(missed.first()).toContainText("the run before was not over", { timeout: 120_000 });
   await expect(missed.first()).toContainText("left out");
-  await send(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: true });
+  await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: true });
 
-  await root.goto(`${home()}/r/dev/history/missed?job=greet-by-nobody`);
+  await root.goto(`${baseUrl()}/r/dev/history/missed?job=greet-by-nobody`);
   await expect(root.getByText("Nothing was missed")).toBeVisible();
-  await root.goto(`${home()}/r/dev/history/no-such-view`);
+  await root.goto(`${baseUrl()}/r/dev/history/no-such-view`);
   await expect(root.getByText("There is no such page")).toBeVisible();
 });
 
-interface Listed {
+interface RunList {
   items: { runId: string; startedAt: string }[];
 }
 
 /** Opens a run of settle that has just begun: it goes on for seven seconds and more. */
-async function openWhileItRuns(page: Page) {
+async function openRunningRun(page: Page) {
   await expect(async () => {
-    const answer = await page.request.get(`${home()}/api/v1/r/dev/runs?job=settle&state=running`);
-    const [run] = ((await answer.json()) as Listed).items;
+    const answer = await page.request.get(
+      `${baseUrl()}/api/v1/r/dev/runs?job=settle&state=running`,
+    );
+    const [run] = ((await answer.json()) as RunList).items;
     expect(run && Date.now() - Date.parse(run.startedAt)).toBeLessThan(4_000);
-    await page.goto(`${home()}/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`);
-    await expect(page.locator('[data-listening="live"]')).toBeVisible({ timeout: 4_000 });
+    await page.goto(`${baseUrl()}/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`);
+    await expect(page.locator('[data-stream-state="live"]')).toBeVisible({ timeout: 4_000 });
     await expect(page.getByRole("button", { name: "Cancel this run" })).toBeVisible({
       timeout: 2_000,
     });
@@ -162,7 +171,7 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   root,
 }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
-  await openWhileItRuns(root);
+  await openRunningRun(root);
   await expect(root.locator("[data-attempt]")).toHaveCount(3, { timeout: 20_000 });
   await expect(root.getByRole("img", { name: /running/ }).first()).toBeVisible();
   const output = root.getByRole("region", { name: "Output" });
@@ -171,7 +180,7 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(3, {
     timeout: 45_000,
   });
-  await expect(root.locator('[data-listening="ended"]')).toBeVisible({ timeout: 30_000 });
+  await expect(root.locator('[data-stream-state="ended"]')).toBeVisible({ timeout: 30_000 });
   await expect(root.locator("[data-attempt]").filter({ hasText: "done" })).toHaveCount(3, {
     timeout: 30_000,
   });
@@ -221,7 +230,7 @@ test("a page holds one line to the server, that of a run too, and none while nob
       isHidden,
     );
 
-  await openWhileItRuns(root);
+  await openRunningRun(root);
   await expect.poll(() => lines().map((path) => path.at(-2))).toEqual(["output"]);
   await hide(true);
   await expect.poll(lines).toEqual([]);
@@ -233,8 +242,8 @@ test("a page holds one line to the server, that of a run too, and none while nob
 });
 
 test("what failed is run again, and the new run is looked at", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/runs?job=flaky&state=failed`);
-  await root.locator("[data-run]").first().getByRole("link").first().click(A_FAILURE);
+  await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
+  await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
   await root.getByRole("button", { name: "Run the failed shard again" }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
   await expect(dialog.getByRole("radio", { name: "these" })).toBeChecked();
@@ -245,7 +254,7 @@ test("what failed is run again, and the new run is looked at", async ({ root }) 
   expect(body.shards).toHaveLength(1);
   expect(body.at).toMatch(/Z$/);
 
-  await said(root, /flaky: 1 instance asked/);
+  await expectNotification(root, /flaky: 1 instance asked/);
   await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
   await expect(root.getByRole("heading", { name: "A run of flaky", level: 1 })).toBeVisible({
     timeout: 45_000,
@@ -263,8 +272,8 @@ test("what was triggered is run again with its parameter, or it is said that nob
     const run = (await response.json()) as Record<string, unknown>;
     await route.fulfill({ response, json: { ...run, source: "trigger", parameter } });
   });
-  await root.goto(`${home()}/r/dev/runs?job=flaky&state=failed`);
-  await root.locator("[data-run]").first().getByRole("link").first().click(A_FAILURE);
+  await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
+  await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
   const again = root.getByRole("button", { name: "Run the failed shard again" });
   const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
   await again.click();
@@ -278,19 +287,19 @@ test("what was triggered is run again with its parameter, or it is said that nob
 });
 
 test("cancelling a run means that run, and no other", async ({ root }) => {
-  await openWhileItRuns(root);
+  await openRunningRun(root);
   const runId = decodeURIComponent(root.url().split("/").at(-1) ?? "");
   const sent = root.waitForRequest("**/jobs/settle/cancel");
   await root.getByRole("button", { name: "Cancel this run" }).click();
 
   expect((await sent).postDataJSON()).toEqual({ run: runId });
-  await said(root, /settle: \d shards? asked to stop/);
+  await expectNotification(root, /settle: \d shards? asked to stop/);
 });
 
 test("histories are listed with their registries, and cannot be added where that is switched off", async ({
   root,
 }) => {
-  await root.goto(`${home()}/registries`);
+  await root.goto(`${baseUrl()}/registries`);
   await root.getByRole("tab", { name: "Histories" }).click();
   await expect(root.getByRole("heading", { name: "Histories", level: 1 })).toBeVisible();
   await expect(root.getByRole("row", { name: /dev/ })).toContainText("sqlite:");
@@ -301,12 +310,12 @@ test("histories are listed with their registries, and cannot be added where that
 test("a registry without history says how to get one; it is tried, added and removed", async ({
   browser,
 }) => {
-  const console = await bare("addHistories");
+  const console = await startBareConsole("addHistories");
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
   try {
     const page = await context.newPage();
     await page.goto(`${console.url}/r/bare/history`);
-    await fillIn(page, "admin", console.password);
+    await submitLogin(page, "admin", console.password);
     await expect(page.getByText("There is no history of bare")).toBeVisible();
     await expect(page.getByText("--history bare=postgres://")).toBeVisible();
 
@@ -322,17 +331,17 @@ test("a registry without history says how to get one; it is tried, added and rem
     await dialog.getByRole("button", { name: "Test" }).click();
     await expect(dialog.getByRole("status")).toContainText("127.0.0.1", { timeout: 45_000 });
     await dialog.getByRole("button", { name: "Add history" }).click();
-    await said(page, "The history of bare is added");
+    await expectNotification(page, "The history of bare is added");
     const row = page.getByRole("row", { name: /bare/ });
     await expect(row).toContainText("added here");
     await expect(row).not.toContainText("secret");
 
     await row.getByRole("button", { name: "Remove the history of bare" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-    await said(page, "The history of bare is removed");
+    await expectNotification(page, "The history of bare is removed");
     await expect(page.getByText("No registry has a history")).toBeVisible();
   } finally {
     await context.close();
-    await console.end();
+    await console.stop();
   }
 });

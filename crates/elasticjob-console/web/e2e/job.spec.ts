@@ -1,20 +1,20 @@
-import { expect, home, said, send, test } from "./person";
+import { baseUrl, callApi, expect, expectNotification, test } from "./fixtures";
 
 test("a job is disabled after saying what that means, and enabled again", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Disable", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
   await expect(dialog).toContainText("It does not run when due until somebody enables it.");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await said(root, "load is disabled");
+  await expectNotification(root, "load is disabled");
 
   await root.getByRole("button", { name: "Enable", exact: true }).click();
-  await said(root, "load is enabled");
+  await expectNotification(root, "load is enabled");
   await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
 });
 
 test("a chosen shard is triggered, with a parameter of its own", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger greet" });
   await dialog.getByText("these", { exact: true }).click();
@@ -22,7 +22,7 @@ test("a chosen shard is triggered, with a parameter of its own", async ({ root }
   await dialog.getByText("1 · Shanghai").click();
   await dialog.getByLabel("Parameter for this run").fill("again");
   await dialog.getByRole("button", { name: "Trigger" }).click();
-  await said(root, /greet: 1 instance asked/);
+  await expectNotification(root, /greet: 1 instance asked/);
 });
 
 test("what is tried again after a failure is the same wish, and plain http is enough", async ({
@@ -37,21 +37,21 @@ test("what is tried again after a failure is the same wish, and plain http is en
     const problem = { code: "refused", detail: "the line broke" };
     return route.fulfill({ status: 409, json: problem });
   });
-  await root.goto(`${home()}/r/dev/jobs/load`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const trigger = root.getByRole("dialog").getByRole("button", { name: "Trigger" });
   await trigger.click();
-  await said(root, "the line broke");
+  await expectNotification(root, "the line broke");
   await trigger.click();
 
-  await said(root, /load: \d instances? asked/);
+  await expectNotification(root, /load: \d instances? asked/);
   expect(keys).toHaveLength(2);
   expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
   expect(keys[1]).toBe(keys[0]);
 });
 
 test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const more = root.getByRole("button", { name: "More" });
   await more.focus();
   await root.keyboard.press("Enter");
@@ -64,7 +64,7 @@ test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
 });
 
 test("a shard is switched off and on, where it is shown", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/ping`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');
   await row.getByRole("button", { name: "Disable shard 1" }).click();
   await expect(row).toContainText("disabled");
@@ -83,7 +83,7 @@ test("what holds of a job is said in words, whatever may happen", async ({ root 
     };
     await route.fulfill({ response, json: job });
   });
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const holds = root.locator("dl").filter({ hasText: "If an instance dies" });
 
   await expect(holds).toContainText("all of the last 6h run later, in order");
@@ -94,7 +94,7 @@ test("what holds of a job is said in words, whatever may happen", async ({ root 
 test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
   root,
 }) => {
-  await root.goto(`${home()}/r/dev/jobs/flaky/config`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/flaky/config`);
   const description = root.getByRole("textbox", { name: "Description" });
   await root.getByLabel("Cron").fill("0 0 99 * * ?");
   await expect(root.getByText(/99/).filter({ hasText: "cron" })).toBeVisible();
@@ -107,8 +107,8 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await expect(dialog.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
   await dialog.getByRole("button", { name: "Store" }).click();
 
-  await said(root, /Stored as version/);
-  await root.goto(`${home()}/audit`);
+  await expectNotification(root, /Stored as version/);
+  await root.goto(`${baseUrl()}/audit`);
   const entry = root.getByRole("row").filter({ hasText: "job.config" }).first();
   await expect(entry).toContainText("flaky");
   await entry.getByRole("button", { name: "Details" }).click();
@@ -117,7 +117,7 @@ test("a configuration is checked while it is typed, and shown as a difference be
 });
 
 test("what is stored is what was shown, however fast one is", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/load/config`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("first");
   await expect(root.getByText("1 change")).toBeVisible();
@@ -146,7 +146,7 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
 });
 
 test("a look that failed takes nobody's page away", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("half typed");
   await expect(root.getByText("1 change")).toBeVisible();
@@ -170,11 +170,11 @@ test("a look that failed takes nobody's page away", async ({ root }) => {
 });
 
 test("whoever was slower is told, and keeps what they typed", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/overrun/config`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("mine");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await send(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
+  await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
 
   await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
 
@@ -184,5 +184,5 @@ test("whoever was slower is told, and keeps what they typed", async ({ root }) =
   await expect(root.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
   await root.getByRole("button", { name: "Review changes" }).click();
   await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
-  await said(root, /Stored as version/);
+  await expectNotification(root, /Stored as version/);
 });

@@ -1,7 +1,7 @@
-import { expect, home, said, send, test } from "./person";
+import { baseUrl, callApi, expect, expectNotification, test } from "./fixtures";
 
 test.beforeEach(async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 
@@ -65,7 +65,7 @@ test("if not all that was found can be selected, that is said", async ({ root })
   await root.getByRole("checkbox", { name: "Select greet" }).check();
   await root.getByRole("button", { name: /^Select all \d+ found/ }).click();
 
-  await said(root, "not so many");
+  await expectNotification(root, "not so many");
   await expect(root.getByText("1 selected")).toBeVisible();
 });
 
@@ -81,7 +81,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
   await root.getByRole("dialog").getByLabel("Name").fill("scripts");
   await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 
-  await root.goto(`${home()}/r/dev/jobs`);
+  await root.goto(`${baseUrl()}/r/dev/jobs`);
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
   await views.click();
   await root.getByRole("menuitem", { name: "scripts", exact: true }).click();
@@ -98,7 +98,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();
-  await said(root, /greet: 3 instances asked/);
+  await expectNotification(root, /greet: 3 instances asked/);
 });
 
 test("a job is disabled from the list after saying what that means", async ({ root }) => {
@@ -115,22 +115,22 @@ test("a job is disabled from the list after saying what that means", async ({ ro
 
   await open("Disable");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await said(root, "load is disabled");
+  await expectNotification(root, "load is disabled");
   await expect(row).toContainText("disabled");
   await open("Enable");
-  await said(root, "load is enabled");
+  await expectNotification(root, "load is enabled");
 });
 
 test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
   const row = root.locator('[data-job="greet"]');
-  await expect(root.locator('[data-line="live"]')).toBeAttached();
+  await expect(root.locator('[data-connection="live"]')).toBeAttached();
   // Whatever the page asks for from now on, it is not answered.
   const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
   await root.route("**/api/v1/r/dev/jobs?*", (route) => route.fulfill(refused));
 
-  await send(root, "POST", "/r/dev/jobs/greet/disable");
+  await callApi(root, "POST", "/r/dev/jobs/greet/disable");
   await expect(row).toContainText("disabled");
-  await send(root, "POST", "/r/dev/jobs/greet/enable");
+  await callApi(root, "POST", "/r/dev/jobs/greet/enable");
   await expect(row).not.toContainText("disabled");
   // And what begins to run; settle does so every ten seconds, for seven.
   const settle = root.locator('[data-job="settle"]');
@@ -160,6 +160,6 @@ test("a job is made, and removed by its name", async ({ root }) => {
   await dialog.getByLabel("Type made-here to confirm").fill("made-here");
   await dialog.getByRole("button", { name: "Remove" }).click();
 
-  await said(root, "made-here is removed");
+  await expectNotification(root, "made-here is removed");
   await expect(root.getByRole("link", { name: "made-here" })).toHaveCount(0);
 });

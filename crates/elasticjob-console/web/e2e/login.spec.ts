@@ -1,29 +1,29 @@
-import { expect, fillIn, home, logIn, said, test } from "./person";
+import { baseUrl, expect, expectNotification, logIn, submitLogin, test } from "./fixtures";
 
 test("a wrong password is refused, and the right one leads to the page that was asked for", async ({
   page,
-  complaints,
+  browserErrors,
 }) => {
-  expect(complaints).toEqual([]);
-  await page.goto(`${home()}/r/dev/jobs/greet`);
-  await fillIn(page, "root", "wrong");
+  expect(browserErrors).toEqual([]);
+  await page.goto(`${baseUrl()}/r/dev/jobs/greet`);
+  await submitLogin(page, "root", "wrong");
   await expect(page.getByRole("alert")).toContainText("User name or password is wrong");
 
-  await fillIn(page, "root", "root");
+  await submitLogin(page, "root", "root");
 
   await expect(page.getByRole("heading", { name: "greet", level: 1 })).toBeVisible();
-  expect(page.url()).toBe(`${home()}/r/dev/jobs/greet`);
+  expect(page.url()).toBe(`${baseUrl()}/r/dev/jobs/greet`);
 });
 
 test("a session that is over leads to the login, and from there back", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/servers`);
+  await root.goto(`${baseUrl()}/r/dev/servers`);
   await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
 
   await root.context().clearCookies();
   await root.getByRole("link", { name: "Instances" }).click();
 
   await expect(root.getByText("Your session is over")).toBeVisible();
-  await fillIn(root, "root", "root");
+  await submitLogin(root, "root", "root");
   await expect(root.getByRole("heading", { name: "Instances" })).toBeVisible();
   expect(root.url()).toContain("/r/dev/instances");
 });
@@ -34,7 +34,7 @@ test("whoever logs out is out", async ({ page }) => {
   await page.getByRole("menuitem", { name: "Log out" }).click();
 
   await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
-  const answer = await page.request.get(`${home()}/api/v1/session`);
+  const answer = await page.request.get(`${baseUrl()}/api/v1/session`);
   expect(answer.status()).toBe(401);
 });
 
@@ -47,7 +47,7 @@ test("whoever could not be logged out is not told that they are", async ({ root 
   };
   await logOut();
 
-  await said(root, "not now");
+  await expectNotification(root, "not now");
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 
   await root.unroute("**/api/v1/logout");

@@ -1,6 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 
-import { expect, fillIn, goByKey, home, test } from "./person";
+import { baseUrl, expect, goByKey, submitLogin, test } from "./fixtures";
 
 const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev", "Overview", "总览"],
@@ -27,14 +27,14 @@ const PAGES: [path: string, en: string, zh: string][] = [
 ];
 
 /** Each language, each scheme and each width meet each other once. */
-const READERS = [
+const VARIANTS = [
   ["en", "light", 1280],
   ["zh", "dark", 1280],
   ["en", "dark", 390],
   ["zh", "light", 390],
 ] as const;
 
-for (const [language, scheme, width] of READERS) {
+for (const [language, scheme, width] of VARIANTS) {
   test(`every page can be read by everybody: ${language}, ${scheme}, ${width} px`, async ({
     root,
   }) => {
@@ -49,12 +49,12 @@ for (const [language, scheme, width] of READERS) {
       [language, scheme] as const,
     );
     const found: Record<string, string[]> = {};
-    const runs = await root.request.get(`${home()}/api/v1/r/dev/runs?job=settle&limit=1`);
+    const runs = await root.request.get(`${baseUrl()}/api/v1/r/dev/runs?job=settle&limit=1`);
     const [run] = ((await runs.json()) as { items: { runId: string }[] }).items;
     const runPage = `/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`;
     const pages = [...PAGES, [runPage, "A run of settle", "settle 的一次运行"] as const];
     for (const [path, en, zh] of pages) {
-      await root.goto(home() + path);
+      await root.goto(baseUrl() + path);
       const title = language === "en" ? en : zh;
       await expect(root.getByRole("heading", { level: 1, name: title })).toBeVisible();
       await expect(root.getByRole("status")).toHaveCount(0);
@@ -74,7 +74,7 @@ for (const [language, scheme, width] of READERS) {
 }
 
 /** What opens over a page: where, and what is pressed to see it. */
-const OVER: [path: string, ...press: string[]][] = [
+const OVERLAYS: [path: string, ...press: string[]][] = [
   ["/r/dev/jobs/greet", "Trigger"],
   ["/r/dev/jobs/greet", "Disable"],
   ["/r/dev/jobs/greet", "More"],
@@ -93,10 +93,10 @@ const OVER: [path: string, ...press: string[]][] = [
 for (const scheme of ["light", "dark"] as const) {
   test(`the login, dialogs and menus can be read by everybody: ${scheme}`, async ({
     page,
-    complaints,
+    browserErrors,
   }) => {
     test.setTimeout(300_000);
-    expect(complaints).toEqual([]);
+    expect(browserErrors).toEqual([]);
     await page.addInitScript((scheme) => {
       localStorage.setItem("elasticjob-scheme", scheme);
       localStorage.setItem("elasticjob-language", "en");
@@ -121,17 +121,17 @@ for (const scheme of ["light", "dark"] as const) {
       });
       if (told.length > 0) found[what] = told;
     };
-    await page.goto(home());
+    await page.goto(baseUrl());
     await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
     await look("login");
-    await fillIn(page, "root", "wrong");
+    await submitLogin(page, "root", "wrong");
     await expect(page.getByRole("alert")).toBeVisible();
     await look("login refused");
-    await fillIn(page, "root", "root");
+    await submitLogin(page, "root", "root");
     await expect(page.getByRole("heading", { name: "Overview" })).toBeVisible();
 
-    for (const [path, first, ...items] of OVER) {
-      await page.goto(home() + path);
+    for (const [path, first, ...items] of OVERLAYS) {
+      await page.goto(baseUrl() + path);
       await page.getByRole("button", { name: first, exact: true }).click();
       for (const item of items) await page.getByRole("menuitem", { name: item }).click();
       await expect(page.getByRole("dialog").or(page.getByRole("menu")).first()).toBeVisible();
@@ -171,23 +171,23 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
 
 test("what the server says is said in Chinese too, with its own words below", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
-  await root.goto(`${home()}/r/dev/doctor`);
+  await root.goto(`${baseUrl()}/r/dev/doctor`);
   await expect(root.getByText("服务器没有发现问题。")).toBeVisible();
   await expect(root.locator('[lang="en"]').filter({ hasText: "ZooKeeper" })).toBeVisible();
-  await root.goto(`${home()}/r/dev/jobs/greet/explain`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet/explain`);
   await expect(root.getByText("它的调度：上次与下次到期的时间。")).toBeVisible();
   await root.getByRole("button", { name: "English" }).click();
   await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
 });
 
 test("what is not there is said, with a way on", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/jobs/nobody-made-this`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/nobody-made-this`);
   await expect(root.getByRole("alert")).toContainText("There is no such thing");
-  await root.goto(`${home()}/r/elsewhere/jobs`);
+  await root.goto(`${baseUrl()}/r/elsewhere/jobs`);
   await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
-  await root.goto(`${home()}/r/dev/jobs/greet/nonsense`);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet/nonsense`);
   await expect(root.getByText("There is no such page")).toBeVisible();
-  await root.goto(`${home()}/nowhere`);
+  await root.goto(`${baseUrl()}/nowhere`);
   await expect(root.getByText("There is no such page")).toBeVisible();
 });
 

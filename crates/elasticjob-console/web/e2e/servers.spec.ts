@@ -1,13 +1,13 @@
-import { expect, home, said, test } from "./person";
+import { baseUrl, expect, expectNotification, test } from "./fixtures";
 
 test("a job on a server is switched off and on", async ({ root }) => {
-  await root.goto(`${home()}/r/dev/servers`);
+  await root.goto(`${baseUrl()}/r/dev/servers`);
   await root.getByRole("link", { name: "127.0.0.1" }).click();
   const row = root.getByRole("row").filter({ has: root.getByRole("link", { name: "load" }) });
   await row.getByRole("button", { name: "Actions for load" }).click();
   await root.getByRole("menuitem", { name: "Disable" }).click();
   await root.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
-  await said(root, "disabled for 1 job");
+  await expectNotification(root, "disabled for 1 job");
   await expect(row).toContainText("disabled");
 
   await row.getByRole("button", { name: "Actions for load" }).click();
@@ -16,7 +16,7 @@ test("a job on a server is switched off and on", async ({ root }) => {
 });
 
 test("the cron builder says when, and what is wrong", async ({ root }) => {
-  await root.goto(`${home()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
+  await root.goto(`${baseUrl()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
   await expect(root.getByText("The next ten times")).toBeVisible();
   await expect(root.getByRole("listitem")).toHaveCount(10);
   await expect(root.getByRole("listitem").first()).toContainText("Asia/Shanghai");

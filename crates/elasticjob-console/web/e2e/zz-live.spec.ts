@@ -1,10 +1,10 @@
-import { expect, home, test, withoutPolls } from "./person";
+import { baseUrl, disablePolling, expect, test } from "./fixtures";
 
 test("the shards of a worker that is killed are seen to move, and nobody reloads the page", async ({
   root,
 }) => {
-  await withoutPolls(root);
-  await root.goto(`${home()}/r/dev/jobs/greet`);
+  await disablePolling(root);
+  await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const lanes = root.locator("[data-instance]");
   await expect(lanes).toHaveCount(3);
   const victim = lanes.filter({ hasText: "worker-2" });

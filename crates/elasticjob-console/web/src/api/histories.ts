@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 
-import { ask } from "./client";
+import { request } from "./client";
 
 /** Where the history of a registry is kept. */
 export interface History {
@@ -11,11 +11,11 @@ export interface History {
   isAdded: boolean;
 }
 
-export const HISTORIES = ["histories"] as const;
+export const HISTORIES_KEY = ["histories"] as const;
 
 export const useHistories = () =>
   useQuery({
-    queryKey: HISTORIES,
-    queryFn: () => ask<History[]>("GET", "/histories"),
+    queryKey: HISTORIES_KEY,
+    queryFn: () => request<History[]>("GET", "/histories"),
     refetchInterval: 15_000,
   });

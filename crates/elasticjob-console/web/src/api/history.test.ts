@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type JobFigures, type Run, withRuns } from "./history";
+import { type JobFigures, mergeRuns, type Run } from "./history";
 
 /** As much of a run as the rows of a list show. */
 const run = (jobName: string, second: number, state: Run["state"] = "done") =>
@@ -23,7 +23,7 @@ const of = (jobName: string, ...lastRuns: Run[]): JobFigures => ({
 test("a run that is heard of is put in where it belongs, once", () => {
   const before = [of("a", run("a", 20, "running"), run("a", 10)), of("b", run("b", 10))];
 
-  const after = withRuns(before, [run("a", 30, "running"), run("a", 20, "failed")]);
+  const after = mergeRuns(before, [run("a", 30, "running"), run("a", 20, "failed")]);
 
   expect(after[0]?.lastRuns.map((each) => [each.runId, each.state])).toEqual([
     ["a/30", "running"],
@@ -36,13 +36,13 @@ test("a run that is heard of is put in where it belongs, once", () => {
 test("runs of jobs that are not shown change nothing", () => {
   const before = [of("a", run("a", 10))];
 
-  expect(withRuns(before, [run("z", 20)])).toBe(before);
+  expect(mergeRuns(before, [run("z", 20)])).toBe(before);
 });
 
 test("the oldest make room", () => {
   const many = Array.from({ length: 20 }, (_, index) => run("a", 100 - index));
 
-  const [after] = withRuns([of("a", ...many)], [run("a", 101)]);
+  const [after] = mergeRuns([of("a", ...many)], [run("a", 101)]);
 
   expect(after?.lastRuns).toHaveLength(20);
   expect(after?.lastRuns[0]?.runId).toBe("a/101");

@@ -1,8 +1,8 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, query } from "./client";
+import { queryString, request } from "./client";
 import { Problem } from "./problem";
-import { atJob, atRegistry, keys } from "./queries";
+import { jobPath, queryKeys, registryPath } from "./queries";
 
 /** How a run stands. */
 export type Outcome = "running" | "done" | "failed" | "cancelled";
@@ -84,93 +84,97 @@ export interface Buckets {
   }[];
 }
 
-export interface PastRound {
+export interface RecordedRun {
   run: Run;
   items: RunItem[];
 }
 
 /** Where what was is kept in the cache. */
-export const pastKeys = {
-  buckets: (registry: string) => [...keys.of(registry), "buckets"] as const,
-  figures: (registry: string) => [...keys.of(registry), "figures"] as const,
-  job: (registry: string, job: string) => [...keys.of(registry), "past", job] as const,
+export const historyKeys = {
+  buckets: (registry: string) => [...queryKeys.of(registry), "buckets"] as const,
+  figures: (registry: string) => [...queryKeys.of(registry), "figures"] as const,
+  job: (registry: string, job: string) => [...queryKeys.of(registry), "past", job] as const,
 };
 
 /** A registry without history has none a moment later; whoever adds one reloads the page. */
-export const isWithoutHistory = (error: unknown) =>
+export const isNoHistoryError = (error: unknown) =>
   error instanceof Problem && error.code === "noHistory";
 
 /** Looks again by itself, unless there is nothing to look at. */
-const every = (milliseconds: number) => (found: { state: { error: unknown } }) =>
-  isWithoutHistory(found.state.error) ? false : milliseconds;
+const refetchEvery = (milliseconds: number) => (query: { state: { error: unknown } }) =>
+  isNoHistoryError(query.state.error) ? false : milliseconds;
 
 /** Runs over time: so many pieces of this length, the last of them not over yet. */
 export const useBuckets = (registry: string, count: number, bucketMs: number, job?: string) =>
   useQuery({
-    queryKey: [...pastKeys.buckets(registry), count, bucketMs, job ?? ""],
+    queryKey: [...historyKeys.buckets(registry), count, bucketMs, job ?? ""],
     queryFn: () => {
       // Pieces begin at multiples of their length.
       const last = Math.floor(Date.now() / bucketMs) * bucketMs;
       const from = new Date(last - (count - 1) * bucketMs).toISOString();
-      return ask<Buckets>(
+      return request<Buckets>(
         "GET",
-        `${atRegistry(registry)}/buckets${query({ from, bucketMs, job })}`,
+        `${registryPath(registry)}/buckets${queryString({ from, bucketMs, job })}`,
       );
     },
-    refetchInterval: every(15_000),
+    refetchInterval: refetchEvery(15_000),
   });
 
 /** How many of its last runs are shown of each job. */
-const LAST = 20;
+const LAST_RUNS = 20;
 
 /** Everything that a page of the list shows of what was, in one request. */
 export const useFigures = (registry: string, jobs: string[]) => {
   // Another order is not another question.
   const names = [...jobs].sort();
   return useQuery({
-    queryKey: [...pastKeys.figures(registry), names],
+    queryKey: [...historyKeys.figures(registry), names],
     queryFn: () => {
       const asked = new URLSearchParams(names.map((name) => ["job", name]));
-      asked.set("last", String(LAST));
-      return ask<JobFigures[]>("GET", `${atRegistry(registry)}/figures?${asked}`);
+      asked.set("last", String(LAST_RUNS));
+      return request<JobFigures[]>("GET", `${registryPath(registry)}/figures?${asked}`);
     },
     enabled: names.length > 0,
     staleTime: 10_000,
     placeholderData: keepPreviousData,
-    refetchInterval: every(30_000),
+    refetchInterval: refetchEvery(30_000),
   });
 };
 
 export const useJobFigures = (registry: string, job: string, last: number) =>
   useQuery({
-    queryKey: [...pastKeys.job(registry, job), "figures", last],
-    queryFn: () => ask<JobFigures>("GET", `${atJob(registry, job)}/figures${query({ last })}`),
-    refetchInterval: every(30_000),
+    queryKey: [...historyKeys.job(registry, job), "figures", last],
+    queryFn: () =>
+      request<JobFigures>("GET", `${jobPath(registry, job)}/figures${queryString({ last })}`),
+    refetchInterval: refetchEvery(30_000),
   });
 
 export const useMatrix = (registry: string, job: string, limit: number) =>
   useQuery({
-    queryKey: [...pastKeys.job(registry, job), "matrix", limit],
+    queryKey: [...historyKeys.job(registry, job), "matrix", limit],
     queryFn: () =>
-      ask<{ rounds: PastRound[] }>("GET", `${atJob(registry, job)}/matrix${query({ limit })}`),
-    refetchInterval: every(30_000),
+      request<{ rounds: RecordedRun[] }>(
+        "GET",
+        `${jobPath(registry, job)}/matrix${queryString({ limit })}`,
+      ),
+    refetchInterval: refetchEvery(30_000),
   });
 
 /** Figures with the runs that were heard of put in; those of other jobs change nothing. */
-export function withRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
+export function mergeRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
   const byJob = new Map<string, Run[]>();
   for (const run of runs) byJob.set(run.jobName, [...(byJob.get(run.jobName) ?? []), run]);
   if (!figures.some((each) => byJob.has(each.jobName))) return figures;
   return figures.map((each) => {
-    const heard = byJob.get(each.jobName);
-    if (!heard) return each;
-    const ids = new Set(heard.map((run) => run.runId));
-    const lastRuns = [...heard, ...each.lastRuns.filter((run) => !ids.has(run.runId))]
-      .sort((a, b) => begun(b) - begun(a))
-      .slice(0, LAST);
+    const changed = byJob.get(each.jobName);
+    if (!changed) return each;
+    const ids = new Set(changed.map((run) => run.runId));
+    const lastRuns = [...changed, ...each.lastRuns.filter((run) => !ids.has(run.runId))]
+      .sort((a, b) => startTime(b) - startTime(a))
+      .slice(0, LAST_RUNS);
     return { ...each, lastRuns };
   });
 }
 
 /** What has not begun is the newest. */
-const begun = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);
+const startTime = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);

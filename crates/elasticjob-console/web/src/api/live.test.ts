@@ -1,8 +1,8 @@
 import { QueryClient } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { standIn, Told } from "./heard.testing";
-import { follow, withRows } from "./live";
+import { FakeEventSource, stubBrowser } from "./fakeEventSource.testing";
+import { mergeRows, subscribe } from "./live";
 import type { JobRow, JobsPage } from "./types";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -18,7 +18,7 @@ const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPag
 
 /** Somebody who follows the registry `r`; what is asked for again is written down. */
 function follower() {
-  const seen = standIn();
+  const seen = stubBrowser();
   const client = new QueryClient();
   const asked: (readonly unknown[] | undefined)[] = [];
   vi.spyOn(client, "invalidateQueries").mockImplementation((filters) => {
@@ -26,23 +26,23 @@ function follower() {
     return Promise.resolve();
   });
   const lines: string[] = [];
-  const end = follow(client, "r", (line) => lines.push(line));
+  const end = subscribe(client, "r", (line) => lines.push(line));
   const connect = () => {
-    Told.open[0]?.onopen?.();
-    Told.open[0]?.say("connection", { isConnected: true });
+    FakeEventSource.open[0]?.onopen?.();
+    FakeEventSource.open[0]?.emit("connection", { isConnected: true });
   };
   connect();
-  const say = (name: string, data: unknown) => Told.open[0]?.say(name, data);
+  const say = (name: string, data: unknown) => FakeEventSource.open[0]?.emit(name, data);
   return { ...seen, client, asked, lines, connect, say, end };
 }
 
 test("what happened while nobody looked is looked at again", () => {
-  const { see, connect, asked, end } = follower();
+  const { setVisible, connect, asked, end } = follower();
   vi.advanceTimersByTime(10_000);
   expect(asked).toEqual([]);
 
-  see(false);
-  see(true);
+  setVisible(false);
+  setVisible(true);
   connect();
   vi.advanceTimersByTime(1_000);
 
@@ -107,13 +107,13 @@ test("a job that changed is put in where it stands, and the rest of the page sta
 });
 
 test("a job that is gone is taken away, and the page is asked for again", () => {
-  const after = withRows(page(row("a"), row("b")), new Map([["a", null]]));
+  const after = mergeRows(page(row("a"), row("b")), new Map([["a", null]]));
 
   expect(after.page.items.map((each) => each.jobName)).toEqual(["b"]);
   expect(after.isStale).toBe(true);
 });
 
 test("another status, or a job of another page, makes the page stale", () => {
-  expect(withRows(page(row("a")), new Map([["a", row("a", "CRASHED")]])).isStale).toBe(true);
-  expect(withRows(page(row("a")), new Map([["z", row("z")]])).isStale).toBe(true);
+  expect(mergeRows(page(row("a")), new Map([["a", row("a", "CRASHED")]])).isStale).toBe(true);
+  expect(mergeRows(page(row("a")), new Map([["z", row("z")]])).isStale).toBe(true);
 });

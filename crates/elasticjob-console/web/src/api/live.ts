@@ -1,53 +1,52 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-
-import { type JobFigures, pastKeys, type Run, withRuns } from "./history";
-import { paced } from "./paced";
-import { atRegistry, keys } from "./queries";
-import { listen } from "./stream";
+import { openStream } from "./eventStream";
+import { historyKeys, type JobFigures, mergeRuns, type Run } from "./history";
+import { queryKeys, registryPath } from "./queries";
+import { throttle } from "./throttle";
 import type { JobRow, JobsPage } from "./types";
 
-export type Line = "connecting" | "live" | "registryDown" | "lost";
+export type ConnectionState = "connecting" | "live" | "registryDown" | "lost";
 
 /** How long changes are gathered before the page is drawn anew. */
-const GATHER = 250;
+const FLUSH_DELAY = 250;
 /** How long what the server has to count is left alone between two looks. */
-const COUNTED = 2_000;
-const LISTED = 5_000;
-const RATED = 30_000;
+const COUNTS_INTERVAL = 2_000;
+const LISTS_INTERVAL = 5_000;
+const RATES_INTERVAL = 30_000;
 
 /** What goes on in a job, as it is told when that changes. */
-interface Bustle {
+interface ShardActivity {
   jobName: string;
   runningItems: number[];
   waitingForFailoverItems: number[];
 }
 
 /** Hears what changes in a registry, and keeps what is shown up to date. */
-export function useLive(registry: string): Line {
+export function useLive(registry: string): ConnectionState {
   const client = useQueryClient();
-  const [line, setLine] = useState<Line>("connecting");
+  const [connection, setConnection] = useState<ConnectionState>("connecting");
   useEffect(() => {
-    const end = follow(client, registry, setLine);
+    const end = subscribe(client, registry, setConnection);
     return () => {
       end();
-      setLine("connecting");
+      setConnection("connecting");
     };
   }, [client, registry]);
-  return line;
+  return connection;
 }
 
 /** Puts what is heard of a registry where it is shown, until what it returns is called. */
-export function follow(
+export function subscribe(
   client: QueryClient,
   registry: string,
-  setLine: (line: Line) => void,
+  setLine: (line: ConnectionState) => void,
 ): () => void {
-  const heard = new Gathered(client, registry);
+  const heard = new ChangeBuffer(client, registry);
   let wasOpen = false;
   let wasAway = false;
-  const end = listen(`${atRegistry(registry)}/events`, {
-    on: {
+  const end = openStream(`${registryPath(registry)}/events`, {
+    onEvent: {
       connection: (data) => {
         const { isConnected } = data as { isConnected: boolean };
         setLine(isConnected ? "live" : "registryDown");
@@ -56,15 +55,15 @@ export function follow(
         wasAway = !isConnected;
       },
       job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
-      shards: (data) => heard.shards(data as Bustle),
+      shards: (data) => heard.shards(data as ShardActivity),
       run: (data) => heard.run(data as Run),
       reload: () => heard.reload(),
     },
-    opened: () => {
+    onOpen: () => {
       wasAway ||= wasOpen;
       wasOpen = true;
     },
-    lost: () => setLine("lost"),
+    onLost: () => setLine("lost"),
   });
   return () => {
     end();
@@ -72,31 +71,33 @@ export function follow(
   };
 }
 
-class Gathered {
+class ChangeBuffer {
   private rows = new Map<string, JobRow | null>();
-  private bustles = new Map<string, Bustle>();
+  private activities = new Map<string, ShardActivity>();
   private runs = new Map<string, Run>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isStale = false;
   /** Counts and orders are the server's: they are asked for again, not too often. */
-  private lists = paced(COUNTED, () => {
-    this.again(keys.overview(this.registry));
-    if (this.isStale) this.again(keys.jobs(this.registry));
+  private lists = throttle(COUNTS_INTERVAL, () => {
+    this.refetch(queryKeys.overview(this.registry));
+    if (this.isStale) this.refetch(queryKeys.jobs(this.registry));
     this.isStale = false;
   });
   /** Whatever else a row shows of its shards, and which rows a search finds. */
-  private signs = paced(LISTED, () => this.again(keys.jobs(this.registry)));
+  private badges = throttle(LISTS_INTERVAL, () => this.refetch(queryKeys.jobs(this.registry)));
   /** A busy registry says every second that there is too much to tell. The doctor is asked by people alone: it writes. */
-  private everything = paced(LISTED, () => {
+  private everything = throttle(LISTS_INTERVAL, () => {
     void this.client.invalidateQueries({
-      queryKey: keys.of(this.registry),
+      queryKey: queryKeys.of(this.registry),
       predicate: ({ queryKey }) => queryKey[2] !== "doctor",
     });
   });
-  private runList = paced(COUNTED, () => this.again(keys.runs(this.registry)));
+  private runList = throttle(COUNTS_INTERVAL, () => this.refetch(queryKeys.runs(this.registry)));
   /** How often a week went well changes slowly. */
-  private rates = paced(RATED, () => this.again(pastKeys.figures(this.registry)));
-  private charts = paced(COUNTED, () => this.again(pastKeys.buckets(this.registry)));
+  private rates = throttle(RATES_INTERVAL, () => this.refetch(historyKeys.figures(this.registry)));
+  private charts = throttle(COUNTS_INTERVAL, () =>
+    this.refetch(historyKeys.buckets(this.registry)),
+  );
 
   constructor(
     private client: QueryClient,
@@ -105,86 +106,86 @@ class Gathered {
 
   job({ jobName, job }: { jobName: string; job: JobRow | null }) {
     this.rows.set(jobName, job);
-    this.later();
+    this.scheduleFlush();
   }
 
-  shards(bustle: Bustle) {
-    this.bustles.set(bustle.jobName, bustle);
-    this.later();
+  shards(bustle: ShardActivity) {
+    this.activities.set(bustle.jobName, bustle);
+    this.scheduleFlush();
   }
 
   run(run: Run) {
     this.runs.set(run.runId, run);
-    this.later();
+    this.scheduleFlush();
   }
 
   reload() {
-    this.everything.soon();
+    this.everything.schedule();
   }
 
   close() {
     clearTimeout(this.timer);
-    const { lists, signs, everything, runList, rates, charts } = this;
-    for (const look of [lists, signs, everything, runList, rates, charts]) look.stop();
+    const { lists, badges, everything, runList, rates, charts } = this;
+    for (const look of [lists, badges, everything, runList, rates, charts]) look.cancel();
   }
 
-  private later() {
+  private scheduleFlush() {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       this.flush();
-    }, GATHER);
+    }, FLUSH_DELAY);
   }
 
   private flush() {
-    const { client, registry, rows, bustles, runs } = this;
+    const { client, registry, rows, activities, runs } = this;
     this.rows = new Map();
-    this.bustles = new Map();
+    this.activities = new Map();
     this.runs = new Map();
     if (runs.size > 0) this.flushRuns([...runs.values()]);
-    if (rows.size === 0 && bustles.size === 0) return;
-    client.setQueriesData<JobsPage>({ queryKey: keys.jobs(registry) }, (page) => {
+    if (rows.size === 0 && activities.size === 0) return;
+    client.setQueriesData<JobsPage>({ queryKey: queryKeys.jobs(registry) }, (page) => {
       if (!page) return page;
-      const next = withRows(page, rows);
+      const next = mergeRows(page, rows);
       this.isStale ||= next.isStale;
-      return withBustle(next.page, bustles);
+      return mergeActivity(next.page, activities);
     });
     // Thousands may have changed of which one is shown: what is shown is looked through, once.
-    const [, , shards] = keys.shards(registry, "");
-    const [, , job] = keys.job(registry, "");
+    const [, , shards] = queryKeys.shards(registry, "");
+    const [, , job] = queryKeys.job(registry, "");
     void client.invalidateQueries({
-      queryKey: keys.of(registry),
+      queryKey: queryKeys.of(registry),
       predicate: ({ queryKey: [, , kind, name, ...more] }) =>
-        (kind === shards && (rows.has(String(name)) || bustles.has(String(name)))) ||
+        (kind === shards && (rows.has(String(name)) || activities.has(String(name)))) ||
         (kind === job && rows.has(String(name)) && more.length === 0),
     });
-    if (bustles.size > 0) this.signs.soon();
-    this.lists.soon();
+    if (activities.size > 0) this.badges.schedule();
+    this.lists.schedule();
   }
 
   /** A run is put into the lists that show it; what is counted is asked for again. */
   private flushRuns(runs: Run[]) {
     const { client, registry } = this;
-    client.setQueriesData<JobFigures[]>({ queryKey: pastKeys.figures(registry) }, (figures) =>
-      figures ? withRuns(figures, runs) : figures,
+    client.setQueriesData<JobFigures[]>({ queryKey: historyKeys.figures(registry) }, (figures) =>
+      figures ? mergeRuns(figures, runs) : figures,
     );
     for (const job of new Set(runs.map((run) => run.jobName))) {
-      this.again(pastKeys.job(registry, job));
+      this.refetch(historyKeys.job(registry, job));
     }
-    for (const { runId } of runs) this.again(keys.run(registry, runId));
-    this.runList.soon();
-    this.rates.soon();
-    this.charts.soon();
-    this.lists.soon();
+    for (const { runId } of runs) this.refetch(queryKeys.run(registry, runId));
+    this.runList.schedule();
+    this.rates.schedule();
+    this.charts.schedule();
+    this.lists.schedule();
   }
 
   /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
-  private again(queryKey: readonly unknown[]) {
+  private refetch(queryKey: readonly unknown[]) {
     void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 
 /** A page with rows that changed put in; stale if the page might hold other rows now. */
-export function withRows(
+export function mergeRows(
   page: JobsPage,
   rows: ReadonlyMap<string, JobRow | null>,
 ): { page: JobsPage; isStale: boolean } {
@@ -204,7 +205,10 @@ export function withRows(
 }
 
 /** A page whose rows say how many of their shards run and wait now. */
-export function withBustle(page: JobsPage, bustles: ReadonlyMap<string, Bustle>): JobsPage {
+export function mergeActivity(
+  page: JobsPage,
+  bustles: ReadonlyMap<string, ShardActivity>,
+): JobsPage {
   if (!page.items.some((row) => bustles.has(row.jobName))) return page;
   const items = page.items.map((row) => {
     const bustle = bustles.get(row.jobName);

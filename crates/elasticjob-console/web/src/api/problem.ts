@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-export function asProblem(error: unknown): Problem {
+export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(0, "offline", error instanceof Error ? error.message : String(error));
 }

@@ -3,7 +3,7 @@ import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "react-router";
 
-import { asProblem } from "../api/problem";
+import { toProblem } from "../api/problem";
 import { LanguageProvider } from "../i18n";
 import { router } from "./routes";
 import { SessionProvider } from "./session";
@@ -20,7 +20,7 @@ const client = new QueryClient({
     queries: {
       staleTime: 1_000,
       // What was refused stays refused; a line that is down may come back.
-      retry: (count, error) => count < 2 && [0, 503].includes(asProblem(error).status),
+      retry: (count, error) => count < 2 && [0, 503].includes(toProblem(error).status),
       retryDelay: (count) => 500 * 2 ** count,
     },
   },

@@ -1,10 +1,9 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-
+import type { IconName } from "../components/Icon";
 import { useText } from "../i18n";
-import type { IconName } from "../parts/Icon";
 
 /** The other of light and dark: what it is called, and how to get there. */
-export function useOtherScheme() {
+export function useSchemeToggle() {
   const t = useText();
   const { setColorScheme } = useMantineColorScheme();
   const isDark = useComputedColorScheme("light") === "dark";
@@ -12,6 +11,6 @@ export function useOtherScheme() {
   return {
     icon,
     label: isDark ? t.toLight : t.toDark,
-    choose: () => setColorScheme(isDark ? "light" : "dark"),
+    toggle: () => setColorScheme(isDark ? "light" : "dark"),
   };
 }

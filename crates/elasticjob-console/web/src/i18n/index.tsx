@@ -9,17 +9,17 @@ const CATALOGUES: Record<Language, Messages> = { en, zh };
 export const LOCALES: Record<Language, string> = { en: "en-GB", zh: "zh-CN" };
 const KEY = "elasticjob-language";
 
-interface Spoken {
+interface LanguageState {
   language: Language;
-  speak: (language: Language) => void;
+  setLanguage: (language: Language) => void;
 }
 
-const Context = createContext<Spoken>({ language: "en", speak: () => {} });
+const Context = createContext<LanguageState>({ language: "en", setLanguage: () => {} });
 
-function first(): Language {
+function initialLanguage(): Language {
   try {
-    const kept = localStorage.getItem(KEY);
-    if (kept === "en" || kept === "zh") return kept;
+    const stored = localStorage.getItem(KEY);
+    if (stored === "en" || stored === "zh") return stored;
   } catch {
     // Storage may be shut off; then the browser's choice is ours.
   }
@@ -27,22 +27,22 @@ function first(): Language {
 }
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, setLanguage] = useState(first);
+  const [language, setState] = useState(initialLanguage);
   useEffect(() => {
     document.documentElement.lang = LOCALES[language];
   }, [language]);
-  const spoken = useMemo(() => {
-    const speak = (next: Language) => {
-      setLanguage(next);
+  const control = useMemo(() => {
+    const setLanguage = (next: Language) => {
+      setState(next);
       try {
         localStorage.setItem(KEY, next);
       } catch {
         // It holds for this page, then.
       }
     };
-    return { language, speak };
+    return { language, setLanguage };
   }, [language]);
-  return <Context value={spoken}>{children}</Context>;
+  return <Context value={control}>{children}</Context>;
 }
 
 export const useLanguage = () => use(Context);

@@ -1,4 +1,4 @@
-import type { Words } from "./words";
+import type { Texts } from "./texts";
 
 /** English: what every page says. */
 export const common = {
@@ -76,14 +76,14 @@ export const common = {
     internal: "Something went wrong on the server",
     offline: "The console cannot be reached",
     page: "This page broke",
-  } as Words,
+  } as Texts,
   ways: {
     offline: "Is it running? The page tries again by itself.",
     unreachable: "The console keeps trying; other registries are not affected.",
     notFound: "It may have been removed. Check the address, or whether you have a role there.",
     csrf: "Reload the page.",
     page: "Reload it. If it happens again, please report what you did.",
-  } as Words,
+  } as Texts,
   line: {
     lost: "The live connection is interrupted; it is being restored. What you see may be old.",
     registryDown: "The registry cannot be reached. You see what was last known.",

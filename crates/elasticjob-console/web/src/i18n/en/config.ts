@@ -1,4 +1,4 @@
-import { s } from "./words";
+import { plural } from "./texts";
 
 /** English: the configuration of a job. */
 export const config = {
@@ -22,7 +22,7 @@ export const config = {
     clear: "Clear",
     wouldFire: "Would be due:",
     version: (version: number) => `version ${version}`,
-    changes: (count: number) => s(count, "change"),
+    changes: (count: number) => plural(count, "change"),
     noChanges: "No changes",
     lookAbove: "One field is not right yet.",
     reset: "Discard",

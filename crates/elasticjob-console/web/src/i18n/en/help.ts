@@ -1,11 +1,11 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: help, and what is wrong. */
 export const help = {
   doctor: {
     about: "Looks at the registry and what is stored in it for what commonly goes wrong.",
     healthy: "Nothing to do",
-    problems: (count: number) => s(count, "problem"),
+    problems: (count: number) => plural(count, "problem"),
     again: "Look again",
     says: (_check: string, _isProblem: boolean, message: string) => message,
     checks: {
@@ -26,7 +26,7 @@ export const help = {
       nightly: "daily at 3",
       workdays: "workdays at 8:30",
       monthEnd: "last day of the month",
-    } as Words,
+    } as Texts,
     expression: "Expression",
     zone: "Time zone",
     fields: {

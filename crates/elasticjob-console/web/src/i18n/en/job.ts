@@ -1,4 +1,4 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: one job. */
 export const job = {
@@ -16,7 +16,7 @@ export const job = {
     notThisWeek: "It did not run in the last week; last on",
     durations: "How long the last runs took",
     durationsSay: (runs: number, longest: string) =>
-      `The last ${s(runs, "run")}; the longest took ${longest}`,
+      `The last ${plural(runs, "run")}; the longest took ${longest}`,
     more: "More",
     unreadable: "Its configuration cannot be read",
     trigger: "Trigger",
@@ -29,15 +29,16 @@ export const job = {
     dumpTitle: (name: string) => `What the registry holds of ${name}`,
     triggered: (name: string, instances: number, waiting: number) =>
       waiting > 0
-        ? `${name}: ${s(instances, "instance")} asked; ${waiting} had been asked before and run once.`
-        : `${name}: ${s(instances, "instance")} asked to run it now.`,
+        ? `${name}: ${plural(instances, "instance")} asked; ${waiting} had been asked before and run once.`
+        : `${name}: ${plural(instances, "instance")} asked to run it now.`,
     cancelled: (name: string, told: number, not: number) =>
       told === 0 && not === 0
         ? `${name}: nothing runs.`
-        : `${name}: ${s(told, "shard")} asked to stop${not > 0 ? `; ${not} cannot be told` : ""}.`,
+        : `${name}: ${plural(told, "shard")} asked to stop${not > 0 ? `; ${not} cannot be told` : ""}.`,
     enabled: (name: string) => `${name} is enabled.`,
     disabled: (name: string) => `${name} is disabled.`,
-    shutDown: (name: string, count: number) => `${name}: ${s(count, "instance")} told to leave.`,
+    shutDown: (name: string, count: number) =>
+      `${name}: ${plural(count, "instance")} told to leave.`,
     removed: (name: string) => `${name} is removed.`,
     shardEnabled: (item: number) => `Shard ${item} is enabled.`,
     shardDisabled: (item: number) => `Shard ${item} is disabled.`,
@@ -50,31 +51,31 @@ export const job = {
     triggerAt: "The time it works for",
     triggerAtAbout: "To catch up on a day that was missed; leave empty for now.",
     triggerHappens: (count: number) =>
-      `${s(count, "instance")} ${count === 1 ? "runs its" : "run their"} shards once, now. The schedule stays as it is.`,
+      `${plural(count, "instance")} ${count === 1 ? "runs its" : "run their"} shards once, now. The schedule stays as it is.`,
     triggerNobody: "No instance is there: nobody would run it.",
     triggerJava:
       "Java instances cannot take chosen shards, a parameter or a time; they refuse, and you will be told.",
     disableTitle: (name: string) => `Disable ${name}?`,
     disableHappens: (servers: number | null, instances: number) => [
-      `It is switched off on ${servers === null ? "every server" : s(servers, "server")} and in its configuration, so that new instances start disabled too.`,
-      `Its shards are taken from ${s(instances, "instance")}; what runs now is not interrupted.`,
+      `It is switched off on ${servers === null ? "every server" : plural(servers, "server")} and in its configuration, so that new instances start disabled too.`,
+      `Its shards are taken from ${plural(instances, "instance")}; what runs now is not interrupted.`,
       "It does not run when due until somebody enables it.",
     ],
     shutdownTitle: (name: string) => `Shut ${name} down?`,
     shutdownHappens: (count: number) => [
-      `${s(count, "instance")} ${count === 1 ? "leaves" : "leave"} this job after finishing what runs.`,
+      `${plural(count, "instance")} ${count === 1 ? "leaves" : "leave"} this job after finishing what runs.`,
       "Its configuration stays.",
     ],
     shutdownWarning:
       "The job comes back only when the programs are started again. To pause it, disable it instead.",
     removeTitle: (name: string) => `Remove ${name}?`,
     removeHappens: (shards: number) => [
-      `Its configuration and the state of ${s(shards, "shard")} are deleted from the registry.`,
+      `Its configuration and the state of ${plural(shards, "shard")} are deleted from the registry.`,
       "What history has recorded stays.",
     ],
     removeWarning: "This cannot be undone.",
     removeMembers: (count: number) =>
-      `${s(count, "instance")} ${count === 1 ? "is" : "are"} still there, so it will be refused. Shut the job down first.`,
+      `${plural(count, "instance")} ${count === 1 ? "is" : "are"} still there, so it will be refused. Shut the job down first.`,
     removeForce: "Remove it under their feet all the same",
   },
   shards: {
@@ -120,7 +121,7 @@ export const job = {
     about: "as seen since this page was opened",
     due: (at: string) => `due ${at}`,
     asked: (at: string) => `asked for ${at}`,
-    aboutPast: (count: number) => `the last ${s(count, "run")}, the newest at the right`,
+    aboutPast: (count: number) => `the last ${plural(count, "run")}, the newest at the right`,
     hint: "Each square is a shard of a run, and leads to it.",
     hintSeen: "Each square is a shard of a run.",
     nothing: "did not run",
@@ -162,7 +163,7 @@ export const job = {
       cancel: "cancelled before another may start it",
       "finish-fenced": "runs to its end, and counts as fenced off",
       continue: "runs on; it may run twice",
-    } as Words,
+    } as Texts,
     ifNobodyWasThere: "If nobody was there when due",
     catchUp: (rule: string) => {
       const [kind, window] = rule.split(":");
@@ -174,7 +175,7 @@ export const job = {
     clocks: {
       default: "nothing is left out, nothing falls silent",
       quartz: "as Quartz does: what is skipped does not run",
-    } as Words,
+    } as Texts,
     timeout: "Longest run",
     noTimeout: "no limit",
     config: "Configuration",
@@ -213,6 +214,6 @@ export const job = {
       missed: "missed",
       remembered: "history",
       limits: "limits of what can be known",
-    } as Words,
+    } as Texts,
   },
 };

@@ -1,9 +1,9 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: the list of jobs, and a new one. */
 export const jobs = {
   jobs: {
-    count: (count: number) => s(count, "job"),
+    count: (count: number) => plural(count, "job"),
     create: "New job",
     search: "Search jobs",
     searchPlaceholder: "Name or description, status:CRASHED, is:running, label:…, -server:10.0.0.7",
@@ -33,7 +33,7 @@ export const jobs = {
       count: number,
       of: { done: number; failed: number; cancelled: number; running: number },
     ) =>
-      `The last ${s(count, "run")}: ${[
+      `The last ${plural(count, "run")}: ${[
         of.done > 0 && `${of.done} done`,
         of.failed > 0 && `${of.failed} failed`,
         of.cancelled > 0 && `${of.cancelled} cancelled`,
@@ -50,7 +50,7 @@ export const jobs = {
     selectAll: (count: number) => `Select all ${count.toLocaleString("en")} found`,
     selectNone: "Select none",
     bulk: "With the selected jobs",
-    bulkTitle: (action: string, count: number) => `${action}: ${s(count, "job")}`,
+    bulkTitle: (action: string, count: number) => `${action}: ${plural(count, "job")}`,
     bulkHappens: {
       trigger: "All shards of these jobs run now, once, beside their schedule.",
       enable: "These jobs run again when they are due.",
@@ -68,9 +68,9 @@ export const jobs = {
     running: (count: number) => `${count} running`,
     waiting: (count: number) => `${count} waiting`,
     misfired: (count: number) => `${count} misfired`,
-    disabledShards: (count: number) => `${s(count, "shard")} off`,
+    disabledShards: (count: number) => `${plural(count, "shard")} off`,
     shardsOn: (shards: number, instances: number) =>
-      `${s(shards, "shard")} on ${s(instances, "instance")}`,
+      `${plural(shards, "shard")} on ${plural(instances, "instance")}`,
     none: "No jobs yet",
     noneAbout:
       "A job is here as soon as a program that has it joins this registry, or somebody makes one.",
@@ -95,7 +95,7 @@ export const jobs = {
       SCRIPT: "A script",
       HTTP: "An HTTP request",
       RUST: "A handler of a Rust program",
-    } as Words,
+    } as Texts,
     first: "First it needs a name",
     stored: (name: string) => `Job ${name} is stored.`,
   },

@@ -1,4 +1,4 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: the overview and its charts. */
 export const overview = {
@@ -8,26 +8,26 @@ export const overview = {
     heat: "Due in the hours to come",
     heatNone: "Nothing is due.",
     heatSays: (total: number, hours: number, isEstimated: boolean) =>
-      `${isEstimated ? "About " : ""}${s(total, "fire")} in ${s(hours, "hour")}`,
+      `${isEstimated ? "About " : ""}${plural(total, "fire")} in ${plural(hours, "hour")}`,
     heatPeak: (most: number, at: string) =>
       `; most of them, ${most.toLocaleString("en")}, from ${at}`,
-    heatCell: (at: string, count: number) => `${at}: ${s(count, "fire")}`,
+    heatCell: (at: string, count: number) => `${at}: ${plural(count, "fire")}`,
     heatRange: "How far to look",
     hours: (count: number) => `${count} h`,
     ran: "What ran",
     range: "How far to look back",
-    ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d" } as Words,
+    ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d" } as Texts,
     inRange: (range: string) => `in the last ${range}`,
     outcomes: "Runs by how they ended",
     outcomesSay: (done: number, failed: number, cancelled: number, running: number) =>
-      `${s(done + failed + cancelled + running, "run")}: ${done} done, ${failed} failed, ${cancelled} cancelled, ${running} running`,
+      `${plural(done + failed + cancelled + running, "run")}: ${done} done, ${failed} failed, ${cancelled} cancelled, ${running} running`,
     lateness: "How late the latest began",
     latenessSays: (most: string, at: string) => `At most ${most} late, from ${at}`,
     onTime: "in time",
     tooLate: "late",
     lateAbout: (seconds: number, since: string) =>
-      `Began more than ${s(seconds, "second")} after they were due, ${since}`,
-    ofRuns: (runs: number, since: string) => `Of ${s(runs, "run")} ${since}`,
+      `Began more than ${plural(seconds, "second")} after they were due, ${since}`,
+    ofRuns: (runs: number, since: string) => `Of ${plural(runs, "run")} ${since}`,
     missedAbout: (since: string) => `Fires that did not run, ${since}`,
     nothingRan: "Nothing ran in this time",
     nothingRanAbout: "As soon as something runs it is here, without reloading.",

@@ -1,4 +1,4 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: runs and history. */
 export const runs = {
@@ -19,7 +19,7 @@ export const runs = {
     none: "Nothing has run yet",
     older: "Older",
     newest: "Newest",
-    sources: { schedule: "schedule", trigger: "trigger" } as Words,
+    sources: { schedule: "schedule", trigger: "trigger" } as Texts,
     states: {
       running: "running",
       done: "done",
@@ -28,7 +28,7 @@ export const runs = {
       timed_out: "timed out",
       fenced: "fenced off",
       lost: "lost",
-    } as Words,
+    } as Texts,
   },
   history: {
     title: "History",
@@ -38,14 +38,14 @@ export const runs = {
       traces: "Status trace",
       failures: "Failures",
       missed: "Missed",
-    } as Words,
+    } as Texts,
     abouts: {
       executions:
         "Every attempt of every shard, the newest first; those that ElasticJob wrote, too.",
       traces: "What instances said of their parts of runs, in ElasticJob's words.",
       failures: "What went wrong; messages that differ in numbers alone are one.",
       missed: "Fires that never ran: left out, or due while nobody was there.",
-    } as Words,
+    } as Texts,
     filters: "Filters",
     clear: "Clear filters",
     wholeNames: "Names have to be whole. Try another time, or clear the filters.",
@@ -60,11 +60,11 @@ export const runs = {
       "30d": "last 30 days",
       all: "any time",
       chosen: "from … until …",
-    } as Words,
+    } as Texts,
     export: (kind: string) => `Export as ${kind}`,
     ip: "Server",
     success: "Outcome",
-    successes: { true: "succeeded", false: "not succeeded" } as Words,
+    successes: { true: "succeeded", false: "not succeeded" } as Texts,
     reason: "Why it ran",
     reasons: {
       due: "due",
@@ -72,14 +72,14 @@ export const runs = {
       failover: "taken over",
       retry: "tried again",
       catch_up: "caught up",
-    } as Words,
+    } as Texts,
     origins: {
       NORMAL_TRIGGER: "due",
       MISFIRE: "made up for",
       FAILOVER: "taken over",
       RETRY: "tried again",
       CATCH_UP: "caught up",
-    } as Words,
+    } as Texts,
     ended: "Ended",
     hostname: "Host",
     token: "Fence token",
@@ -94,7 +94,7 @@ export const runs = {
       TASK_ERROR: "error",
       TASK_KILLED: "killed",
       TASK_LOST: "lost",
-    } as Words,
+    } as Texts,
     allTraces: "all of this job",
     noTraces: "No instance has said anything yet",
     message: "Message",
@@ -107,11 +107,11 @@ export const runs = {
     noFailures: "Nothing failed",
     noFailuresAbout: "In this time every attempt that ended did what it had to do.",
     why: "Why",
-    whys: { skipped: "left out", nobody_there: "nobody there" } as Words,
+    whys: { skipped: "left out", nobody_there: "nobody there" } as Texts,
     whysAbout: {
       skipped: "the run before was not over, and the job does not make up for it",
       nobody_there: "no instance was there, and it was not caught up with",
-    } as Words,
+    } as Texts,
     firstDue: "First was due",
     lastDue: "Last was due",
     noticed: "Noticed",
@@ -144,7 +144,7 @@ export const runs = {
     listening: { connecting: "connecting", live: "live", lost: "interrupted", ended: "complete" },
     waiting: "Nothing was said so far.",
     leftOut: (count: number) =>
-      `${s(count, "earlier line")} not shown; the API and elasticjob history logs have all of them.`,
+      `${plural(count, "earlier line")} not shown; the API and elasticjob history logs have all of them.`,
     follow: "To the end",
   },
 };

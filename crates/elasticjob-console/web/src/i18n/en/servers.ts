@@ -1,4 +1,4 @@
-import { s } from "./words";
+import { plural } from "./texts";
 
 /** English: servers and instances. */
 export const servers = {
@@ -12,7 +12,8 @@ export const servers = {
     instances: "Instances",
     jobs: "Jobs",
     disabledJobs: (count: number) => `${count} disabled`,
-    has: (instances: number, jobs: number) => `${s(instances, "instance")}, ${s(jobs, "job")}`,
+    has: (instances: number, jobs: number) =>
+      `${plural(instances, "instance")}, ${plural(jobs, "job")}`,
     isUp: "up",
     isGone: "no instance",
     isDisabled: "disabled",
@@ -29,20 +30,20 @@ export const servers = {
     },
     happens: {
       disable: (jobs: number, instances: number) => [
-        `${s(jobs, "job")} ${jobs === 1 ? "deals" : "deal"} no shards to it any more; others take them.`,
-        `What its ${s(instances, "instance")} ${instances === 1 ? "runs" : "run"} now is not interrupted.`,
+        `${plural(jobs, "job")} ${jobs === 1 ? "deals" : "deal"} no shards to it any more; others take them.`,
+        `What its ${plural(instances, "instance")} ${instances === 1 ? "runs" : "run"} now is not interrupted.`,
       ],
       shutdown: (jobs: number, instances: number) => [
-        `${s(instances, "instance")} ${instances === 1 ? "leaves" : "leave"} ${s(jobs, "job")} after finishing what runs; other servers take the shards.`,
+        `${plural(instances, "instance")} ${instances === 1 ? "leaves" : "leave"} ${plural(jobs, "job")} after finishing what runs; other servers take the shards.`,
       ],
       remove: (jobs: number, _instances: number) => [
-        `The address is forgotten in ${s(jobs, "job")}. It is there again when an instance joins from it.`,
+        `The address is forgotten in ${plural(jobs, "job")}. It is there again when an instance joins from it.`,
       ],
     },
-    enabled: (name: string, jobs: number) => `${name}: enabled for ${s(jobs, "job")}.`,
-    disabled: (name: string, jobs: number) => `${name}: disabled for ${s(jobs, "job")}.`,
-    shutDown: (name: string, jobs: number) => `${name}: told to leave ${s(jobs, "job")}.`,
-    removed: (name: string, jobs: number) => `${name}: removed from ${s(jobs, "job")}.`,
+    enabled: (name: string, jobs: number) => `${name}: enabled for ${plural(jobs, "job")}.`,
+    disabled: (name: string, jobs: number) => `${name}: disabled for ${plural(jobs, "job")}.`,
+    shutDown: (name: string, jobs: number) => `${name}: told to leave ${plural(jobs, "job")}.`,
+    removed: (name: string, jobs: number) => `${name}: removed from ${plural(jobs, "job")}.`,
   },
   instances: {
     about: "Programs that are there right now, each with an id of its own.",
@@ -54,6 +55,6 @@ export const servers = {
     language: "Language",
     since: "There since",
     jobs: "Jobs",
-    jobCount: (count: number) => s(count, "job"),
+    jobCount: (count: number) => plural(count, "job"),
   },
 };

@@ -1,4 +1,4 @@
-import { s, type Words } from "./words";
+import { plural, type Texts } from "./texts";
 
 /** English: the frame around the pages, and logging in. */
 export const shell = {
@@ -38,7 +38,7 @@ export const shell = {
     show: "Show or hide the password",
     button: "Log in",
     wrong: "User name or password is wrong.",
-    wait: (seconds: number) => `Too many tries. Wait ${s(seconds, "second")}.`,
+    wait: (seconds: number) => `Too many tries. Wait ${plural(seconds, "second")}.`,
     over: "Your session is over. Log in again to go on where you were.",
     or: "or",
     with: (name: string) => `Log in with ${name}`,
@@ -50,7 +50,7 @@ export const shell = {
         "What the login provider says could not be trusted. The console's audit has the reason.",
       noRole:
         "You are known there, but have no role in this console. Ask an admin to give your group one.",
-    } as Words,
+    } as Texts,
     devHint:
       "elasticjob dev: root / root. Otherwise the first password was printed when the console first started.",
   },

@@ -1,10 +1,10 @@
 import type { ComponentType } from "react";
 import { useParams, useSearchParams } from "react-router";
-import { Missing } from "../../app/Missing";
-import { useTo } from "../../app/registry";
+import { NotFoundPage } from "../../app/NotFoundPage";
+import { useRegistryLink } from "../../app/registry";
+import { LinkTabs } from "../../components/LinkTabs";
+import { PageHeader } from "../../components/PageHeader";
 import { useText } from "../../i18n";
-import { LinkTabs } from "../../parts/LinkTabs";
-import { PageHead } from "../../parts/PageHead";
 import { Executions } from "./Executions";
 import { Failures } from "./Failures";
 import { Missed } from "./Missed";
@@ -17,21 +17,21 @@ const VIEWS: Record<string, ComponentType> = {
   missed: Missed,
 };
 /** What holds for every view. */
-const COMMON = ["job", "range", "from", "to"];
+const SHARED_FILTERS = ["job", "range", "from", "to"];
 
 /** What was, in four views, each with an address of its own. */
 export function HistoryPage() {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const { view = "executions" } = useParams();
   const [params] = useSearchParams();
   const View = VIEWS[view];
-  if (!View) return <Missing />;
-  const kept = new URLSearchParams([...params].filter(([key]) => COMMON.includes(key)));
-  const search = kept.size > 0 ? `?${kept}` : "";
+  if (!View) return <NotFoundPage />;
+  const shared = new URLSearchParams([...params].filter(([key]) => SHARED_FILTERS.includes(key)));
+  const search = shared.size > 0 ? `?${shared}` : "";
   return (
     <>
-      <PageHead title={t.history.title} about={t.history.abouts[view]} />
+      <PageHeader title={t.history.title} about={t.history.abouts[view]} />
       <LinkTabs
         label={t.history.views}
         value={view}

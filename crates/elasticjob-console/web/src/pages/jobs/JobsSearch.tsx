@@ -1,9 +1,9 @@
 import { ActionIcon, Code, Popover, Stack, Table, Text, TextInput } from "@mantine/core";
 
 import type { Problem } from "../../api/problem";
+import { Icon } from "../../components/Icon";
+import { useSearchText } from "../../components/searchText";
 import { useText } from "../../i18n";
-import { Icon } from "../../parts/Icon";
-import { useSearchText } from "../../parts/searchText";
 
 /** The search, and what can be said in it. */
 export function JobsSearch({

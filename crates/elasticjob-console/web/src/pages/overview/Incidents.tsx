@@ -3,12 +3,12 @@ import { useState } from "react";
 import { Link } from "react-router";
 
 import type { Incident } from "../../api/types";
-import { useTo } from "../../app/registry";
+import { useRegistryLink } from "../../app/registry";
+import { Badge, type Tone } from "../../components/Badge";
+import { JobLink } from "../../components/JobLink";
+import { ServerMessage } from "../../components/ServerMessage";
+import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
-import { JobLink } from "../../parts/JobLink";
-import { Empty } from "../../parts/states";
-import { Told } from "../../parts/Told";
 
 const TONES: Record<Incident["kind"], Tone> = {
   unreadable: "bad",
@@ -23,18 +23,18 @@ const TONES: Record<Incident["kind"], Tone> = {
 };
 
 /** How many are shown before somebody asks for all. */
-const FIRST = 8;
+const INITIAL_COUNT = 8;
 
 /** What somebody should look at; from each a way to why. */
 export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
   const t = useText();
-  const to = useTo();
-  const [shown, setShown] = useState(FIRST);
+  const to = useRegistryLink();
+  const [shown, setShown] = useState(INITIAL_COUNT);
   if (incidents.length === 0) {
     return (
-      <Empty icon="check" title={t.overview.calm}>
+      <EmptyState icon="check" title={t.overview.calm}>
         {t.overview.calmAbout}
-      </Empty>
+      </EmptyState>
     );
   }
   return (
@@ -59,8 +59,8 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
               {t.overview.why}
             </Anchor>
           </Group>
-          <Told
-            says={t.overview.says(incident.kind, incident.message)}
+          <ServerMessage
+            text={t.overview.says(incident.kind, incident.message)}
             message={incident.message}
           />
         </Box>

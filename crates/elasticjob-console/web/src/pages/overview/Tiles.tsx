@@ -3,10 +3,10 @@ import { Link } from "react-router";
 
 import { useForecast } from "../../api/queries";
 import type { Overview } from "../../api/types";
-import { useRegistry, useTo } from "../../app/registry";
+import { useRegistry, useRegistryLink } from "../../app/registry";
+import type { Tone } from "../../components/Badge";
 import { useLocale, useText } from "../../i18n";
-import type { Tone } from "../../parts/Badge";
-import { LATENESS } from "./Charts";
+import { START_DELAY_ID } from "./Charts";
 import { RANGES, type RangeName } from "./range";
 import classes from "./Tiles.module.css";
 
@@ -21,19 +21,19 @@ interface Tile {
 }
 
 /** A registry in numbers; each leads to what it counts. First what goes on, then what there is. */
-export function Tiles({ seen, range }: { seen: Overview; range: RangeName }) {
+export function Tiles({ overview, range }: { overview: Overview; range: RangeName }) {
   return (
     <>
-      <Now seen={seen} range={range} />
-      <There seen={seen} />
+      <ActivityTiles seen={overview} range={range} />
+      <InventoryTiles seen={overview} />
     </>
   );
 }
 
 /** What goes on, and what went wrong in the time that was chosen. */
-function Now({ seen, range }: { seen: Overview; range: RangeName }) {
+function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const registry = useRegistry();
   const due = useForecast(registry, 1, 48).data?.counts.reduce((sum, count) => sum + count, 0);
   const past = seen.lastHours ?? undefined;
@@ -55,7 +55,7 @@ function Now({ seen, range }: { seen: Overview; range: RangeName }) {
       label: t.overview.tiles.late,
       value: past?.late,
       // How late each was is seen there, and each piece leads to its runs: a list cannot be narrowed to what was late.
-      to: `?${new URLSearchParams({ range })}#${LATENESS}`,
+      to: `?${new URLSearchParams({ range })}#${START_DELAY_ID}`,
       tone: "warn",
       about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
     },
@@ -77,16 +77,16 @@ function Now({ seen, range }: { seen: Overview; range: RangeName }) {
   return (
     <div className={classes.tiles}>
       {tiles.map((tile) => (
-        <Shown key={tile.label} tile={tile} />
+        <TileLink key={tile.label} tile={tile} />
       ))}
     </div>
   );
 }
 
 /** What there is, and how it stands. */
-function There({ seen }: { seen: Overview }) {
+function InventoryTiles({ seen }: { seen: Overview }) {
   const t = useText();
-  const to = useTo();
+  const to = useRegistryLink();
   const search = (text: string) => `${to("jobs")}?q=${encodeURIComponent(text)}`;
   const status = (name: string) => `${to("jobs")}?status=${name}`;
   const names = t.overview.tiles;
@@ -114,13 +114,13 @@ function There({ seen }: { seen: Overview }) {
   return (
     <div className={classes.facts}>
       {tiles.map((tile) => (
-        <Shown key={tile.label} tile={tile} />
+        <TileLink key={tile.label} tile={tile} />
       ))}
     </div>
   );
 }
 
-function Shown({ tile }: { tile: Tile }) {
+function TileLink({ tile }: { tile: Tile }) {
   const locale = useLocale();
   const { label, value, to, tone, about } = tile;
   return (

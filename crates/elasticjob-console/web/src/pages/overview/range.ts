@@ -17,9 +17,9 @@ export const isRange = (text: string | null): text is RangeName => text !== null
 /** It stands in the URL, so that a colleague sees the same. */
 export function useRange(): [RangeName, (name: RangeName) => void] {
   const [params, setParams] = useSearchParams();
-  const said = params.get("range");
+  const parameter = params.get("range");
   return [
-    isRange(said) ? said : "1h",
+    isRange(parameter) ? parameter : "1h",
     (name) => setParams(name === "1h" ? {} : { range: name }, { replace: true }),
   ];
 }

@@ -1,9 +1,8 @@
 import { Text } from "@mantine/core";
-
+import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
+import { Timestamp } from "../../components/Timestamp";
+import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import { Fact, Facts } from "../../parts/Facts";
-import { duration } from "../../parts/time";
-import { When } from "../../parts/When";
 import type { Execution } from "./api";
 
 /** Why there was an attempt, and the how-manieth it was. */
@@ -53,23 +52,23 @@ export function AttemptDetail({ attempt }: { attempt: Execution }) {
           {attempt.failureCause}
         </Text>
       )}
-      <Facts>
-        <Fact word={t.runs.started}>
-          <When at={attempt.startTime} />
-        </Fact>
-        <Fact word={t.history.ended}>
-          <When at={attempt.completeTime} />
-        </Fact>
-        <Fact word={t.runs.late}>
-          {attempt.latenessMs !== null && duration(attempt.latenessMs)}
-        </Fact>
-        <Fact word={t.instances.name}>{attempt.instance}</Fact>
-        <Fact word={t.history.hostname}>{attempt.hostname}</Fact>
-        <Fact word={t.history.token}>{attempt.token}</Fact>
-        <Fact word={t.history.runId}>{attempt.runId}</Fact>
-        <Fact word={t.history.taskId}>{attempt.taskId}</Fact>
-        <Fact word={t.history.traceId}>{attempt.traceId}</Fact>
-      </Facts>
+      <DescriptionList>
+        <DescriptionItem term={t.runs.started}>
+          <Timestamp at={attempt.startTime} />
+        </DescriptionItem>
+        <DescriptionItem term={t.history.ended}>
+          <Timestamp at={attempt.completeTime} />
+        </DescriptionItem>
+        <DescriptionItem term={t.runs.late}>
+          {attempt.latenessMs !== null && formatDuration(attempt.latenessMs)}
+        </DescriptionItem>
+        <DescriptionItem term={t.instances.name}>{attempt.instance}</DescriptionItem>
+        <DescriptionItem term={t.history.hostname}>{attempt.hostname}</DescriptionItem>
+        <DescriptionItem term={t.history.token}>{attempt.token}</DescriptionItem>
+        <DescriptionItem term={t.history.runId}>{attempt.runId}</DescriptionItem>
+        <DescriptionItem term={t.history.taskId}>{attempt.taskId}</DescriptionItem>
+        <DescriptionItem term={t.history.traceId}>{attempt.traceId}</DescriptionItem>
+      </DescriptionList>
     </>
   );
 }

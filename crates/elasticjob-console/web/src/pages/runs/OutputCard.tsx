@@ -3,52 +3,52 @@ import { memo, type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 
 import { useRegistry } from "../../app/registry";
+import { Badge, type Tone } from "../../components/Badge";
+import { Card } from "../../components/Card";
+import { Icon } from "../../components/Icon";
+import { Loading } from "../../components/states";
+import { timeOfDay } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
-import { Card } from "../../parts/Card";
-import { Icon } from "../../parts/Icon";
-import { Loading } from "../../parts/states";
-import { clock } from "../../parts/time";
 import classes from "./OutputCard.module.css";
-import { type Line, type Listening, plain, useOutput } from "./output";
+import { type Line, type StreamState, stripAnsi, useOutput } from "./output";
 
-const TONES: Record<Listening, Tone> = {
+const TONES: Record<StreamState, Tone> = {
   connecting: "off",
   live: "busy",
   lost: "warn",
   ended: "off",
 };
 /** So near to the end counts as the end. */
-const NEAR = 24;
+const END_TOLERANCE = 24;
 
 /** What a run says, while it says it. */
 export function OutputCard({ runId, shards }: { runId: string; shards: number[] }) {
   const t = useText();
   const [params, setParams] = useSearchParams();
   const shard = params.get("shard") ?? "";
-  const { lines, left, listening } = useOutput(useRegistry(), runId, shard);
+  const { lines, omitted, streamState } = useOutput(useRegistry(), runId, shard);
   const box = useRef<HTMLElement>(null);
   const [isFollowing, setFollowing] = useState(true);
   // biome-ignore lint/correctness/useExhaustiveDependencies: more lines make the box higher, and its end is followed.
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
-  const scrolled = (event: UIEvent<HTMLElement>) => {
+  const onScroll = (event: UIEvent<HTMLElement>) => {
     const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
-    setFollowing(scrollHeight - scrollTop - clientHeight < NEAR);
+    setFollowing(scrollHeight - scrollTop - clientHeight < END_TOLERANCE);
   };
   return (
     <Card
       title={t.runs.output}
       right={
         <Group gap="xs">
-          <span aria-live="polite" data-listening={listening}>
-            <Badge tone={TONES[listening]} isAlive={listening === "live"}>
-              {t.history.listening[listening]}
+          <span aria-live="polite" data-stream-state={streamState}>
+            <Badge tone={TONES[streamState]} isAlive={streamState === "live"}>
+              {t.history.listening[streamState]}
             </Badge>
           </span>
           {lines.length > 0 && (
-            <CopyButton value={lines.map((line) => plain(line.text)).join("\n")}>
+            <CopyButton value={lines.map((line) => stripAnsi(line.text)).join("\n")}>
               {({ copied, copy }) => (
                 <Button
                   variant="default"
@@ -77,11 +77,11 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
       }
     >
       {lines.length === 0 ? (
-        listening === "connecting" ? (
+        streamState === "connecting" ? (
           <Loading rows={3} />
         ) : (
           <Text size="sm" c="dimmed">
-            {listening === "ended" ? t.runs.silent : t.history.waiting}
+            {streamState === "ended" ? t.runs.silent : t.history.waiting}
           </Text>
         )
       ) : (
@@ -92,16 +92,16 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
             aria-label={t.runs.output}
             // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by those who scroll with the keyboard.
             tabIndex={0}
-            onScroll={scrolled}
+            onScroll={onScroll}
           >
-            {left > 0 && (
+            {omitted > 0 && (
               <Text size="xs" c="dimmed" px="xs">
-                {t.history.leftOut(left)}
+                {t.history.leftOut(omitted)}
               </Text>
             )}
             {lines.map((line, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added at the end; with those left out the index is the number of the line.
-              <OneLine key={left + index} line={line} isOfAll={shard === ""} />
+              <OutputLine key={omitted + index} line={line} hasShard={shard === ""} />
             ))}
           </section>
           {!isFollowing && (
@@ -120,13 +120,13 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   );
 }
 
-const OneLine = memo(function OneLine({ line, isOfAll }: { line: Line; isOfAll: boolean }) {
+const OutputLine = memo(function OneLine({ line, hasShard }: { line: Line; hasShard: boolean }) {
   const locale = useLocale();
   return (
     <div className={classes.line} data-stream={line.stream.toLowerCase()}>
-      <span className={classes.at}>{line.at ? clock(line.at, locale) : ""}</span>
-      {isOfAll && <span className={classes.item}>{line.shardingItem}</span>}
-      <span className={classes.text}>{plain(line.text)}</span>
+      <span className={classes.at}>{line.at ? timeOfDay(line.at, locale) : ""}</span>
+      {hasShard && <span className={classes.item}>{line.shardingItem}</span>}
+      <span className={classes.text}>{stripAnsi(line.text)}</span>
     </div>
   );
 });

@@ -1,6 +1,6 @@
 import type { HistoryState } from "../../api/history";
+import { Badge, type Tone } from "../../components/Badge";
 import { useText } from "../../i18n";
-import { Badge, type Tone } from "../../parts/Badge";
 
 export const STATE_TONES: Record<HistoryState, Tone> = {
   running: "busy",

@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { ask, query } from "../../api/client";
+import { queryString, request } from "../../api/client";
 import type { HistoryState, Run, RunItem } from "../../api/history";
-import { asProblem } from "../../api/problem";
-import { atRegistry, keys } from "../../api/queries";
-import type { Narrowing } from "../../parts/filters";
+import { toProblem } from "../../api/problem";
+import { queryKeys, registryPath } from "../../api/queries";
+import type { ListFilters } from "../../components/filters";
 
 /** An attempt of a shard. */
 export interface Execution {
@@ -60,18 +60,18 @@ export function stateOf(attempt: Execution): HistoryState {
 }
 
 /** A run's id as one segment of a path: a tilde for its slash, which not every proxy lets through. */
-export const segmentOf = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
+export const runSegment = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
 
-export const atRun = (registry: string, runId: string) =>
-  `${atRegistry(registry)}/runs/${segmentOf(runId)}`;
+export const runPath = (registry: string, runId: string) =>
+  `${registryPath(registry)}/runs/${runSegment(runId)}`;
 
-export const useRuns = (registry: string, filters: Narrowing) =>
+export const useRuns = (registry: string, filters: ListFilters) =>
   useQuery({
-    queryKey: [...keys.runs(registry), filters.key, filters.after],
+    queryKey: [...queryKeys.runs(registry), filters.key, filters.after],
     queryFn: () =>
-      ask<{ items: Run[]; next: string | null }>(
+      request<{ items: Run[]; next: string | null }>(
         "GET",
-        `${atRegistry(registry)}/runs${query({ ...filters.asked(), after: filters.after })}`,
+        `${registryPath(registry)}/runs${queryString({ ...filters.toQuery(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
     refetchInterval: filters.after ? false : 5_000,
@@ -79,12 +79,12 @@ export const useRuns = (registry: string, filters: Narrowing) =>
 
 export const useRun = (registry: string, runId: string) =>
   useQuery({
-    queryKey: keys.run(registry, runId),
-    queryFn: () => ask<RunDetails>("GET", atRun(registry, runId)),
+    queryKey: queryKeys.run(registry, runId),
+    queryFn: () => request<RunDetails>("GET", runPath(registry, runId)),
     retry: false,
     refetchInterval: ({ state }) => {
       // What was just triggered is recorded a moment later.
-      if (state.error && asProblem(state.error).code === "notFound") return 2_000;
+      if (state.error && toProblem(state.error).code === "notFound") return 2_000;
       return state.data?.state === "running" ? 2_000 : 15_000;
     },
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import type { Properties } from "../../../api/types";
-import { rebased, toDraft, toProperties } from "./draft";
+import { rebaseDraft, toDraft, toProperties } from "./draft";
 
 const STORED: Properties = {
   jobName: "settle",
@@ -53,7 +53,7 @@ test("what somebody else changed meanwhile is kept, and what was typed here too"
   draft.values.shardingTotalCount = "8";
   const theirs: Properties = { ...STORED, cron: "0 0 3 * * ?", shardingTotalCount: 5 };
 
-  const merged = toProperties(rebased(draft, STORED, theirs), theirs);
+  const merged = toProperties(rebaseDraft(draft, STORED, theirs), theirs);
 
   expect(merged.cron).toBe("0 0 3 * * ?");
   expect(merged.shardingTotalCount).toBe(8);
@@ -79,7 +79,7 @@ test("properties without a field are kept one by one, whoever changed them", () 
     { key: "", value: "half" },
   ];
 
-  const rebase = rebased(draft, before, theirs);
+  const rebase = rebaseDraft(draft, before, theirs);
 
   expect(toProperties(rebase, theirs).props).toEqual({
     same: "1",
@@ -97,7 +97,7 @@ test("what was changed here is kept where somebody else took it away", () => {
   const draft = toDraft(before);
   draft.others = [{ key: "note", value: "2" }];
 
-  const rebase = rebased(draft, before, { ...before, props: {} });
+  const rebase = rebaseDraft(draft, before, { ...before, props: {} });
 
   expect(rebase.others).toEqual([{ key: "note", value: "2" }]);
 });

@@ -81,6 +81,6 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
   },
 ];
 
-export const KNOWN = new Set(
+export const FIELD_KEYS = new Set(
   SECTIONS.flatMap((section) => section.fields.map((field) => field.key)),
 );

@@ -1,10 +1,10 @@
 import { Group, Text, Tooltip } from "@mantine/core";
 
 import type { Instance, JobDetails, Shard } from "../../../api/types";
+import { Icon } from "../../../components/Icon";
+import { InstanceName } from "../../../components/InstanceName";
+import { EmptyState } from "../../../components/states";
 import { useText } from "../../../i18n";
-import { Icon } from "../../../parts/Icon";
-import { InstanceName } from "../../../parts/InstanceName";
-import { Empty } from "../../../parts/states";
 import { laneOf, toneOf } from "./lanes";
 import classes from "./ShardMap.module.css";
 
@@ -13,17 +13,17 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
   const t = useText();
   if (shards.length === 0 && job.instanceList.length === 0) {
     return (
-      <Empty icon="instance" title={t.shards.nobody}>
+      <EmptyState icon="instance" title={t.shards.nobody}>
         {t.shards.nobodyAbout}
-      </Empty>
+      </EmptyState>
     );
   }
   const online = new Set(job.instanceList.map((each) => each.instanceId));
-  const homeless = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
+  const unassigned = shards.filter((shard) => !online.has(laneOf(shard) ?? ""));
   return (
     <div className={classes.lanes}>
-      {homeless.length > 0 && (
-        <div className={classes.lane} data-homeless>
+      {unassigned.length > 0 && (
+        <div className={classes.lane} data-unassigned>
           <div className={classes.who}>
             <Text size="sm" fw={600} c="var(--bad)">
               {t.shards.nowhere}
@@ -32,7 +32,7 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
               {t.shards.nowhereAbout}
             </Text>
           </div>
-          <Chips shards={homeless} />
+          <Chips shards={unassigned} />
         </div>
       )}
       {job.instanceList.map((instance) => (
@@ -87,15 +87,15 @@ function Chips({ shards }: { shards: Shard[] }) {
   return (
     <div className={classes.chips}>
       {shards.map((shard) => {
-        const says = t.shards.says(shard.item, t.shardStatus[shard.status], shard.parameter);
+        const label = t.shards.says(shard.item, t.shardStatus[shard.status], shard.parameter);
         return (
-          <Tooltip key={shard.item} label={says}>
+          <Tooltip key={shard.item} label={label}>
             <span
               className={classes.chip}
               data-tone={toneOf(shard)}
               data-shard={shard.item}
               role="img"
-              aria-label={says}
+              aria-label={label}
             >
               {shard.item}
             </span>

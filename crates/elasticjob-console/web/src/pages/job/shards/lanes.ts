@@ -1,5 +1,5 @@
 import type { Shard } from "../../../api/types";
-import type { Tone } from "../../../parts/Badge";
+import type { Tone } from "../../../components/Badge";
 
 /** Where a shard is: with whoever runs it, else with whom it was dealt to. */
 export const laneOf = (shard: Shard): string | null =>

@@ -1,0 +1,19 @@
+import { useRouteError } from "react-router";
+import { Problem } from "../api/problem";
+import { ErrorState } from "../components/states";
+import { useText } from "../i18n";
+
+/** A mistake of ours must not leave a blank page. */
+export function ErrorPage() {
+  const t = useText();
+  const error = useRouteError();
+  const detail = error instanceof Error ? error.message : String(error);
+  return (
+    <main>
+      <ErrorState
+        error={new Problem(0, "page", detail, t.ways.page)}
+        onRetry={() => location.reload()}
+      />
+    </main>
+  );
+}

@@ -1,0 +1,15 @@
+import { Anchor } from "@mantine/core";
+import { Link } from "react-router";
+import { EmptyState } from "../components/states";
+import { useText } from "../i18n";
+
+export function NotFoundPage() {
+  const t = useText();
+  return (
+    <EmptyState icon="search" title={t.missing}>
+      <Anchor component={Link} to="/">
+        {t.toStart}
+      </Anchor>
+    </EmptyState>
+  );
+}

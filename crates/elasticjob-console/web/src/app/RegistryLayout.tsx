@@ -1,0 +1,57 @@
+import { Alert, Box } from "@mantine/core";
+import { useEffect, useMemo } from "react";
+import { Outlet, useParams } from "react-router";
+
+import { useLive } from "../api/live";
+import { Problem } from "../api/problem";
+import { useRegistries } from "../api/queries";
+import { Icon } from "../components/Icon";
+import { ErrorState, Loading } from "../components/states";
+import { useText } from "../i18n";
+import { lastRegistry } from "./lastRegistry";
+import { RegistryContext } from "./registry";
+
+/** Everything below /r/{registry}: live, and with the role one has there. */
+export function RegistryLayout() {
+  const { registry = "" } = useParams();
+  const registries = useRegistries();
+  const current = registries.data?.find((each) => each.name === registry);
+  const role = current?.role ?? "viewer";
+  const context = useMemo(() => ({ registry, role }), [registry, role]);
+  useEffect(() => {
+    if (current) lastRegistry.set(registry);
+  }, [current, registry]);
+
+  if (registries.isPending) return <Loading />;
+  // What was known holds until something else is: a look that failed takes nobody's page away.
+  if (!registries.data) {
+    return <ErrorState error={registries.error} onRetry={() => void registries.refetch()} />;
+  }
+  if (!current) return <UnknownRegistry registry={registry} />;
+  return (
+    <RegistryContext value={context}>
+      <ConnectionBanner key={registry} registry={registry} />
+      <Outlet key={registry} />
+    </RegistryContext>
+  );
+}
+
+function UnknownRegistry({ registry }: { registry: string }) {
+  const t = useText();
+  return <ErrorState error={new Problem(404, "notFound", t.registries.unknown(registry))} />;
+}
+
+/** Says so when what is shown is not what is. */
+function ConnectionBanner({ registry }: { registry: string }) {
+  const t = useText();
+  const connection = useLive(registry);
+  return (
+    <Box aria-live="polite" data-connection={connection}>
+      {(connection === "registryDown" || connection === "lost") && (
+        <Alert color="yellow" variant="light" mb="md" icon={<Icon name="alert" />}>
+          {connection === "lost" ? t.line.lost : t.line.registryDown}
+        </Alert>
+      )}
+    </Box>
+  );
+}

@@ -1,0 +1,92 @@
+import { Alert, Button, Group, List, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { type ReactNode, useState } from "react";
+
+import { useText } from "../i18n";
+
+/** A red that white can be read on, in the dark too. */
+export const DANGER = "red.9";
+
+interface Props {
+  title: string;
+  /** What will happen, a sentence each. */
+  consequences: string[];
+  /** What cannot be undone. */
+  warning?: string;
+  button: string;
+  /** What has to be typed first, for what cannot be undone. */
+  confirmText?: string;
+  isBusy: boolean;
+  isDangerous?: boolean;
+  children?: ReactNode;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** Asks before something is done, and names what that is. */
+export function ConfirmDialog(props: Props) {
+  const {
+    title,
+    consequences,
+    warning,
+    button,
+    confirmText,
+    isBusy,
+    isDangerous = true,
+    children,
+  } = props;
+  const t = useText();
+  const [text, setText] = useState("");
+  return (
+    <Modal
+      opened
+      onClose={props.onClose}
+      title={title}
+      closeButtonProps={{ "aria-label": t.close }}
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          props.onConfirm();
+        }}
+      >
+        <Stack gap="sm">
+          <Text size="sm">{t.thisHappens}</Text>
+          <List size="sm" spacing={4}>
+            {consequences.map((sentence) => (
+              <List.Item key={sentence}>{sentence}</List.Item>
+            ))}
+          </List>
+          {warning && (
+            <Alert color="red" variant="light">
+              {warning}
+            </Alert>
+          )}
+          {children}
+          {confirmText && (
+            <TextInput
+              label={t.typeToConfirm(confirmText)}
+              value={text}
+              onChange={(event) => setText(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={props.onClose}>
+              {t.cancel}
+            </Button>
+            <Button
+              type="submit"
+              color={isDangerous ? DANGER : undefined}
+              loading={isBusy}
+              disabled={confirmText !== undefined && text !== confirmText}
+              data-autofocus={confirmText === undefined || undefined}
+            >
+              {button}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

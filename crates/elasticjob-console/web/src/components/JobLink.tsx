@@ -1,0 +1,13 @@
+import { Link } from "react-router";
+
+import { useRegistryLink } from "../app/registry";
+
+/** A job's name, which leads to it. */
+export function JobLink({ name }: { name: string }) {
+  const to = useRegistryLink();
+  return (
+    <Link className="name wrap" to={to("jobs", name)}>
+      {name}
+    </Link>
+  );
+}

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+
+import { tokenize } from "./MessageText";
+
+test("instants and instances are found in a sentence, and nothing of it is lost", () => {
+  const text =
+    "the fire of 2026-11-15T15:47:10Z was started by 127.0.0.1@-@17327-0a19bc5d: it runs, attempt 1";
+
+  const found = tokenize(text);
+
+  expect(found.map((piece) => piece.text).join("")).toBe(text);
+  expect(found.filter((piece) => piece.kind !== "text").map((piece) => piece.text)).toEqual([
+    "2026-11-15T15:47:10Z",
+    "127.0.0.1@-@17327-0a19bc5d",
+  ]);
+});

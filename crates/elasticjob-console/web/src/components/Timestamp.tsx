@@ -1,0 +1,51 @@
+import { Text } from "@mantine/core";
+
+import { useLocale, useText } from "../i18n";
+import { LazyTooltip } from "./LazyTooltip";
+import { useNow } from "./now";
+import { dateTime, relativeTime, shortTime, toIanaZone, viewerZone } from "./time";
+
+interface Props {
+  at: string | null | undefined;
+  /** The zone of what is shown, if it has one of its own. */
+  zone?: string | null;
+  /** Shows how far away it is, instead of when. */
+  isRelative?: boolean;
+}
+
+/** An instant: in words or by the clock; hovering says it in every zone that matters. */
+export function Timestamp({ at, zone, isRelative = false }: Props) {
+  const t = useText();
+  const locale = useLocale();
+  const now = useNow();
+  if (!at)
+    return (
+      <Text span c="dimmed" size="sm">
+        –
+      </Text>
+    );
+  const time = new Date(at).getTime();
+  const label = () => {
+    const jobZone = toIanaZone(zone);
+    return (
+      <>
+        <div>
+          {dateTime(time, locale)} · {viewerZone()} ({t.time.yours})
+        </div>
+        {jobZone && (
+          <div>
+            {dateTime(time, locale, jobZone)} · {zone} ({t.time.theJobs})
+          </div>
+        )}
+        <div>{dateTime(time, locale, "UTC")} · UTC</div>
+      </>
+    );
+  };
+  return (
+    <LazyTooltip label={label}>
+      <time className="numeric" dateTime={at}>
+        {isRelative ? relativeTime(time, now, locale) : shortTime(time, locale, now)}
+      </time>
+    </LazyTooltip>
+  );
+}

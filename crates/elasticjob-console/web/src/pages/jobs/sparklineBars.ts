@@ -1,0 +1,63 @@
+import type { LastRun, Outcome } from "../../api/history";
+
+export const HEIGHT = 22;
+const STEP = 5;
+const WIDTH = 4;
+const MIN_HEIGHT = 5;
+/** What did not end well is seen, however short it was. */
+const MIN_HEIGHT_FAILED = 10;
+/** How many are shown; fewer stand at the right, where new ones come. */
+export const MAX_BARS = 20;
+export const TOTAL_WIDTH = MAX_BARS * STEP;
+
+export interface Bar {
+  runId: string;
+  state: Outcome;
+  path: string;
+}
+
+/** A bar for each run, the oldest first: as high as it took long, and of another shape where it did not end well. */
+export function bars(runs: LastRun[]): Bar[] {
+  const shown = runs.slice(0, MAX_BARS).reverse();
+  const longest = Math.max(1, ...shown.map((run) => run.durationMs ?? 0));
+  const first = MAX_BARS - shown.length;
+  return shown.map((run, index) => {
+    const x = (first + index) * STEP;
+    // Roots, so that one long run does not hide the others.
+    const share = run.durationMs === null ? 1 : Math.sqrt(Math.max(0, run.durationMs) / longest);
+    const least = run.state === "done" ? MIN_HEIGHT : MIN_HEIGHT_FAILED;
+    const height = Math.round(least + share * (HEIGHT - least));
+    return { runId: run.runId, state: run.state, path: shape(run.state, x, height) };
+  });
+}
+
+function shape(state: Outcome, x: number, height: number): string {
+  const top = HEIGHT - height;
+  switch (state) {
+    // A bar is a run that is done.
+    case "done":
+      return `M${x} ${HEIGHT}v-${height}h${WIDTH}v${height}z`;
+    // One that failed points down.
+    case "failed":
+      return `M${x - 0.5} ${top}h${WIDTH + 1}l-${(WIDTH + 1) / 2} ${height}z`;
+    // One that was called off is hollow.
+    case "cancelled":
+      return `M${x} ${HEIGHT}v-${height}h${WIDTH}v${height}zm1 -1v-${height - 2}h${WIDTH - 2}v${height - 2}z`;
+    // One that runs is a row of dots.
+    case "running":
+      return [0, 6, 12, 18].map((y) => `M${x} ${HEIGHT - y}v-${WIDTH}h${WIDTH}v${WIDTH}z`).join("");
+  }
+}
+
+/** How many of the runs ended how. */
+export function countByState(runs: LastRun[]): Record<Outcome, number> {
+  const counts = { done: 0, failed: 0, cancelled: 0, running: 0 };
+  for (const run of runs.slice(0, MAX_BARS)) counts[run.state] += 1;
+  return counts;
+}
+
+/** A success rate as it is said: never 100 % where something failed. */
+export function percent(permille: number): string {
+  if (permille >= 1_000) return "100 %";
+  return `${Math.min(99.9, permille / 10).toFixed(permille >= 950 ? 1 : 0)} %`;
+}

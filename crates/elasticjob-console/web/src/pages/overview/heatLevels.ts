@@ -1,0 +1,21 @@
+/** From cold to hot, beside what is usual: an even load is mild, a crowd is hot; what is not zero is never cold. */
+export function levels(counts: number[]): number[] {
+  const nonZero = counts.filter((count) => count > 0);
+  const average = nonZero.reduce((sum, count) => sum + count, 0) / Math.max(1, nonZero.length);
+  return counts.map((count) => {
+    if (count === 0) return 0;
+    const share = count / average;
+    return share < 0.6 ? 1 : share < 1.3 ? 2 : share < 2 ? 3 : 4;
+  });
+}
+
+/** Where it is hottest, if it is hotter there than elsewhere. */
+export function peak(counts: number[]): number | null {
+  const most = Math.max(...counts);
+  const at = counts.indexOf(most);
+  return (levels(counts)[at] ?? 0) >= 3 ? at : null;
+}
+
+/** Which cells have a label below them. */
+export const labelledCells = (count: number): number[] =>
+  Array.from({ length: 6 }, (_, index) => Math.round((index * count) / 6));
