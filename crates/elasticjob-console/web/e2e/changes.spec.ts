@@ -39,11 +39,11 @@ test("what runs is cancelled: a shard, or all of it", async ({ page }) => {
   await openPage(page, "jobs/settle");
   const runs = { timeout: 30_000 };
   await page.getByRole("button", { name: "Cancel shard 1" }).click(runs);
-  await expectNotification(page, /settle: 1 shard asked to stop/);
+  await expectNotification(page, /settle: cancellation requested for 1 shard/);
 
   await expect(page.locator('[data-shard-row="0"]')).toContainText("running", runs);
-  await chooseFromMenu(page, "Cancel what runs");
-  await expectNotification(page, /settle: \d shards? asked to stop/);
+  await chooseFromMenu(page, "Cancel current run");
+  await expectNotification(page, /settle: cancellation requested for \d shards?/);
 
   await openPage(page, "runs?job=settle&state=cancelled");
   await expect(page.locator("[data-run]").first()).toContainText("cancelled", runs);
@@ -52,7 +52,7 @@ test("what runs is cancelled: a shard, or all of it", async ({ page }) => {
 test("what the registry holds of a job is dumped", async ({ page }) => {
   await openPage(page, "jobs/greet");
   await chooseFromMenu(page, "Dump");
-  const dialog = page.getByRole("dialog", { name: "What the registry holds of greet" });
+  const dialog = page.getByRole("dialog", { name: "Registry data of greet" });
   await expect(dialog).toContainText("/greet/config");
   await expect(dialog).toContainText("/greet/leader");
 });
@@ -76,26 +76,26 @@ test("a job is shut down after saying what that means", async ({ page }) => {
   await openPage(page, "jobs/load");
   await chooseFromMenu(page, "Shut down");
   const dialog = page.getByRole("dialog", { name: "Shut load down?" });
-  await expect(dialog).toContainText("comes back only when the programs are started again");
+  await expect(dialog).toContainText("runs again only after its programs are restarted");
   await dialog.getByRole("button", { name: "Shut down" }).click();
 
-  await expectNotification(page, /load: \d instances? told to leave/);
-  await expect(page.getByText("With nobody")).toBeVisible({ timeout: 30_000 });
+  await expectNotification(page, /load: shutdown requested for \d instances?/);
+  await expect(page.getByText("Unassigned", { exact: true })).toBeVisible({ timeout: 30_000 });
 });
 
 test("a job that has instances is not removed, unless somebody insists", async ({ page }) => {
   await openPage(page, "jobs/ping");
   await chooseFromMenu(page, "Remove");
   const dialog = page.getByRole("dialog", { name: "Remove ping?" });
-  await expect(dialog).toContainText("still there, so it will be refused");
+  await expect(dialog).toContainText("still online, so the removal will be refused");
   await dialog.getByLabel("Type ping to confirm").fill("ping");
   await dialog.getByRole("button", { name: "Remove" }).click();
   await expectNotification(page, /instance/);
   await expect(dialog).toBeVisible();
 
-  await dialog.getByRole("checkbox", { name: /under their feet/ }).check();
+  await dialog.getByRole("checkbox", { name: /while instances are online/ }).check();
   await dialog.getByRole("button", { name: "Remove" }).click();
-  await expectNotification(page, "ping is removed");
+  await expectNotification(page, "ping removed");
   await expect(page).toHaveURL(/\/r\/dev\/jobs$/);
 });
 
@@ -118,7 +118,7 @@ test("a registry is tried, added, looked at and removed", async ({ browser }) =>
     await dialog.getByRole("button", { name: "Test" }).click();
     await expect(dialog.getByRole("status")).toContainText("Reachable", { timeout: 45_000 });
     await dialog.getByRole("button", { name: "Add registry" }).click();
-    await expectNotification(page, "Registry second is added");
+    await expectNotification(page, "Registry second added");
 
     await page.getByRole("link", { name: "second" }).click();
     await page.getByRole("link", { name: "Jobs", exact: true }).first().click();
@@ -127,7 +127,7 @@ test("a registry is tried, added, looked at and removed", async ({ browser }) =>
     await page.goto(`${console.url}/registries`);
     await page.getByRole("button", { name: "Remove registry second" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-    await expectNotification(page, "Registry second is removed");
+    await expectNotification(page, "Registry second removed");
     await expect(page.getByRole("link", { name: "second" })).toHaveCount(0);
   } finally {
     await context.close();

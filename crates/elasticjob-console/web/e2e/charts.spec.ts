@@ -12,14 +12,14 @@ async function legendCount(page: Page, chart: string, word: string): Promise<num
 
 test("what ran is charted, and moves while one looks at it", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
-  const outcomes = root.getByRole("figure", { name: "Runs by how they ended" });
+  const outcomes = root.getByRole("figure", { name: "Runs by outcome" });
   await expect(outcomes.locator("canvas")).toBeVisible();
-  await expect(root.getByRole("figure", { name: "How late the latest began" })).toBeVisible();
+  await expect(root.getByRole("figure", { name: "Longest start delay" })).toBeVisible();
 
-  const before = await legendCount(root, "Runs by how they ended", "done");
+  const before = await legendCount(root, "Runs by outcome", "done");
   await callApi(root, "POST", "/r/dev/jobs/load/trigger");
   await expect
-    .poll(() => legendCount(root, "Runs by how they ended", "done"), { timeout: 10_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);
   // Something was drawn, and not in one colour.
   const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
@@ -35,10 +35,10 @@ test("a chart is a table for those who want it so, and a failed piece leads to i
   await root.goto(`${baseUrl()}/r/dev`);
   // The job flaky fails twice a minute.
   await expect
-    .poll(() => legendCount(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
-  await root.getByRole("button", { name: "Runs by how they ended: table" }).click();
-  const table = root.getByRole("region", { name: "Runs by how they ended: table" });
+  await root.getByRole("button", { name: "Runs by outcome: table" }).click();
+  const table = root.getByRole("region", { name: "Runs by outcome: table" });
   const { violations } = await new AxeBuilder({ page: root }).include("figure").analyze();
   expect(violations).toEqual([]);
 
@@ -55,15 +55,15 @@ test("a chart is a table for those who want it so, and a failed piece leads to i
 test("a bar is clicked, and leads to what failed then", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
   await expect
-    .poll(() => legendCount(root, "Runs by how they ended", "failed"), { timeout: 45_000 })
+    .poll(() => legendCount(root, "Runs by outcome", "failed"), { timeout: 45_000 })
     .toBeGreaterThan(0);
-  const plot = root.getByRole("figure", { name: "Runs by how they ended" }).locator(".u-over");
+  const plot = root.getByRole("figure", { name: "Runs by outcome" }).locator(".u-over");
   const box = await plot.boundingBox();
   if (!box) throw new Error("the plot is not to be seen");
   // From the newest piece to older ones, until one has failed runs.
   for (let piece = 0.5; piece < 5; piece += 1) {
     await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
-    if ((await legendCount(root, "Runs by how they ended", "failed")) > 0) break;
+    if ((await legendCount(root, "Runs by outcome", "failed")) > 0) break;
   }
   await root.mouse.down();
   await root.mouse.up();
@@ -72,7 +72,7 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
 
 test("how far back is chosen stands in the URL, and holds for the tiles too", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
-  const range = root.getByRole("radiogroup", { name: "How far to look back" });
+  const range = root.getByRole("radiogroup", { name: "Time range" });
   await range.getByText("7 d").click();
   await expect(root).toHaveURL(/range=7d/);
 
@@ -89,7 +89,7 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
 test("the tile of what was late leads to how late it was", async ({ root }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
   await root.goto(`${baseUrl()}/r/dev?range=6h`);
-  const chart = root.getByRole("figure", { name: "How late the latest began" });
+  const chart = root.getByRole("figure", { name: "Longest start delay" });
   await expect(chart).toBeVisible();
   await expect(chart).not.toBeInViewport({ ratio: 0.9 });
 
@@ -118,14 +118,14 @@ test("what is cut or estimated says so", async ({ root }) => {
     await route.fulfill({ response, json: { ...heat, isEstimated } });
   });
   await root.goto(`${baseUrl()}/r/dev`);
-  await expect(root.getByText("Of 1,234, the gravest 50.")).toBeVisible();
+  await expect(root.getByText("The 50 most severe of 1,234 problems.")).toBeVisible();
   await expect(root.getByText(/About [\d,]+ fires in 24 hours/)).toBeVisible();
 
   incidentCount = 50;
   isEstimated = false;
   await root.reload();
   await expect(root.getByRole("button", { name: "42 more" })).toBeVisible();
-  await expect(root.getByText(/the gravest/)).toHaveCount(0);
+  await expect(root.getByText(/most severe of/)).toHaveCount(0);
   await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
 });
 
@@ -156,7 +156,7 @@ test("a job's last runs stand beside it, and a new one is put there by itself", 
 
 test("rounds begin with what was, go on live, and each leads to its run", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
-  const cells = root.getByRole("region", { name: "Rounds" }).getByRole("link");
+  const cells = root.getByRole("region", { name: "Run history" }).getByRole("link");
   await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);
   const newest = () => cells.first().locator("xpath=ancestor::tr").getByRole("link").count();
   const before = await newest();

@@ -43,7 +43,7 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
   const failed = rows.filter({ hasText: "the other side hung up" }).first();
   await expect(failed).toBeVisible(FAILURE_TIMEOUT);
   await failed.getByRole("button", { name: "Details" }).click();
-  await expect(root.getByText("Fence token")).toBeVisible();
+  await expect(root.getByText("Fencing token")).toBeVisible();
 
   // A colleague who is given the address sees the same.
   await root.reload();
@@ -82,7 +82,7 @@ test("the status trace keeps the job that was looked at, and narrows by state", 
   await expect(rows.filter({ hasText: "finished" }).first()).toBeVisible(FAILURE_TIMEOUT);
   await expect(rows.filter({ hasText: "running" })).toHaveCount(0);
 
-  await root.getByRole("combobox", { name: "When" }).click();
+  await root.getByRole("combobox", { name: "Time range" }).click();
   await root.getByRole("option", { name: "last hour" }).click();
   await expect(root).toHaveURL(/range=1h/);
   await expect(rows.first()).toBeVisible();
@@ -120,9 +120,9 @@ test("failures that are alike are one, and lead to a run and to all runs that fa
   await expect(group).toHaveCount(1);
 
   await group.getByRole("link", { name: "last run" }).click();
-  await expect(root.getByRole("heading", { name: "A run of flaky", level: 1 })).toBeVisible();
-  await expect(root.getByRole("heading", { name: "Why it failed" })).toBeVisible();
-  await expect(root.getByRole("button", { name: "Run the failed shard again" })).toBeEnabled();
+  await expect(root.getByRole("heading", { name: "Run of flaky", level: 1 })).toBeVisible();
+  await expect(root.getByRole("heading", { name: "Failure", exact: true })).toBeVisible();
+  await expect(root.getByRole("button", { name: "Retry the failed shard" })).toBeEnabled();
 
   await root.goBack();
   await group.getByRole("link", { name: "failed runs" }).click();
@@ -137,14 +137,16 @@ test("missed fires have a view of their own, and say why", async ({ root }) => {
   await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: false });
   await root.goto(`${baseUrl()}/r/dev/history/missed?job=overrun`);
   const missed = root.locator('[data-missed="overrun"]');
-  await expect(missed.first()).toContainText("the run before was not over", { timeout: 120_000 });
-  await expect(missed.first()).toContainText("left out");
+  await expect(missed.first()).toContainText("the previous run was still going", {
+    timeout: 120_000,
+  });
+  await expect(missed.first()).toContainText("skipped");
   await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: true });
 
-  await root.goto(`${baseUrl()}/r/dev/history/missed?job=greet-by-nobody`);
-  await expect(root.getByText("Nothing was missed")).toBeVisible();
+  await root.goto(`${baseUrl()}/r/dev/history/missed?job=no-such-job`);
+  await expect(root.getByText("No missed fires recorded")).toBeVisible();
   await root.goto(`${baseUrl()}/r/dev/history/no-such-view`);
-  await expect(root.getByText("There is no such page")).toBeVisible();
+  await expect(root.getByText("Page not found")).toBeVisible();
 });
 
 interface RunList {
@@ -185,7 +187,7 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
     timeout: 30_000,
   });
 
-  const toEnd = root.getByRole("button", { name: "To the end" });
+  const toEnd = root.getByRole("button", { name: "Jump to end" });
   await expect(toEnd).toHaveCount(0);
   await output.evaluate((box) => box.scrollTo({ top: 0 }));
   await toEnd.click();
@@ -195,7 +197,7 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   const traces = root.getByRole("region", { name: "Status trace" });
   await expect(traces.locator("[data-trace]").filter({ hasText: "finished" })).not.toHaveCount(0);
 
-  await root.getByRole("link", { name: "Only the output of shard 1" }).click();
+  await root.getByRole("link", { name: "Show only the output of shard 1" }).click();
   await expect(root).toHaveURL(/shard=1/);
   await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(1);
   await expect(output.getByText(/settle: [02] /)).toHaveCount(0);
@@ -244,19 +246,19 @@ test("a page holds one line to the server, that of a run too, and none while nob
 test("what failed is run again, and the new run is looked at", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
   await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
-  await root.getByRole("button", { name: "Run the failed shard again" }).click();
+  await root.getByRole("button", { name: "Retry the failed shard" }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
-  await expect(dialog.getByRole("radio", { name: "these" })).toBeChecked();
-  await expect(dialog.getByLabel("The time it works for")).not.toHaveValue("");
+  await expect(dialog.getByRole("radio", { name: "selected shards" })).toBeChecked();
+  await expect(dialog.getByLabel("Logical time")).not.toHaveValue("");
   const sent = root.waitForRequest("**/jobs/flaky/trigger");
   await dialog.getByRole("button", { name: "Trigger" }).click();
   const body = (await sent).postDataJSON() as { shards: number[]; at: string };
   expect(body.shards).toHaveLength(1);
   expect(body.at).toMatch(/Z$/);
 
-  await expectNotification(root, /flaky: 1 instance asked/);
+  await expectNotification(root, /flaky: triggered on 1 instance/);
   await expect(root).toHaveURL(/\/runs\/[0-9a-f-]{36}$/);
-  await expect(root.getByRole("heading", { name: "A run of flaky", level: 1 })).toBeVisible({
+  await expect(root.getByRole("heading", { name: "Run of flaky", level: 1 })).toBeVisible({
     timeout: 45_000,
   });
   await expect(root.getByText("Triggered by")).toBeVisible();
@@ -274,16 +276,16 @@ test("what was triggered is run again with its parameter, or it is said that nob
   });
   await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
   await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
-  const again = root.getByRole("button", { name: "Run the failed shard again" });
+  const again = root.getByRole("button", { name: "Retry the failed shard" });
   const dialog = root.getByRole("dialog", { name: "Trigger flaky" });
   await again.click();
-  await expect(dialog).toContainText("history does not tell with which parameter");
+  await expect(dialog).toContainText("its parameter is not recorded");
 
   parameter = "2026-11-15";
   await root.reload();
   await again.click();
   await expect(dialog.getByLabel("Parameter for this run")).toHaveValue("2026-11-15");
-  await expect(dialog).not.toContainText("history does not tell");
+  await expect(dialog).not.toContainText("its parameter is not recorded");
 });
 
 test("cancelling a run means that run, and no other", async ({ root }) => {
@@ -293,18 +295,18 @@ test("cancelling a run means that run, and no other", async ({ root }) => {
   await root.getByRole("button", { name: "Cancel this run" }).click();
 
   expect((await sent).postDataJSON()).toEqual({ run: runId });
-  await expectNotification(root, /settle: \d shards? asked to stop/);
+  await expectNotification(root, /settle: cancellation requested for \d shards?/);
 });
 
 test("histories are listed with their registries, and cannot be added where that is switched off", async ({
   root,
 }) => {
   await root.goto(`${baseUrl()}/registries`);
-  await root.getByRole("tab", { name: "Histories" }).click();
-  await expect(root.getByRole("heading", { name: "Histories", level: 1 })).toBeVisible();
+  await root.getByRole("tab", { name: "History stores" }).click();
+  await expect(root.getByRole("heading", { name: "History stores", level: 1 })).toBeVisible();
   await expect(root.getByRole("row", { name: /dev/ })).toContainText("sqlite:");
-  await expect(root.getByText("adding them here is switched off")).toBeVisible();
-  await expect(root.getByRole("button", { name: "Add history" })).toHaveCount(0);
+  await expect(root.getByText("adding them here is disabled")).toBeVisible();
+  await expect(root.getByRole("button", { name: "Add history store" })).toHaveCount(0);
 });
 
 test("a registry without history says how to get one; it is tried, added and removed", async ({
@@ -316,13 +318,13 @@ test("a registry without history says how to get one; it is tried, added and rem
     const page = await context.newPage();
     await page.goto(`${console.url}/r/bare/history`);
     await submitLogin(page, "admin", console.password);
-    await expect(page.getByText("There is no history of bare")).toBeVisible();
+    await expect(page.getByText("No history store for bare")).toBeVisible();
     await expect(page.getByText("--history bare=postgres://")).toBeVisible();
 
-    await page.getByRole("link", { name: "Add history" }).click();
-    await expect(page.getByText("No registry has a history")).toBeVisible();
-    await page.getByRole("button", { name: "Add history" }).click();
-    const dialog = page.getByRole("dialog", { name: "Add history" });
+    await page.getByRole("link", { name: "Add history store" }).click();
+    await expect(page.getByText("No history stores")).toBeVisible();
+    await page.getByRole("button", { name: "Add history store" }).click();
+    const dialog = page.getByRole("dialog", { name: "Add history store" });
     await dialog.getByLabel("URL").fill("postgres://elsewhere.example/history");
     await dialog.getByRole("button", { name: "Test" }).click();
     await expect(dialog.getByRole("alert")).toContainText("is not an allowed host");
@@ -330,16 +332,16 @@ test("a registry without history says how to get one; it is tried, added and rem
     await dialog.getByLabel("URL").fill("postgres://ann:secret@127.0.0.1:1/history");
     await dialog.getByRole("button", { name: "Test" }).click();
     await expect(dialog.getByRole("status")).toContainText("127.0.0.1", { timeout: 45_000 });
-    await dialog.getByRole("button", { name: "Add history" }).click();
-    await expectNotification(page, "The history of bare is added");
+    await dialog.getByRole("button", { name: "Add history store" }).click();
+    await expectNotification(page, "History store of bare added");
     const row = page.getByRole("row", { name: /bare/ });
     await expect(row).toContainText("added here");
     await expect(row).not.toContainText("secret");
 
-    await row.getByRole("button", { name: "Remove the history of bare" }).click();
+    await row.getByRole("button", { name: "Remove the history store of bare" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-    await expectNotification(page, "The history of bare is removed");
-    await expect(page.getByText("No registry has a history")).toBeVisible();
+    await expectNotification(page, "History store of bare removed");
+    await expect(page.getByText("No history stores")).toBeVisible();
   } finally {
     await context.close();
     await console.stop();

@@ -4,12 +4,12 @@ test("a job is disabled after saying what that means, and enabled again", async 
   await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Disable", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
-  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await expect(dialog).toContainText("It does not run on schedule until it is enabled.");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await expectNotification(root, "load is disabled");
+  await expectNotification(root, "load disabled");
 
   await root.getByRole("button", { name: "Enable", exact: true }).click();
-  await expectNotification(root, "load is enabled");
+  await expectNotification(root, "load enabled");
   await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
 });
 
@@ -17,12 +17,12 @@ test("a chosen shard is triggered, with a parameter of its own", async ({ root }
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger greet" });
-  await dialog.getByText("these", { exact: true }).click();
+  await dialog.getByText("selected shards", { exact: true }).click();
   await expect(dialog.getByRole("button", { name: "Trigger" })).toBeDisabled();
   await dialog.getByText("1 · Shanghai").click();
   await dialog.getByLabel("Parameter for this run").fill("again");
   await dialog.getByRole("button", { name: "Trigger" }).click();
-  await expectNotification(root, /greet: 1 instance asked/);
+  await expectNotification(root, /greet: triggered on 1 instance/);
 });
 
 test("what is tried again after a failure is the same wish, and plain http is enough", async ({
@@ -44,7 +44,7 @@ test("what is tried again after a failure is the same wish, and plain http is en
   await expectNotification(root, "the line broke");
   await trigger.click();
 
-  await expectNotification(root, /load: \d instances? asked/);
+  await expectNotification(root, /load: triggered on \d instances?/);
   expect(keys).toHaveLength(2);
   expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
   expect(keys[1]).toBe(keys[0]);
@@ -55,7 +55,7 @@ test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
   const more = root.getByRole("button", { name: "More" });
   await more.focus();
   await root.keyboard.press("Enter");
-  await expect(root.getByRole("menuitem", { name: "Cancel what runs" })).toBeFocused();
+  await expect(root.getByRole("menuitem", { name: "Cancel current run" })).toBeFocused();
   await root.keyboard.press("ArrowDown");
   await expect(root.getByRole("menuitem", { name: "Shut down" })).toBeFocused();
   await root.keyboard.press("Escape");
@@ -84,11 +84,11 @@ test("what holds of a job is said in words, whatever may happen", async ({ root 
     await route.fulfill({ response, json: job });
   });
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
-  const holds = root.locator("dl").filter({ hasText: "If an instance dies" });
+  const holds = root.locator("dl").filter({ hasText: "Failover" });
 
-  await expect(holds).toContainText("all of the last 6h run later, in order");
-  await expect(holds).toContainText("runs to its end, and counts as fenced off");
-  await expect(holds).toContainText("as Quartz does");
+  await expect(holds).toContainText("all fires missed in the last 6h run later, in order");
+  await expect(holds).toContainText("the attempt finishes and counts as fenced");
+  await expect(holds).toContainText("same as Quartz");
 });
 
 test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
@@ -105,9 +105,9 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await root.getByRole("button", { name: "Review changes" }).click();
   const dialog = root.getByRole("dialog", { name: "Change flaky" });
   await expect(dialog.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
-  await dialog.getByRole("button", { name: "Store" }).click();
+  await dialog.getByRole("button", { name: "Save" }).click();
 
-  await expectNotification(root, /Stored as version/);
+  await expectNotification(root, /Saved as version/);
   await root.goto(`${baseUrl()}/audit`);
   const entry = root.getByRole("row").filter({ hasText: "job.config" }).first();
   await expect(entry).toContainText("flaky");
@@ -128,7 +128,7 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
     new MutationObserver(() => {
       const dialog = document.querySelector('[role="dialog"]');
       const store = [...(dialog?.querySelectorAll("button") ?? [])].find(
-        (button) => button.textContent === "Store",
+        (button) => button.textContent === "Save",
       );
       if (store && !store.disabled) seen.push(dialog?.textContent ?? "");
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
@@ -138,7 +138,7 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
   await label.press("Enter");
   const dialog = root.getByRole("dialog", { name: "Change load" });
   await expect(dialog).toContainText("second");
-  await expect(dialog.getByRole("button", { name: "Store" })).toBeEnabled();
+  await expect(dialog.getByRole("button", { name: "Save" })).toBeEnabled();
 
   const shown = await root.evaluate(() => (window as unknown as { seen: string[] }).seen);
   expect(shown.length).toBeGreaterThan(0);
@@ -176,13 +176,13 @@ test("whoever was slower is told, and keeps what they typed", async ({ root }) =
   await root.getByRole("button", { name: "Review changes" }).click();
   await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { description: "theirs" });
 
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 
-  await expect(root.getByText(/Somebody stored version/)).toBeVisible();
-  await root.getByRole("button", { name: "Take theirs, keep my edits" }).click();
+  await expect(root.getByText(/has been saved in the meantime/)).toBeVisible();
+  await root.getByRole("button", { name: "Load it and keep my edits" }).click();
   await expect(label).toHaveValue("mine");
   await expect(root.getByRole("textbox", { name: "Description" })).toHaveValue("theirs");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
-  await expectNotification(root, /Stored as version/);
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await expectNotification(root, /Saved as version/);
 });

@@ -17,10 +17,10 @@ test("a search finds by words and by key, and says what it does not know", async
 
   await search.fill("colour:red");
   await expect(root.getByText(/is not a search key/)).toBeVisible();
-  await expect(root.getByText("No job fits")).toHaveCount(0);
+  await expect(root.getByText("No matching jobs")).toHaveCount(0);
 
   await search.fill("no such job anywhere");
-  await expect(root.getByText("No job fits")).toBeVisible();
+  await expect(root.getByText("No matching jobs")).toBeVisible();
   await root.getByRole("button", { name: "Show all" }).click();
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
@@ -28,7 +28,7 @@ test("a search finds by words and by key, and says what it does not know", async
 test("a search typed just before Show all does not come back", async ({ root }) => {
   const search = root.getByRole("searchbox", { name: "Search jobs" });
   await search.fill("no such job anywhere");
-  await expect(root.getByText("No job fits")).toBeVisible();
+  await expect(root.getByText("No matching jobs")).toBeVisible();
 
   // The clock stands still, so what was typed is not applied before the click.
   await root.clock.install();
@@ -63,7 +63,7 @@ test("if not all that was found can be selected, that is said", async ({ root })
   const refused = { status: 403, json: { code: "forbidden", detail: "not so many" } };
   await root.route("**/api/v1/r/dev/jobs?*pageSize=1000*", (route) => route.fulfill(refused));
   await root.getByRole("checkbox", { name: "Select greet" }).check();
-  await root.getByRole("button", { name: /^Select all \d+ found/ }).click();
+  await root.getByRole("button", { name: /^Select all \d+ matching jobs/ }).click();
 
   await expectNotification(root, "not so many");
   await expect(root.getByText("1 selected")).toBeVisible();
@@ -89,7 +89,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
   await expect(root.getByRole("link", { name: "settle" })).toHaveCount(0);
 
   await views.click();
-  await root.getByRole("menuitem", { name: "Forget view scripts" }).click();
+  await root.getByRole("menuitem", { name: "Remove view scripts" }).click();
   await root.reload();
   await views.click();
   await expect(root.getByRole("menuitem", { name: "scripts", exact: true })).toHaveCount(0);
@@ -98,7 +98,7 @@ test("a search gets a name, is found by it again, and forgotten", async ({ root 
 test("a job is triggered from the list", async ({ root }) => {
   await root.getByRole("button", { name: "Actions for greet" }).click();
   await root.getByRole("menuitem", { name: "Trigger" }).click();
-  await expectNotification(root, /greet: 3 instances asked/);
+  await expectNotification(root, /greet: triggered on 3 instances/);
 });
 
 test("a job is disabled from the list after saying what that means", async ({ root }) => {
@@ -109,16 +109,16 @@ test("a job is disabled from the list after saying what that means", async ({ ro
   };
   await open("Disable");
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
-  await expect(dialog).toContainText("It does not run when due until somebody enables it.");
+  await expect(dialog).toContainText("It does not run on schedule until it is enabled.");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await expect(row).not.toContainText("disabled");
 
   await open("Disable");
   await dialog.getByRole("button", { name: "Disable" }).click();
-  await expectNotification(root, "load is disabled");
+  await expectNotification(root, "load disabled");
   await expect(row).toContainText("disabled");
   await open("Enable");
-  await expectNotification(root, "load is enabled");
+  await expectNotification(root, "load enabled");
 });
 
 test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
@@ -150,7 +150,7 @@ test("a job is made, and removed by its name", async ({ root }) => {
   await root.getByLabel("Cron").fill("0 0 4 * * ?");
   await root.getByLabel("Value of script.command.line").fill("echo hello");
   await root.getByRole("button", { name: "Review changes" }).click();
-  await root.getByRole("dialog").getByRole("button", { name: "Store" }).click();
+  await root.getByRole("dialog").getByRole("button", { name: "Save" }).click();
   await expect(root.getByRole("heading", { name: "made-here", level: 1 })).toBeVisible();
 
   await root.getByRole("button", { name: "More" }).click();
@@ -160,6 +160,6 @@ test("a job is made, and removed by its name", async ({ root }) => {
   await dialog.getByLabel("Type made-here to confirm").fill("made-here");
   await dialog.getByRole("button", { name: "Remove" }).click();
 
-  await expectNotification(root, "made-here is removed");
+  await expectNotification(root, "made-here removed");
   await expect(root.getByRole("link", { name: "made-here" })).toHaveCount(0);
 });

@@ -22,7 +22,7 @@ test("a session that is over leads to the login, and from there back", async ({ 
   await root.context().clearCookies();
   await root.getByRole("link", { name: "Instances" }).click();
 
-  await expect(root.getByText("Your session is over")).toBeVisible();
+  await expect(root.getByText("Your session has expired")).toBeVisible();
   await submitLogin(root, "root", "root");
   await expect(root.getByRole("heading", { name: "Instances" })).toBeVisible();
   expect(root.url()).toContain("/r/dev/instances");

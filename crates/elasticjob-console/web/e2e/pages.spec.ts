@@ -17,9 +17,9 @@ const PAGES: [path: string, en: string, zh: string][] = [
   ["/r/dev/servers", "Servers", "服务器"],
   ["/r/dev/servers/127.0.0.1", "127.0.0.1", "127.0.0.1"],
   ["/r/dev/instances", "Instances", "实例"],
-  ["/r/dev/doctor", "Doctor", "诊断"],
+  ["/r/dev/doctor", "Doctor", "巡检"],
   ["/registries", "Registries", "注册中心"],
-  ["/registries/histories", "Histories", "历史库"],
+  ["/registries/histories", "History stores", "历史库"],
   ["/audit", "Audit", "审计"],
   ["/accounts", "Accounts", "账号管理"],
   ["/account", "My account", "我的账号"],
@@ -52,7 +52,7 @@ for (const [language, scheme, width] of VARIANTS) {
     const runs = await root.request.get(`${baseUrl()}/api/v1/r/dev/runs?job=settle&limit=1`);
     const [run] = ((await runs.json()) as { items: { runId: string }[] }).items;
     const runPage = `/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`;
-    const pages = [...PAGES, [runPage, "A run of settle", "settle 的一次运行"] as const];
+    const pages = [...PAGES, [runPage, "Run of settle", "settle 的一次运行"] as const];
     for (const [path, en, zh] of pages) {
       await root.goto(baseUrl() + path);
       const title = language === "en" ? en : zh;
@@ -152,7 +152,7 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
     "历史",
     "服务器",
     "实例",
-    "诊断",
+    "巡检",
     "注册中心",
     "审计",
     "帮助",
@@ -181,14 +181,14 @@ test("what the server says is said in Chinese too, with its own words below", as
 });
 
 test("what is not there is said, with a way on", async ({ root }) => {
-  await root.goto(`${baseUrl()}/r/dev/jobs/nobody-made-this`);
-  await expect(root.getByRole("alert")).toContainText("There is no such thing");
+  await root.goto(`${baseUrl()}/r/dev/jobs/no-such-job`);
+  await expect(root.getByRole("alert")).toContainText("Not found");
   await root.goto(`${baseUrl()}/r/elsewhere/jobs`);
   await expect(root.getByRole("alert")).toContainText("Registry elsewhere does not exist");
   await root.goto(`${baseUrl()}/r/dev/jobs/greet/nonsense`);
-  await expect(root.getByText("There is no such page")).toBeVisible();
+  await expect(root.getByText("Page not found")).toBeVisible();
   await root.goto(`${baseUrl()}/nowhere`);
-  await expect(root.getByText("There is no such page")).toBeVisible();
+  await expect(root.getByText("Page not found")).toBeVisible();
 });
 
 test("keys lead everywhere", async ({ root }) => {
@@ -202,5 +202,5 @@ test("keys lead everywhere", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "overrun", level: 1 })).toBeVisible();
 
   await root.keyboard.press("?");
-  await expect(root.getByRole("dialog", { name: "Keyboard" })).toBeVisible();
+  await expect(root.getByRole("dialog", { name: "Keyboard shortcuts" })).toBeVisible();
 });

@@ -9,7 +9,7 @@ test("a viewer sees everything and changes nothing, whatever they send", async (
   await root.getByLabel("User name").fill("vera");
   await root.getByLabel("Password", { exact: true }).fill("looks at things 1");
   await root.getByRole("button", { name: "Save" }).click();
-  await expectNotification(root, "Account vera is stored");
+  await expectNotification(root, "Account vera saved");
 
   const context = await browser.newContext();
   const vera = await context.newPage();
@@ -19,7 +19,7 @@ test("a viewer sees everything and changes nothing, whatever they send", async (
   await expect(vera.getByRole("button", { name: "Disable", exact: true })).toBeDisabled();
   await expect(vera.getByRole("link", { name: "Accounts" })).toHaveCount(0);
   await vera.goto(`${baseUrl()}/r/dev/doctor`);
-  await expect(vera.getByText("This takes the role operator")).toBeVisible();
+  await expect(vera.getByText("Requires the role operator")).toBeVisible();
 
   const { csrfToken } = (await (await vera.request.get(`${baseUrl()}/api/v1/session`)).json()) as {
     csrfToken: string;
@@ -45,8 +45,8 @@ test("a token is shown once, works, and is gone when it is removed", async ({
   playwright,
 }) => {
   await root.goto(`${baseUrl()}/account`);
-  await root.getByLabel("What it is for").fill("nightly export");
-  await root.getByRole("button", { name: "Make token" }).click();
+  await root.getByLabel("Purpose").fill("nightly export");
+  await root.getByRole("button", { name: "Create token" }).click();
   const token = await root.locator("code").filter({ hasText: "ejt_" }).innerText();
   const program = await playwright.request.newContext({
     extraHTTPHeaders: { Authorization: `Bearer ${token}` },
@@ -54,7 +54,7 @@ test("a token is shown once, works, and is gone when it is removed", async ({
   expect((await program.get(`${baseUrl()}/api/v1/r/dev/jobs`)).status()).toBe(200);
 
   await root.getByRole("button", { name: "Remove token nightly export" }).click();
-  await expectNotification(root, "Token nightly export is removed");
+  await expectNotification(root, "Token nightly export removed");
   expect((await program.get(`${baseUrl()}/api/v1/r/dev/jobs`)).status()).toBe(401);
 });
 
@@ -71,9 +71,9 @@ test("whoever has no account here is offered no password and no tokens", async (
 
   await root.reload();
 
-  await expect(root.getByText("You log in elsewhere")).toBeVisible();
+  await expect(root.getByText("You log in with an external provider")).toBeVisible();
   await expect(root.getByRole("button", { name: "Change password" })).toHaveCount(0);
-  await expect(root.getByRole("button", { name: "Make token" })).toHaveCount(0);
+  await expect(root.getByRole("button", { name: "Create token" })).toHaveCount(0);
 });
 
 test("an operator steers jobs, and changes none", async ({ root, browser }) => {
@@ -82,24 +82,24 @@ test("an operator steers jobs, and changes none", async ({ root, browser }) => {
   const form = root.getByRole("dialog");
   await form.getByLabel("User name").fill("otto");
   await form.getByLabel("Password", { exact: true }).fill("steers things 1");
-  await form.getByRole("combobox", { name: "everywhere" }).click();
+  await form.getByRole("combobox", { name: "all registries" }).click();
   await root.getByRole("option", { name: /^operator/ }).click();
   await form.getByRole("button", { name: "Save" }).click();
-  await expectNotification(root, "Account otto is stored");
+  await expectNotification(root, "Account otto saved");
 
   const context = await browser.newContext();
   const otto = await context.newPage();
   await logIn(otto, "otto", "steers things 1", "/r/dev/jobs/greet");
   await otto.getByRole("button", { name: "Trigger", exact: true }).click();
   await otto.getByRole("dialog").getByRole("button", { name: "Trigger" }).click();
-  await expectNotification(otto, /greet: \d instances? asked/);
+  await expectNotification(otto, /greet: triggered on \d instances?/);
   await otto.getByRole("button", { name: "More" }).click();
   await expect(otto.getByRole("menuitem", { name: "Shut down" })).toBeEnabled();
   await expect(otto.getByRole("menuitem", { name: "Remove" })).toBeDisabled();
   await expect(otto.getByRole("menuitem", { name: "Dump" })).toBeDisabled();
 
   await otto.goto(`${baseUrl()}/r/dev/jobs/greet/config`);
-  await expect(otto.getByText("This takes the role admin")).toBeVisible();
+  await expect(otto.getByText("Requires the role admin")).toBeVisible();
   await expect(otto.getByLabel("Cron")).toBeDisabled();
   await otto.goto(`${baseUrl()}/r/dev/jobs`);
   await expect(otto.getByRole("link", { name: "settle" })).toBeVisible();
@@ -133,9 +133,9 @@ test("an account gets another role, its owner another password, and it is remove
   await root.getByLabel("User name").fill("edith");
   await root.getByLabel("Password", { exact: true }).fill("the first one 1");
   await root.getByRole("button", { name: "Save" }).click();
-  await expectNotification(root, "Account edith is stored");
+  await expectNotification(root, "Account edith saved");
   const row = root.getByRole("row").filter({ hasText: "edith" });
-  await expect(row).toContainText("everywhere: viewer");
+  await expect(row).toContainText("all registries: viewer");
 
   await row.getByRole("button", { name: "Edit", exact: true }).click();
   const form = root.getByRole("dialog", { name: "Account edith" });
@@ -153,7 +153,7 @@ test("an account gets another role, its owner another password, and it is remove
   await expect(edith.getByText("wrong password")).toBeVisible();
   await edith.getByLabel("Old password").fill("the first one 1");
   await edith.getByRole("button", { name: "Change password" }).click();
-  await expectNotification(edith, "The password is changed");
+  await expectNotification(edith, "Password changed");
   await edith.getByRole("button", { name: "Account edith" }).click();
   await edith.getByRole("menuitem", { name: "Log out" }).click();
   await submitLogin(edith, "edith", "the first one 1");
@@ -163,9 +163,9 @@ test("an account gets another role, its owner another password, and it is remove
 
   await row.getByRole("button", { name: "Remove account edith" }).click();
   const dialog = root.getByRole("dialog", { name: "Remove account edith" });
-  await expect(dialog).toContainText("Whoever uses it is logged out.");
+  await expect(dialog).toContainText("Its user is logged out.");
   await dialog.getByRole("button", { name: "Remove" }).click();
-  await expectNotification(root, "Account edith is removed");
+  await expectNotification(root, "Account edith removed");
   await edith.reload();
   await expect(edith.getByRole("button", { name: "Log in" })).toBeVisible();
   await context.close();
@@ -178,6 +178,6 @@ test("an audit that cannot be written says so", async ({ root }) => {
     await route.fulfill({ response, json: { ...page, problem: "no space left on device" } });
   });
   await root.goto(`${baseUrl()}/audit`);
-  await expect(root.getByRole("alert")).toContainText("The audit cannot be written to disk");
+  await expect(root.getByRole("alert")).toContainText("The audit log cannot be written to disk");
   await expect(root.getByRole("alert")).toContainText("no space left on device");
 });

@@ -17,10 +17,10 @@ test("a job on a server is switched off and on", async ({ root }) => {
 
 test("the cron builder says when, and what is wrong", async ({ root }) => {
   await root.goto(`${baseUrl()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
-  await expect(root.getByText("The next ten times")).toBeVisible();
+  await expect(root.getByText("Next 10 runs")).toBeVisible();
   await expect(root.getByRole("listitem")).toHaveCount(10);
   await expect(root.getByRole("listitem").first()).toContainText("Asia/Shanghai");
 
   await root.getByLabel("Hour").fill("25");
-  await expect(root.getByText("This is no cron yet")).toBeVisible();
+  await expect(root.getByText("Invalid cron expression")).toBeVisible();
 });

@@ -1,21 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-
 import { request } from "./client";
-
-/** Where the history of a registry is kept. */
-export interface History {
-  registry: string;
-  url: string;
-  isOpen: boolean;
-  problem: string | null;
-  isAdded: boolean;
-}
+import type { HistoryStore } from "./types";
 
 export const HISTORIES_KEY = ["histories"] as const;
 
 export const useHistories = () =>
   useQuery({
     queryKey: HISTORIES_KEY,
-    queryFn: () => request<History[]>("GET", "/histories"),
+    queryFn: () => request<HistoryStore[]>("GET", "/histories"),
     refetchInterval: 15_000,
   });

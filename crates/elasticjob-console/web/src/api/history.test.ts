@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-
-import { type JobFigures, mergeRuns, type Run } from "./history";
+import { mergeRuns } from "./history";
+import type { JobFigures, Run } from "./types";
 
 /** As much of a run as the rows of a list show. */
 const run = (jobName: string, second: number, state: Run["state"] = "done") =>

@@ -1,10 +1,10 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { openStream } from "./eventStream";
-import { historyKeys, type JobFigures, mergeRuns, type Run } from "./history";
+import { historyKeys, mergeRuns } from "./history";
 import { queryKeys, registryPath } from "./queries";
 import { throttle } from "./throttle";
-import type { JobRow, JobsPage } from "./types";
+import type { JobFigures, JobRow, JobsPage, Run } from "./types";
 
 export type ConnectionState = "connecting" | "live" | "registryDown" | "lost";
 

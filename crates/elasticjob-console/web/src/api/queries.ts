@@ -1,23 +1,20 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-
 import { encodeSegment, queryString, request, requestWithEtag } from "./client";
 import type {
   Account,
   AuditPage,
   Configuration,
-  CronChecked,
-  Current,
+  CronCheck,
   DoctorFinding,
   Explanation,
   Forecast,
-  InstanceRow,
+  InstancesPage,
   JobDetails,
   JobsPage,
   Overview,
-  Page,
   Registry,
   ServerDetails,
-  ServerRow,
+  ServersPage,
   Shard,
   Token,
 } from "./types";
@@ -135,7 +132,7 @@ export const useServers = (registry: string, search: string, page: number) =>
   useQuery({
     queryKey: [...queryKeys.servers(registry), search, page],
     queryFn: () =>
-      request<Page<ServerRow> & Current>(
+      request<ServersPage>(
         "GET",
         `${registryPath(registry)}/servers${queryString({ search, page, pageSize: 50 })}`,
       ),
@@ -154,7 +151,7 @@ export const useInstances = (registry: string, search: string, page: number) =>
   useQuery({
     queryKey: [...queryKeys.instances(registry), search, page],
     queryFn: () =>
-      request<Page<InstanceRow> & Current>(
+      request<InstancesPage>(
         "GET",
         `${registryPath(registry)}/instances${queryString({ search, page, pageSize: 50 })}`,
       ),
@@ -172,7 +169,7 @@ export const useDoctor = (registry: string) =>
 export const useCronCheck = (expression: string) =>
   useQuery({
     queryKey: ["cron", "check", expression],
-    queryFn: () => request<CronChecked>("GET", `/cron/check${queryString({ expression })}`),
+    queryFn: () => request<CronCheck>("GET", `/cron/check${queryString({ expression })}`),
     enabled: expression.trim() !== "",
     retry: false,
     placeholderData: keepPreviousData,

@@ -132,7 +132,7 @@ export function CommandPalette({
       </Box>
       {choices.length === 0 && (
         <Text size="sm" c="dimmed" p="md" ta="center">
-          {t.palette.nothing}
+          {t.palette.noMatch}
         </Text>
       )}
     </Modal>

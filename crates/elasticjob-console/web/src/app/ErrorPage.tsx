@@ -11,7 +11,7 @@ export function ErrorPage() {
   return (
     <main>
       <ErrorState
-        error={new Problem(0, "page", detail, t.ways.page)}
+        error={new Problem(0, "page", detail, t.hints.page)}
         onRetry={() => location.reload()}
       />
     </main>

@@ -6,9 +6,9 @@ import { useText } from "../i18n";
 export function NotFoundPage() {
   const t = useText();
   return (
-    <EmptyState icon="search" title={t.missing}>
+    <EmptyState icon="search" title={t.pageNotFound}>
       <Anchor component={Link} to="/">
-        {t.toStart}
+        {t.toOverview}
       </Anchor>
     </EmptyState>
   );

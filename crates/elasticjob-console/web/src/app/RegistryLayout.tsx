@@ -49,7 +49,7 @@ function ConnectionBanner({ registry }: { registry: string }) {
     <Box aria-live="polite" data-connection={connection}>
       {(connection === "registryDown" || connection === "lost") && (
         <Alert color="yellow" variant="light" mb="md" icon={<Icon name="alert" />}>
-          {connection === "lost" ? t.line.lost : t.line.registryDown}
+          {connection === "lost" ? t.connection.lost : t.connection.registryDown}
         </Alert>
       )}
     </Box>

@@ -50,7 +50,7 @@ export function ConfirmDialog(props: Props) {
         }}
       >
         <Stack gap="sm">
-          <Text size="sm">{t.thisHappens}</Text>
+          <Text size="sm">{t.consequences}</Text>
           <List size="sm" spacing={4}>
             {consequences.map((sentence) => (
               <List.Item key={sentence}>{sentence}</List.Item>

@@ -12,8 +12,8 @@ export function NoHistory() {
   const session = useSession();
   const registry = useRegistry();
   return (
-    <EmptyState icon="history" title={t.history.missing(registry)}>
-      {t.history.missingAbout}
+    <EmptyState icon="history" title={t.history.noHistory(registry)}>
+      {t.history.noHistoryAbout}
       <Code block my="xs" ta="left" className="wrap" style={{ whiteSpace: "pre-wrap" }}>
         elasticjob run --history postgres://db/history …{"\n"}
         elasticjob console --history {registry}=postgres://db/history …

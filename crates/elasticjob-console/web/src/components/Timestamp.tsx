@@ -30,11 +30,11 @@ export function Timestamp({ at, zone, isRelative = false }: Props) {
     return (
       <>
         <div>
-          {dateTime(time, locale)} · {viewerZone()} ({t.time.yours})
+          {dateTime(time, locale)} · {viewerZone()} ({t.time.viewer})
         </div>
         {jobZone && (
           <div>
-            {dateTime(time, locale, jobZone)} · {zone} ({t.time.theJobs})
+            {dateTime(time, locale, jobZone)} · {zone} ({t.time.job})
           </div>
         )}
         <div>{dateTime(time, locale, "UTC")} · UTC</div>

@@ -47,9 +47,9 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
           {problem.detail}
         </Text>
       )}
-      {(problem.hint ?? t.ways[problem.code]) && (
+      {(problem.hint ?? t.hints[problem.code]) && (
         <Text size="sm" c="dimmed" maw={560} className="wrap">
-          {problem.hint ?? t.ways[problem.code]}
+          {problem.hint ?? t.hints[problem.code]}
         </Text>
       )}
       {onRetry && (

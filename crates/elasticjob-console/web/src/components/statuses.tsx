@@ -1,4 +1,4 @@
-import type { JobStatus, RunState, ShardStatus } from "../api/types";
+import type { JobStatus, LastRunState, ShardStatus } from "../api/types";
 import { useText } from "../i18n";
 import { Badge, type Tone } from "./Badge";
 
@@ -16,7 +16,7 @@ const SHARD_TONES: Record<ShardStatus, Tone> = {
   SHARDING_FLAG: "warn",
 };
 
-const RUN_TONES: Record<RunState, Tone> = {
+const RUN_TONES: Record<LastRunState, Tone> = {
   FRESH: "off",
   RUNNING: "busy",
   DONE: "ok",
@@ -36,7 +36,7 @@ export function ShardStatusBadge({ status }: { status: ShardStatus }) {
   );
 }
 
-export function RunStateBadge({ state }: { state: RunState }) {
+export function RunStateBadge({ state }: { state: LastRunState }) {
   return (
     <Badge tone={RUN_TONES[state]} isAlive={state === "RUNNING"}>
       {useText().runState[state]}

@@ -23,8 +23,8 @@ export function AccountPage() {
             </Card>
           ) : (
             <Card>
-              <EmptyState icon="key" title={t.account.elsewhere}>
-                {t.account.elsewhereAbout}
+              <EmptyState icon="key" title={t.account.externalLogin}>
+                {t.account.externalLoginAbout}
               </EmptyState>
             </Card>
           )}

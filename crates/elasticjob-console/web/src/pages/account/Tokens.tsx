@@ -1,10 +1,9 @@
 import { Alert, Button, Code, CopyButton, Group, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import { queryKeys, useTokens } from "../../api/queries";
-import type { Role, Token } from "../../api/types";
+import type { NewToken, Role, Token } from "../../api/types";
 import { DataTable } from "../../components/DataTable";
 import { QueryList } from "../../components/QueryList";
 import { RemoveButton } from "../../components/RowMenu";
@@ -21,8 +20,8 @@ export function Tokens() {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
   const [days, setDays] = useState("90");
-  const [created, setCreated] = useState<Token | null>(null);
-  const create = useAction<void, Token>({
+  const [created, setCreated] = useState<NewToken | null>(null);
+  const create = useAction<void, NewToken>({
     send: () => {
       const lasts = Number(days) * 86_400_000;
       const expiresAt = lasts > 0 ? new Date(Date.now() + lasts).toISOString() : undefined;
@@ -79,7 +78,7 @@ export function Tokens() {
           w={150}
         />
         <Button type="submit" loading={create.isPending} disabled={!name.trim()}>
-          {t.account.makeToken}
+          {t.account.createToken}
         </Button>
       </Group>
       {created?.token && (
@@ -88,7 +87,7 @@ export function Tokens() {
           variant="light"
           mx="md"
           mb="md"
-          title={t.account.tokenMade(created.name)}
+          title={t.account.tokenCreated(created.name)}
           withCloseButton
           closeButtonLabel={t.close}
           onClose={() => setCreated(null)}

@@ -10,7 +10,6 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useState } from "react";
-
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import type { Problem } from "../../api/problem";

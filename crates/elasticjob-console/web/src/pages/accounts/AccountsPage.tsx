@@ -1,6 +1,5 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
-
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import { queryKeys, useAccounts } from "../../api/queries";
@@ -111,7 +110,7 @@ function AccountList() {
       {removing && (
         <ConfirmDialog
           title={t.accounts.remove(removing.username)}
-          consequences={t.accounts.removeHappens(removing.tokens.length)}
+          consequences={t.accounts.removeConsequences(removing.tokens.length)}
           button={t.job.remove}
           isBusy={remove.isPending}
           onConfirm={() => remove.mutate(removing.username, { onSuccess: () => setRemoving(null) })}

@@ -17,7 +17,7 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
       )}
       {differences && <DifferencesTable differences={differences} />}
       {!differences && hasContent(entry.asked) && (
-        <Json title={t.audit.asked} value={entry.asked} />
+        <Json title={t.audit.request} value={entry.asked} />
       )}
       {hasContent(entry.result) && <Json title={t.audit.result} value={entry.result} />}
     </Stack>

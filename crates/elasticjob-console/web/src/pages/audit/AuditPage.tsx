@@ -1,7 +1,6 @@
 import { Alert, Box, Group, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useSearchParams } from "react-router";
-
 import { useAudit, useRegistries } from "../../api/queries";
 import type { AuditEntry } from "../../api/types";
 import { Badge } from "../../components/Badge";
@@ -47,7 +46,7 @@ export function AuditPage() {
           variant="light"
           mb="md"
           icon={<Icon name="alert" />}
-          title={t.audit.unwritten}
+          title={t.audit.notWritten}
         >
           {audit.data.problem}
         </Alert>

@@ -1,5 +1,4 @@
 import { Button, Stack, Text } from "@mantine/core";
-
 import { useDoctor } from "../../api/queries";
 import type { DoctorFinding } from "../../api/types";
 import { useHasRole, useRegistry } from "../../app/registry";
@@ -35,7 +34,7 @@ function Findings() {
   return (
     <Stack gap="md">
       <Card
-        title={problems.length > 0 ? t.doctor.problems(problems.length) : t.doctor.healthy}
+        title={problems.length > 0 ? t.doctor.problems(problems.length) : t.doctor.noProblems}
         right={
           <Button
             variant="default"
@@ -44,7 +43,7 @@ function Findings() {
             loading={doctor.isFetching}
             onClick={() => void doctor.refetch()}
           >
-            {t.doctor.again}
+            {t.doctor.runAgain}
           </Button>
         }
         isFlush
@@ -69,7 +68,7 @@ function FindingRow({ finding }: { finding: DoctorFinding }) {
       </div>
       <div>
         <ServerMessage
-          text={t.doctor.says(finding.check, finding.isProblem, finding.message)}
+          text={t.doctor.describe(finding.check, finding.isProblem, finding.message)}
           message={finding.message}
           prefix={finding.about && <b>{finding.about}: </b>}
         />

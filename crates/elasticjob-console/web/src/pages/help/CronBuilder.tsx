@@ -84,11 +84,11 @@ export function CronBuilder() {
         ))}
       </SimpleGrid>
       <Text size="xs" c="dimmed">
-        {t.help.signs}
+        {t.help.syntax}
       </Text>
       <div aria-live="polite">
         {problem ? (
-          <Alert color="red" variant="light" title={t.help.wrong}>
+          <Alert color="red" variant="light" title={t.help.invalid}>
             <ProblemText problem={problem} />
           </Alert>
         ) : (

@@ -34,7 +34,7 @@ export function HelpPage() {
                 </Table.Tbody>
               </Table>
             </Card>
-            <Card title={t.help.words}>
+            <Card title={t.help.glossaryTitle}>
               <Stack gap="xs">
                 {t.help.glossary.map(([word, about]) => (
                   <Text key={word} size="sm">

@@ -1,8 +1,7 @@
 import { Box } from "@mantine/core";
-
 import { queryString, request } from "../../api/client";
 import { registryPath } from "../../api/queries";
-import type { Page, ServerRow } from "../../api/types";
+import type { Execution, Page, ServerRow } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { CursorList } from "../../components/CursorList";
 import { DataTable } from "../../components/DataTable";
@@ -15,7 +14,7 @@ import { SuggestField } from "../../components/SuggestField";
 import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
 import { AttemptCause, AttemptDetail, AttemptReason } from "../runs/Attempt";
-import { type Execution, stateOf } from "../runs/api";
+import { stateOf } from "../runs/api";
 import { RunBadge } from "../runs/RunBadge";
 import { exportLinks, useExecutions } from "./api";
 
@@ -29,7 +28,7 @@ export function Executions() {
     <Box className="card">
       <FilterBar filters={filters} exports={exportLinks(registry, "executions", filters)}>
         <SuggestField
-          label={t.history.ip}
+          label={t.history.server}
           value={filters.value("ip")}
           onChange={(ip) => filters.change({ ip })}
           source={["servers", registry]}
@@ -41,9 +40,9 @@ export function Executions() {
         <SelectFilter
           filters={filters}
           name="success"
-          label={t.history.success}
+          label={t.history.outcome}
           choices={["true", "false"]}
-          labels={t.history.successes}
+          labels={t.history.outcomes}
         />
       </FilterBar>
       <CursorList query={executions} filters={filters} emptyTitle={t.runs.none}>
@@ -81,14 +80,14 @@ function ExecutionTable({ rows }: { rows: Execution[] }) {
         { header: t.shards.item, className: "numeric", cell: (row) => row.shardingItem },
         { header: t.runs.state, cell: (row) => <RunBadge state={stateOf(row)} /> },
         { header: t.history.reason, cell: (row) => <AttemptReason attempt={row} /> },
-        { header: t.history.ip, className: "mono", cell: (row) => row.ip },
+        { header: t.history.server, className: "mono", cell: (row) => row.ip },
         {
-          header: t.runs.took,
+          header: t.runs.duration,
           className: "numeric",
           cell: (row) => (row.durationMs === null ? "–" : formatDuration(row.durationMs)),
         },
         {
-          header: t.runs.late,
+          header: t.runs.startDelay,
           className: "numeric",
           cell: (row) => (row.latenessMs === null ? "–" : formatDuration(row.latenessMs)),
         },

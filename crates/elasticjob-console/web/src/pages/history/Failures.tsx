@@ -1,7 +1,7 @@
 import { Anchor, Box, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
-
 import { queryString } from "../../api/client";
+import type { FailureGroup } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { DataTable } from "../../components/DataTable";
 import { FilterBar } from "../../components/FilterBar";
@@ -11,7 +11,7 @@ import { QueryList } from "../../components/QueryList";
 import { EmptyState } from "../../components/states";
 import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { type FailureGroup, useFailures } from "./api";
+import { useFailures } from "./api";
 import classes from "./Failures.module.css";
 
 /** What went wrong; what is alike is one. */
@@ -79,7 +79,7 @@ function FailureTable({ rows }: { rows: FailureGroup[] }) {
         { header: t.history.first, cell: (row) => <Timestamp at={row.first} /> },
         { header: t.history.last, cell: (row) => <Timestamp at={row.last} /> },
         {
-          header: t.history.look,
+          header: t.history.links,
           cell: (row) => (
             <Group gap={12}>
               {row.lastRunId && (

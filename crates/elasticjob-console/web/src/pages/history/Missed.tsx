@@ -1,5 +1,6 @@
 import { Box, Text } from "@mantine/core";
 
+import type { MissedFires } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { Badge } from "../../components/Badge";
 import { DataTable } from "../../components/DataTable";
@@ -10,7 +11,7 @@ import { QueryList } from "../../components/QueryList";
 import { EmptyState } from "../../components/states";
 import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
-import { type MissedFires, useMissed } from "./api";
+import { useMissed } from "./api";
 
 /** Fires that never ran. */
 export function Missed() {
@@ -50,15 +51,15 @@ function MissedTable({ rows }: { rows: MissedFires[] }) {
           cell: (row) => <JobLink name={row.jobName} />,
         },
         {
-          header: t.history.why,
+          header: t.history.missedReason,
           isWide: true,
           cell: (row) => (
             <>
               <Badge tone={row.why === "skipped" ? "warn" : "bad"}>
-                {t.history.whys[row.why] ?? row.why}
+                {t.history.missedReasons[row.why] ?? row.why}
               </Badge>
               <Text size="xs" c="dimmed" mt={2}>
-                {t.history.whysAbout[row.why]}
+                {t.history.missedReasonsAbout[row.why]}
               </Text>
             </>
           ),

@@ -1,5 +1,6 @@
 import { Box, Text } from "@mantine/core";
 
+import type { Trace } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { Badge, type Tone } from "../../components/Badge";
 import { CursorList } from "../../components/CursorList";
@@ -10,7 +11,6 @@ import { JobLink } from "../../components/JobLink";
 import { RunTimeLink } from "../../components/RunTimeLink";
 import { SelectFilter } from "../../components/SelectFilter";
 import { useText } from "../../i18n";
-import type { Trace } from "../runs/api";
 import { exportLinks, useTraces } from "./api";
 
 const TONES: Record<string, Tone> = {
@@ -92,7 +92,7 @@ export function TraceTable({
           className: "numeric",
           cell: (row) => row.shardingItems.replace(/[[\]]/g, "") || "–",
         },
-        { header: t.history.ip, className: "mono", cell: (row) => row.slaveId || "–" },
+        { header: t.history.server, className: "mono", cell: (row) => row.slaveId || "–" },
         {
           header: t.history.message,
           isWide: true,

@@ -1,27 +1,8 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-
 import { queryString, request } from "../../api/client";
 import { queryKeys, registryPath } from "../../api/queries";
+import type { Execution, FailureGroup, MissedFires, Trace } from "../../api/types";
 import type { ListFilters } from "../../components/filters";
-import type { Execution, Trace } from "../runs/api";
-
-export interface FailureGroup {
-  jobName: string;
-  message: string;
-  count: number;
-  first: string | null;
-  last: string | null;
-  lastRunId: string | null;
-}
-
-export interface MissedFires {
-  jobName: string;
-  first: string | null;
-  last: string | null;
-  count: number;
-  why: "skipped" | "nobody_there";
-  noticedAt: string | null;
-}
 
 interface CursorPage<Row> {
   items: Row[];

@@ -19,7 +19,7 @@ export function DisableDialog({
   return (
     <ConfirmDialog
       title={t.job.disableTitle(name)}
-      consequences={t.job.disableHappens(servers, instances)}
+      consequences={t.job.disableConsequences(servers, instances)}
       button={t.job.disable}
       isBusy={disable.isPending}
       isDangerous={false}

@@ -81,7 +81,7 @@ function JobTabs({ name, tab }: { name: string; tab: string }) {
           void navigate(next === "shards" ? to("jobs", name) : to("jobs", name, next ?? ""))
         }
       >
-        <Tabs.List mb="md" aria-label={t.job.parts}>
+        <Tabs.List mb="md" aria-label={t.job.sections}>
           <Tabs.Tab value="shards">{t.job.tabs.shards}</Tabs.Tab>
           <Tabs.Tab value="config">{t.job.tabs.config}</Tabs.Tab>
           <Tabs.Tab value="explain">{t.job.tabs.explain}</Tabs.Tab>

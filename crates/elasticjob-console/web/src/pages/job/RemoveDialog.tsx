@@ -18,8 +18,8 @@ export function RemoveDialog({ job, onClose }: { job: JobDetails; onClose: () =>
   return (
     <ConfirmDialog
       title={t.job.removeTitle(job.jobName)}
-      consequences={t.job.removeHappens(job.shardingTotalCount ?? 0)}
-      warning={instanceCount > 0 ? t.job.removeMembers(instanceCount) : t.job.removeWarning}
+      consequences={t.job.removeConsequences(job.shardingTotalCount ?? 0)}
+      warning={instanceCount > 0 ? t.job.removeHasInstances(instanceCount) : t.job.removeWarning}
       button={t.job.remove}
       confirmText={job.jobName}
       isBusy={remove.isPending}

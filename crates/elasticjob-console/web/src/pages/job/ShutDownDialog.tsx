@@ -9,7 +9,7 @@ export function ShutDownDialog({ job, onClose }: { job: JobDetails; onClose: () 
   return (
     <ConfirmDialog
       title={t.job.shutdownTitle(job.jobName)}
-      consequences={t.job.shutdownHappens(job.instanceList.length)}
+      consequences={t.job.shutdownConsequences(job.instanceList.length)}
       warning={t.job.shutdownWarning}
       button={t.job.shutdown}
       isBusy={shutdown.isPending}

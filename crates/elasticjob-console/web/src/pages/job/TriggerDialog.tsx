@@ -1,13 +1,12 @@
 import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-
 import { useShards } from "../../api/queries";
-import type { JobDetails, Triggered } from "../../api/types";
+import type { JobDetails, TriggerRequest, TriggerResponse } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { InstanceName } from "../../components/InstanceName";
 import { fromLocalInput, toLocalInput } from "../../components/timeRange";
 import { useText } from "../../i18n";
-import { type TriggerRequest, useJobActions } from "./actions";
+import { useJobActions } from "./actions";
 
 /** Runs it now: all of it or chosen shards, with a parameter for this run alone. */
 export function TriggerDialog({
@@ -22,7 +21,7 @@ export function TriggerDialog({
   initial?: TriggerRequest;
   /** What there is to know about that. */
   note?: string;
-  onTriggered?: (response: Triggered) => void;
+  onTriggered?: (response: TriggerResponse) => void;
   onClose: () => void;
 }) {
   const t = useText();
@@ -73,18 +72,18 @@ export function TriggerDialog({
             </Text>
           )}
           <Radio.Group
-            label={t.job.triggerWhich}
+            label={t.job.triggerShards}
             value={scope}
             onChange={(value) => setScope(value as "all" | "some")}
           >
             <Group mt={6}>
               <Radio value="all" label={t.job.triggerAll(job.shardingTotalCount ?? 0)} />
-              <Radio value="some" label={t.job.triggerSome} />
+              <Radio value="some" label={t.job.triggerChosen} />
             </Group>
           </Radio.Group>
           {scope === "some" && (
             <Chip.Group multiple value={chosen} onChange={setChosen}>
-              <Group gap={6} role="group" aria-label={t.job.triggerSome}>
+              <Group gap={6} role="group" aria-label={t.job.triggerChosen}>
                 {(shards.data ?? []).map((shard) => (
                   <Chip key={shard.item} value={String(shard.item)} size="xs">
                     {shard.item}
@@ -104,18 +103,18 @@ export function TriggerDialog({
           <TextInput
             type="datetime-local"
             step={1}
-            label={t.job.triggerAt}
-            description={t.job.triggerAtAbout}
+            label={t.job.triggerLogicalTime}
+            description={t.job.triggerLogicalTimeAbout}
             value={logicalTime}
             onChange={(event) => setLogicalTime(event.currentTarget.value)}
           />
           <div>
-            <Text size="sm">{t.thisHappens}</Text>
+            <Text size="sm">{t.consequences}</Text>
             <List size="sm" mt={4}>
               <List.Item>
                 {job.instanceList.length === 0
-                  ? t.job.triggerNobody
-                  : t.job.triggerHappens(job.instanceList.length)}
+                  ? t.job.triggerNoInstance
+                  : t.job.triggerConsequence(job.instanceList.length)}
               </List.Item>
               {job.instanceList.length > 0 && job.instanceList.length <= 6 && (
                 <List.Item>

@@ -1,25 +1,17 @@
 import { useState } from "react";
-
 import { useAction } from "../../api/action";
 import { queryString, request } from "../../api/client";
 import { IdempotencyKey } from "../../api/idempotency";
 import { jobPath, queryKeys } from "../../api/queries";
-import type { Cancelled, Switched, Triggered } from "../../api/types";
+import type {
+  CancelRequest,
+  CancelResponse,
+  SwitchResponse,
+  TriggerRequest,
+  TriggerResponse,
+} from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
-
-export interface TriggerRequest {
-  shards?: number[];
-  parameter?: string;
-  /** The time it is to work for. */
-  at?: string;
-}
-
-export interface CancelRequest {
-  shards?: number[];
-  /** Only if this run is still the one that runs. */
-  run?: string;
-}
 
 /** Everything that can be done to a job. */
 export function useJobActions(job: string) {
@@ -34,7 +26,7 @@ export function useJobActions(job: string) {
     queryKeys.overview(registry),
   ];
   return {
-    trigger: useAction<TriggerRequest, Triggered>({
+    trigger: useAction<TriggerRequest, TriggerResponse>({
       // Sent twice by accident, it still runs once.
       send: (asked) =>
         request("POST", `${path}/trigger`, asked, {
@@ -44,7 +36,7 @@ export function useJobActions(job: string) {
       invalidates,
       onSuccess: () => idempotencyKey.clear(),
     }),
-    cancel: useAction<CancelRequest, Cancelled>({
+    cancel: useAction<CancelRequest, CancelResponse>({
       send: (asked) => request("POST", `${path}/cancel`, asked),
       successMessage: ({ asked, notCancellable }) => {
         const cancelled = Object.values(asked).flat().length;
@@ -52,12 +44,12 @@ export function useJobActions(job: string) {
       },
       invalidates,
     }),
-    enable: useAction<void, Switched>({
+    enable: useAction<void, SwitchResponse>({
       send: () => request("POST", `${path}/enable`),
       successMessage: () => t.job.enabled(job),
       invalidates,
     }),
-    disable: useAction<void, Switched>({
+    disable: useAction<void, SwitchResponse>({
       send: () => request("POST", `${path}/disable`),
       successMessage: () => t.job.disabled(job),
       invalidates,
@@ -68,7 +60,8 @@ export function useJobActions(job: string) {
       invalidates,
     }),
     remove: useAction<{ force: boolean }, { nodes: number; instances: unknown }>({
-      send: ({ force }) => request("DELETE", `${path}${queryString({ force: force || undefined })}`),
+      send: ({ force }) =>
+        request("DELETE", `${path}${queryString({ force: force || undefined })}`),
       successMessage: () => t.job.removed(job),
       invalidates: [queryKeys.jobs(registry), queryKeys.overview(registry)],
     }),

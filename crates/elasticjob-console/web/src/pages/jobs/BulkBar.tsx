@@ -1,14 +1,14 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
-
 import { toProblem } from "../../api/problem";
 import { fetchJobs } from "../../api/queries";
+import type { BulkAction } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { Icon, type IconName } from "../../components/Icon";
 import { useNotify } from "../../components/notify";
 import { RequireRole } from "../../components/RequireRole";
 import { useText } from "../../i18n";
-import { type BulkAction, BulkDialog } from "./BulkDialog";
+import { BulkDialog } from "./BulkDialog";
 import type { JobsListQuery } from "./jobsQuery";
 
 const ACTIONS: { action: BulkAction; icon: IconName }[] = [

@@ -11,22 +11,16 @@ import {
 } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-
 import { request } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import { queryKeys, registryPath } from "../../api/queries";
+import type { BulkAction, BulkResult } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { DANGER } from "../../components/ConfirmDialog";
 import { useText } from "../../i18n";
 
-export type BulkAction = "trigger" | "enable" | "disable" | "shutdown";
-
 /** How many are asked for in one request: so often is it seen how far it is, and can be stopped. */
 const BATCH_SIZE = 20;
-
-interface BulkDone {
-  items: { jobName: string; problem: { detail?: string; hint?: string } | null }[];
-}
 
 /** Does one thing to many jobs; shows how far it is, and what did not work. */
 export function BulkDialog({
@@ -50,7 +44,7 @@ export function BulkDialog({
     setState("runs");
     for (let from = 0; from < names.length && !isStopped.current; from += BATCH_SIZE) {
       const jobs = names.slice(from, from + BATCH_SIZE);
-      const failedItems = await request<BulkDone>("POST", `${registryPath(registry)}/bulk`, {
+      const failedItems = await request<BulkResult>("POST", `${registryPath(registry)}/bulk`, {
         action,
         jobs,
       })
@@ -83,7 +77,7 @@ export function BulkDialog({
       <Stack gap="sm">
         {state === "asks" && (
           <>
-            <Text size="sm">{t.jobs.bulkHappens[action]}</Text>
+            <Text size="sm">{t.jobs.bulkConsequences[action]}</Text>
             <ScrollArea.Autosize mah={160}>
               <Text size="sm" className="mono wrap" c="dimmed">
                 {names.slice(0, 50).join(", ")}

@@ -1,8 +1,7 @@
 import { Checkbox, Group, Table, Text, UnstyledButton } from "@mantine/core";
 import { memo, useCallback, useRef } from "react";
 
-import type { JobFigures } from "../../api/history";
-import type { JobRow } from "../../api/types";
+import type { JobFigures, JobRow } from "../../api/types";
 import { HiddenHeader } from "../../components/HiddenHeader";
 import { Icon } from "../../components/Icon";
 import { JobLink } from "../../components/JobLink";
@@ -68,7 +67,7 @@ export function JobsTable({ rows, figures, query, onChange, selected, onSelect }
             {figures && <Table.Th style={{ whiteSpace: "nowrap" }}>{t.jobs.lastRuns}</Table.Th>}
             {head("shardingTotalCount", t.jobs.shards)}
             {head("instanceCount", t.jobs.instances)}
-            <Table.Th>{t.jobs.runsWith}</Table.Th>
+            <Table.Th>{t.jobs.type}</Table.Th>
             <HiddenHeader width={44} label={t.jobs.actions} />
           </Table.Tr>
         </Table.Thead>

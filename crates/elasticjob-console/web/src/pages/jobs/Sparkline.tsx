@@ -4,7 +4,7 @@ import { Text } from "@mantine/core";
 import { memo } from "react";
 import { Link } from "react-router";
 
-import type { JobFigures } from "../../api/history";
+import type { JobFigures } from "../../api/types";
 import { useRegistryLink } from "../../app/registry";
 import type { Tone } from "../../components/Badge";
 import { LazyTooltip } from "../../components/LazyTooltip";
@@ -26,21 +26,21 @@ export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | unde
   }
   const counts = countByState(of.lastRuns);
   const permille = of.figures?.successPermille ?? null;
-  const summary = t.jobs.lastRunsSay(of.lastRuns.length, counts);
+  const summary = t.jobs.lastRunsSummary(of.lastRuns.length, counts);
   const rate = permille === null ? null : percent(permille);
   return (
     <LazyTooltip
       label={() => (
         <>
           <div>{summary}</div>
-          {rate && <div>{t.jobs.rateSays(rate)}</div>}
+          {rate && <div>{t.jobs.successRate(rate)}</div>}
         </>
       )}
     >
       <Link
         to={`${to("runs")}?${new URLSearchParams({ job: of.jobName })}`}
         className={classes.spark}
-        aria-label={`${summary} ${rate ? t.jobs.rateSays(rate) : ""}`}
+        aria-label={`${summary} ${rate ? t.jobs.successRate(rate) : ""}`}
         data-spark
       >
         <svg className={classes.bars} width={TOTAL_WIDTH} height={HEIGHT} aria-hidden="true">

@@ -48,7 +48,7 @@ export function ViewsMenu() {
                 color="gray"
                 c="dimmed"
                 role="menuitem"
-                aria-label={t.views.forget(view.name)}
+                aria-label={t.views.remove(view.name)}
                 onClick={() => store(views.filter((each) => each.name !== view.name))}
               >
                 <Icon name="close" size={13} />

@@ -1,5 +1,4 @@
-import type { JobFigures } from "../../api/history";
-import type { JobRow } from "../../api/types";
+import type { JobFigures, JobRow } from "../../api/types";
 import type { JobsListQuery } from "./jobsQuery";
 
 /** What both forms of the list are given. */

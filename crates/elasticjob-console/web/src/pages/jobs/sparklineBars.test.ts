@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import type { LastRun, Outcome } from "../../api/history";
+import type { LastRun, RunState } from "../../api/types";
 import { bars, countByState, MAX_BARS, percent } from "./sparklineBars";
 
-const run = (id: number, state: Outcome, durationMs: number | null): LastRun => ({
+const run = (id: number, state: RunState, durationMs: number | null): LastRun => ({
   runId: `a/${id}`,
   state,
   startedAt: null,
@@ -12,7 +12,7 @@ const run = (id: number, state: Outcome, durationMs: number | null): LastRun => 
 });
 
 test("the newest stands at the right, and every state has a shape of its own", () => {
-  const states: Outcome[] = ["running", "cancelled", "failed", "done"];
+  const states: RunState[] = ["running", "cancelled", "failed", "done"];
   const drawn = bars(states.map((state, index) => run(9 - index, state, 100)));
 
   expect(drawn.map((bar) => bar.state)).toEqual(["done", "failed", "cancelled", "running"]);

@@ -1,4 +1,4 @@
-import type { LastRun, Outcome } from "../../api/history";
+import type { LastRun, RunState } from "../../api/types";
 
 export const HEIGHT = 22;
 const STEP = 5;
@@ -12,7 +12,7 @@ export const TOTAL_WIDTH = MAX_BARS * STEP;
 
 export interface Bar {
   runId: string;
-  state: Outcome;
+  state: RunState;
   path: string;
 }
 
@@ -31,7 +31,7 @@ export function bars(runs: LastRun[]): Bar[] {
   });
 }
 
-function shape(state: Outcome, x: number, height: number): string {
+function shape(state: RunState, x: number, height: number): string {
   const top = HEIGHT - height;
   switch (state) {
     // A bar is a run that is done.
@@ -50,7 +50,7 @@ function shape(state: Outcome, x: number, height: number): string {
 }
 
 /** How many of the runs ended how. */
-export function countByState(runs: LastRun[]): Record<Outcome, number> {
+export function countByState(runs: LastRun[]): Record<RunState, number> {
   const counts = { done: 0, failed: 0, cancelled: 0, running: 0 };
   for (const run of runs.slice(0, MAX_BARS)) counts[run.state] += 1;
   return counts;

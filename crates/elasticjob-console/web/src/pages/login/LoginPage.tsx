@@ -11,21 +11,15 @@ import {
   Title,
 } from "@mantine/core";
 import { type FormEvent, useEffect, useState } from "react";
-
 import { request } from "../../api/client";
 import { type Problem, toProblem } from "../../api/problem";
-import type { Session } from "../../api/types";
+import type { LoginMethods, Session } from "../../api/types";
 import { LanguageSwitch } from "../../app/LanguageSwitch";
 import { SchemeSwitch } from "../../app/SchemeSwitch";
 import { useSessionControl } from "../../app/session";
 import { Icon } from "../../components/Icon";
 import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
-
-/** How one can log in, besides with a password. */
-interface LoginMethods {
-  oidc: { label: string; href: string; problem: string | null } | null;
-}
 
 /** Where to go after logging in elsewhere, and how that ended when it was tried. */
 function oidcReturn() {
@@ -87,7 +81,7 @@ export function LoginPage() {
           <Stack p="lg" gap="md">
             {state.status === "loggedOut" && state.hasExpired && !problem && (
               <Alert color="yellow" variant="light" icon={<Icon name="clock" />}>
-                {t.login.over}
+                {t.login.expired}
               </Alert>
             )}
             {state.status === "loggedOut" && state.isUnreachable && !problem && (
@@ -100,7 +94,9 @@ export function LoginPage() {
             )}
             {outcome && !problem && (
               <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />}>
-                <Text size="sm">{t.login.elsewhere[outcome] ?? t.login.elsewhere.failed}</Text>
+                <Text size="sm">
+                  {t.login.oidcOutcomes[outcome] ?? t.login.oidcOutcomes.failed}
+                </Text>
                 {outcome === "unreachable" && methods.oidc?.problem && (
                   <Text size="xs" c="dimmed">
                     {methods.oidc.problem}

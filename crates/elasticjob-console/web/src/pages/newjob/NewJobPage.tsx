@@ -2,11 +2,10 @@ import { Anchor, Breadcrumbs, Grid, Select, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
-
 import { useAction } from "../../api/action";
 import { queryString, request } from "../../api/client";
 import { jobPath, queryKeys } from "../../api/queries";
-import type { Properties, Stored } from "../../api/types";
+import type { Properties, StoredConfig } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
 import { PageHeader } from "../../components/PageHeader";
@@ -30,7 +29,7 @@ export function NewJobPage() {
   const [kind, setKind] = useState("SCRIPT");
   const [job] = useDebouncedValue(name.trim(), 300);
   const handler = kind === "RUST" ? undefined : kind;
-  const store = useAction<Properties, Stored>({
+  const store = useAction<Properties, StoredConfig>({
     send: (properties) =>
       request("PUT", `${jobPath(registry, job)}/config${queryString({ handler })}`, properties, {
         "If-None-Match": "*",
@@ -60,12 +59,12 @@ export function NewJobPage() {
           </Grid.Col>
           <Grid.Col span={{ base: 12, sm: 6 }}>
             <Select
-              label={t.newJob.kind}
-              description={t.newJob.kindAbout}
+              label={t.newJob.type}
+              description={t.newJob.typeAbout}
               allowDeselect={false}
               data={Object.keys(BASES).map((value) => ({
                 value,
-                label: t.newJob.kinds[value] ?? value,
+                label: t.newJob.types[value] ?? value,
               }))}
               value={kind}
               onChange={(value) => setKind(value ?? "SCRIPT")}
@@ -74,7 +73,7 @@ export function NewJobPage() {
         </Grid>
       </Card>
       {job === "" ? (
-        <EmptyState icon="jobs" title={t.newJob.first} />
+        <EmptyState icon="jobs" title={t.newJob.nameFirst} />
       ) : (
         <div style={{ marginTop: "var(--mantine-spacing-md)" }}>
           <ConfigForm

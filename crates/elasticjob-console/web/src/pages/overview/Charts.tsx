@@ -2,8 +2,8 @@ import { Grid, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useMemo, useRef } from "react";
 import { useLocation } from "react-router";
-
-import { type Buckets, isNoHistoryError, useBuckets } from "../../api/history";
+import { isNoHistoryError, useBuckets } from "../../api/history";
+import type { Buckets } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
 import { BarChart } from "../../components/chart/BarChart";
@@ -35,7 +35,7 @@ export function Charts({
   const hasNoHistory = isNoHistoryError(buckets.error);
   return (
     <Card
-      title={t.overview.ran}
+      title={t.overview.recentRuns}
       right={
         !hasNoHistory && (
           <SegmentedControl
@@ -58,8 +58,8 @@ export function Charts({
       ) : !buckets.data ? (
         <ErrorState error={buckets.error} onRetry={() => void buckets.refetch()} />
       ) : buckets.data.items.length === 0 ? (
-        <EmptyState icon="history" title={t.overview.nothingRan}>
-          {t.overview.nothingRanAbout}
+        <EmptyState icon="history" title={t.overview.noRuns}>
+          {t.overview.noRunsAbout}
         </EmptyState>
       ) : (
         <ChartPair buckets={buckets.data} range={range} lateAfterMs={lateAfterMs} />
@@ -109,7 +109,7 @@ function ChartPair({
       latest.map((value) => (value > lateAfterMs === isLate ? value : 0));
     return [
       { tone: "plain", label: t.overview.onTime, values: only(false) },
-      { tone: "late", label: t.overview.tooLate, values: only(true) },
+      { tone: "late", label: t.overview.late, values: only(true) },
     ];
   }, [latest, lateAfterMs, t]);
 
@@ -130,7 +130,7 @@ function ChartPair({
       <Grid.Col span={{ base: 12, lg: 6 }}>
         <BarChart
           title={t.overview.outcomes}
-          summary={t.overview.outcomesSay(
+          summary={t.overview.outcomesSummary(
             sum(counts.done),
             sum(counts.failed),
             sum(counts.cancelled),
@@ -151,8 +151,11 @@ function ChartPair({
       </Grid.Col>
       <Grid.Col span={{ base: 12, lg: 6 }} id={START_DELAY_ID} ref={lateChart} tabIndex={-1}>
         <BarChart
-          title={t.overview.lateness}
-          summary={t.overview.latenessSays(formatDuration(most), bucketLabel(latest.indexOf(most)))}
+          title={t.overview.startDelay}
+          summary={t.overview.startDelaySummary(
+            formatDuration(most),
+            bucketLabel(latest.indexOf(most)),
+          )}
           layers={delays}
           barLabel={bucketLabel}
           barHeader={t.charts.from}

@@ -28,11 +28,11 @@ export function ForecastStrip() {
   const busiest = peak(counts);
   const summary =
     total === 0
-      ? t.overview.heatNone
-      : t.overview.heatSays(total, Number(hours), isEstimated) +
+      ? t.overview.forecastEmpty
+      : t.overview.forecastSummary(total, Number(hours), isEstimated) +
         (busiest === null
           ? ""
-          : t.overview.heatPeak(counts[busiest] ?? 0, dateTime(at(busiest), locale)));
+          : t.overview.forecastPeak(counts[busiest] ?? 0, dateTime(at(busiest), locale)));
   return (
     <div>
       <Group justify="space-between" mb="xs" gap="xs">
@@ -41,7 +41,7 @@ export function ForecastStrip() {
         </Text>
         <SegmentedControl
           size="xs"
-          aria-label={t.overview.heatRange}
+          aria-label={t.overview.forecastRange}
           value={hours}
           onChange={setHours}
           data={["1", "6", "24"].map((value) => ({
@@ -55,7 +55,7 @@ export function ForecastStrip() {
           <Tooltip
             // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place in the strip; the time it stands for moves on with every look.
             key={index}
-            label={t.overview.heatCell(dateTime(at(index), locale), counts[index] ?? 0)}
+            label={t.overview.forecastCell(dateTime(at(index), locale), counts[index] ?? 0)}
             openDelay={0}
           >
             <span className={classes.cell} data-level={level} />

@@ -32,8 +32,8 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
   const [shown, setShown] = useState(INITIAL_COUNT);
   if (incidents.length === 0) {
     return (
-      <EmptyState icon="check" title={t.overview.calm}>
-        {t.overview.calmAbout}
+      <EmptyState icon="check" title={t.overview.noIncidents}>
+        {t.overview.noIncidentsAbout}
       </EmptyState>
     );
   }
@@ -56,11 +56,11 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
               ml="auto"
               to={to("jobs", incident.jobName, "explain")}
             >
-              {t.overview.why}
+              {t.overview.explain}
             </Anchor>
           </Group>
           <ServerMessage
-            text={t.overview.says(incident.kind, incident.message)}
+            text={t.overview.describe(incident.kind, incident.message)}
             message={incident.message}
           />
         </Box>
@@ -68,7 +68,7 @@ export function Incidents({ incidents, total }: { incidents: Incident[]; total: 
       {total > incidents.length && (
         <Box component="li" px="md" py="xs" style={{ borderTop: "1px solid var(--line)" }}>
           <Text size="sm" c="var(--warn)">
-            {t.overview.cut(incidents.length, total)}
+            {t.overview.truncated(incidents.length, total)}
           </Text>
         </Box>
       )}

@@ -28,7 +28,7 @@ export function OverviewPage() {
         about={
           data &&
           (data.isCurrent ? (
-            t.overview.live
+            t.overview.isLive
           ) : (
             <Text span c="var(--warn)" size="sm">
               {t.overview.asOf} <Timestamp at={data.asOf} />
@@ -49,7 +49,7 @@ export function OverviewPage() {
             </Alert>
           )}
           <Charts range={range} onRange={setRange} lateAfterMs={data.lastHours?.lateAfterMs} />
-          <Card title={t.overview.heat}>
+          <Card title={t.overview.forecast}>
             <ForecastStrip />
           </Card>
           <Grid gap="md">

@@ -1,6 +1,5 @@
 import { Text, Tooltip } from "@mantine/core";
 import { Link } from "react-router";
-
 import { useForecast } from "../../api/queries";
 import type { Overview } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
@@ -42,7 +41,7 @@ function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
   const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
   const from = new Date(until - hours * 3_600_000).toISOString();
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
-  const missing = past ? undefined : t.history.missing(registry);
+  const missing = past ? undefined : t.history.noHistory(registry);
   const tiles: Tile[] = [
     { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {

@@ -8,7 +8,7 @@ import { useText } from "../../i18n";
 
 export function UpcomingJobs({ next }: { next: Overview["next"] }) {
   const t = useText();
-  if (next.length === 0) return <EmptyState icon="clock" title={t.overview.nothingDue} />;
+  if (next.length === 0) return <EmptyState icon="clock" title={t.overview.noneDue} />;
   return (
     <Box component="ol" m={0} p={0} style={{ listStyle: "none" }}>
       {next.map((fire) => (

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
-import type { Buckets, Outcome } from "../../api/history";
+import type { Buckets, RunState } from "../../api/types";
 import { toSeries } from "./series";
 
-const item = (minute: number, state: Outcome, runs: number, latestMs: number | null) => ({
+const item = (minute: number, state: RunState, runs: number, latestMs: number | null) => ({
   from: `2026-11-15T17:0${minute}:00Z`,
   state,
   runs,

@@ -1,9 +1,9 @@
-import type { Buckets, Outcome } from "../../api/history";
+import type { Buckets, RunState } from "../../api/types";
 
 export interface Series {
   /** When the first piece begins. */
   from: number;
-  counts: Record<Outcome, number[]>;
+  counts: Record<RunState, number[]>;
   /** How late the latest run of each piece began. */
   latest: number[];
 }

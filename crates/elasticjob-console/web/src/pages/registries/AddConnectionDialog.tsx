@@ -1,17 +1,11 @@
 import { Alert, Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-
 import { useAction } from "../../api/action";
 import { request } from "../../api/client";
 import type { Problem } from "../../api/problem";
+import type { ConnectionTest } from "../../api/types";
 import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
-
-interface TestResult {
-  isReachable: boolean;
-  jobCount: number | null;
-  problem: string | null;
-}
 
 interface Props {
   /** Where it is added; it is tried below, at `/test`. */
@@ -49,7 +43,7 @@ export function AddConnectionDialog(props: Props) {
     setProblem(problem);
     return true;
   };
-  const test = useAction<void, TestResult>({
+  const test = useAction<void, ConnectionTest>({
     send: () => request("POST", `${path}/test`, { url: url.trim() }),
     onProblem,
     onSuccess: () => setProblem(null),

@@ -39,7 +39,7 @@ export function ConnectionList<T extends { isAdded: boolean }>({
     noneAbout: string;
     remove: (name: string) => string;
     removed: (name: string) => string;
-    removeHappens: string[];
+    removeConsequences: string[];
   };
   query: UseQueryResult<T[]>;
   nameOf: (place: T) => string;
@@ -114,7 +114,7 @@ export function ConnectionList<T extends { isAdded: boolean }>({
       {removing !== null && (
         <ConfirmDialog
           title={texts.remove(removing)}
-          consequences={texts.removeHappens}
+          consequences={texts.removeConsequences}
           button={t.job.remove}
           isBusy={remove.isPending}
           onConfirm={() => remove.mutate(removing, { onSuccess: () => setRemoving(null) })}

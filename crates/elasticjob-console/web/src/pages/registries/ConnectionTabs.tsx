@@ -13,7 +13,7 @@ export function ConnectionTabs({
   const t = useText();
   return (
     <LinkTabs
-      label={t.histories.places}
+      label={t.histories.tabsLabel}
       value={tab}
       tabs={[
         { value: "registries", label: t.nav.registries, to: "/registries" },

@@ -1,8 +1,8 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
-
-import { HISTORIES_KEY, type History, useHistories } from "../../api/histories";
+import { HISTORIES_KEY, useHistories } from "../../api/histories";
 import { queryKeys, useRegistries } from "../../api/queries";
+import type { HistoryStore } from "../../api/types";
 import { isAdmin, useSession } from "../../app/session";
 import { Badge } from "../../components/Badge";
 import { useText } from "../../i18n";
@@ -58,7 +58,7 @@ export function HistoriesPage() {
   );
 }
 
-function HistoryState({ history }: { history: History }) {
+function HistoryState({ history }: { history: HistoryStore }) {
   const t = useText();
   if (history.problem) {
     return (

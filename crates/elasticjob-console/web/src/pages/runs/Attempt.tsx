@@ -1,9 +1,9 @@
 import { Text } from "@mantine/core";
+import type { Execution } from "../../api/types";
 import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
 import { Timestamp } from "../../components/Timestamp";
 import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
-import type { Execution } from "./api";
 
 /** Why there was an attempt, and the how-manieth it was. */
 export function AttemptReason({ attempt }: { attempt: Execution }) {
@@ -59,7 +59,7 @@ export function AttemptDetail({ attempt }: { attempt: Execution }) {
         <DescriptionItem term={t.history.ended}>
           <Timestamp at={attempt.completeTime} />
         </DescriptionItem>
-        <DescriptionItem term={t.runs.late}>
+        <DescriptionItem term={t.runs.startDelay}>
           {attempt.latenessMs !== null && formatDuration(attempt.latenessMs)}
         </DescriptionItem>
         <DescriptionItem term={t.instances.name}>{attempt.instance}</DescriptionItem>

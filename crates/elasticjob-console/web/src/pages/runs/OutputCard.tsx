@@ -2,6 +2,7 @@ import { Box, Button, CopyButton, Group, Select, Text } from "@mantine/core";
 import { memo, type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 
+import type { OutputLine } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { Badge, type Tone } from "../../components/Badge";
 import { Card } from "../../components/Card";
@@ -10,7 +11,7 @@ import { Loading } from "../../components/states";
 import { timeOfDay } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
 import classes from "./OutputCard.module.css";
-import { type Line, type StreamState, stripAnsi, useOutput } from "./output";
+import { type StreamState, stripAnsi, useOutput } from "./output";
 
 const TONES: Record<StreamState, Tone> = {
   connecting: "off",
@@ -44,7 +45,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
         <Group gap="xs">
           <span aria-live="polite" data-stream-state={streamState}>
             <Badge tone={TONES[streamState]} isAlive={streamState === "live"}>
-              {t.history.listening[streamState]}
+              {t.history.streamStates[streamState]}
             </Badge>
           </span>
           {lines.length > 0 && (
@@ -81,7 +82,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
           <Loading rows={3} />
         ) : (
           <Text size="sm" c="dimmed">
-            {streamState === "ended" ? t.runs.silent : t.history.waiting}
+            {streamState === "ended" ? t.runs.noOutput : t.history.noOutputYet}
           </Text>
         )
       ) : (
@@ -96,12 +97,12 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
           >
             {omitted > 0 && (
               <Text size="xs" c="dimmed" px="xs">
-                {t.history.leftOut(omitted)}
+                {t.history.omittedLines(omitted)}
               </Text>
             )}
             {lines.map((line, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added at the end; with those left out the index is the number of the line.
-              <OutputLine key={omitted + index} line={line} hasShard={shard === ""} />
+              <OutputRow key={omitted + index} line={line} hasShard={shard === ""} />
             ))}
           </section>
           {!isFollowing && (
@@ -111,7 +112,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
               leftSection={<Icon name="down" />}
               onClick={() => setFollowing(true)}
             >
-              {t.history.follow}
+              {t.history.toEnd}
             </Button>
           )}
         </Box>
@@ -120,7 +121,13 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   );
 }
 
-const OutputLine = memo(function OneLine({ line, hasShard }: { line: Line; hasShard: boolean }) {
+const OutputRow = memo(function OutputRow({
+  line,
+  hasShard,
+}: {
+  line: OutputLine;
+  hasShard: boolean;
+}) {
   const locale = useLocale();
   return (
     <div className={classes.line} data-stream={line.stream.toLowerCase()}>

@@ -1,10 +1,9 @@
 import { Anchor, Breadcrumbs, Button, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-
 import { toProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
-import type { JobDetails } from "../../api/types";
+import type { JobDetails, RunDetails } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
 import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
@@ -19,7 +18,7 @@ import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
 import { useJobActions } from "../job/actions";
 import { TriggerDialog } from "../job/TriggerDialog";
-import { type RunDetails, useRun } from "./api";
+import { useRun } from "./api";
 import { OutputCard } from "./OutputCard";
 import { RunBadge } from "./RunBadge";
 import { TimelineCard } from "./TimelineCard";
@@ -46,8 +45,8 @@ export function RunPage() {
       ) : code === "noHistory" ? (
         <NoHistory />
       ) : code === "notFound" ? (
-        <EmptyState icon="clock" title={t.history.notYet}>
-          {t.history.notYetAbout}
+        <EmptyState icon="clock" title={t.history.notRecorded}>
+          {t.history.notRecordedAbout}
         </EmptyState>
       ) : (
         <ErrorState error={run.error} onRetry={() => void run.refetch()} />
@@ -66,7 +65,7 @@ function RunView({ run }: { run: RunDetails }) {
         badge={<RunBadge state={run.state} />}
         about={
           <>
-            <JobLink name={run.jobName} /> · {t.runs.sources[run.source] ?? run.source}
+            <JobLink name={run.jobName} /> · {t.runs.reasons[run.source] ?? run.source}
             {run.triggeredBy && ` · ${t.history.by(run.triggeredBy)}`} ·{" "}
             <Timestamp at={run.startedAt ?? run.dueAt} />
           </>
@@ -93,10 +92,10 @@ function RunView({ run }: { run: RunDetails }) {
             <DescriptionItem term={t.history.ended}>
               {run.endedAt && <Timestamp at={run.endedAt} />}
             </DescriptionItem>
-            <DescriptionItem term={t.runs.took}>
+            <DescriptionItem term={t.runs.duration}>
               {run.durationMs !== null && formatDuration(run.durationMs)}
             </DescriptionItem>
-            <DescriptionItem term={t.runs.late}>
+            <DescriptionItem term={t.runs.startDelay}>
               {run.latenessMs !== null && formatDuration(run.latenessMs)}
             </DescriptionItem>
             <DescriptionItem term={t.runs.shards}>
@@ -106,8 +105,8 @@ function RunView({ run }: { run: RunDetails }) {
               {run.failed > 0 && run.failed}
             </DescriptionItem>
             <DescriptionItem term={t.runs.attempts}>{run.attempts}</DescriptionItem>
-            <DescriptionItem term={t.runs.source}>
-              {t.runs.sources[run.source] ?? run.source}
+            <DescriptionItem term={t.runs.reason}>
+              {t.runs.reasons[run.source] ?? run.source}
             </DescriptionItem>
             <DescriptionItem term={t.history.triggeredBy}>{run.triggeredBy}</DescriptionItem>
             <DescriptionItem term={t.history.parameter}>{run.parameter}</DescriptionItem>
@@ -161,7 +160,7 @@ function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined
             disabled={isRefused || !job}
             onClick={() => setOpen(true)}
           >
-            {t.history.again(failed.length)}
+            {t.history.retry(failed.length)}
           </Button>
         )}
       </RequireRole>

@@ -1,6 +1,6 @@
 import { Box, Text } from "@mantine/core";
 
-import type { Run } from "../../api/history";
+import type { Run } from "../../api/types";
 import { useRegistry } from "../../app/registry";
 import { CursorList } from "../../components/CursorList";
 import { DataTable } from "../../components/DataTable";
@@ -36,9 +36,9 @@ export function RunsPage() {
           <SelectFilter
             filters={filters}
             name="source"
-            label={t.runs.source}
+            label={t.runs.reason}
             choices={["schedule", "trigger"]}
-            labels={t.runs.sources}
+            labels={t.runs.reasons}
           />
         </FilterBar>
         <CursorList query={runs} filters={filters} emptyTitle={t.runs.none}>
@@ -84,20 +84,20 @@ function RunTable({ runs }: { runs: Run[] }) {
           cell: (run) => `${run.done}/${run.shards}`,
         },
         {
-          header: t.runs.took,
+          header: t.runs.duration,
           className: "numeric",
           cell: (run) => (run.durationMs === null ? "–" : formatDuration(run.durationMs)),
         },
         {
-          header: t.runs.late,
+          header: t.runs.startDelay,
           className: "numeric",
           cell: (run) => (run.latenessMs === null ? "–" : formatDuration(run.latenessMs)),
         },
         {
-          header: t.runs.source,
+          header: t.runs.reason,
           cell: (run) => (
             <>
-              {t.runs.sources[run.source] ?? run.source}
+              {t.runs.reasons[run.source] ?? run.source}
               {run.triggeredBy && ` · ${run.triggeredBy}`}
             </>
           ),

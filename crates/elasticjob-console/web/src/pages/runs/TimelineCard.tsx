@@ -2,7 +2,7 @@ import { Button, Group, Text, Tooltip } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 
-import type { Instance } from "../../api/types";
+import type { Execution, Instance } from "../../api/types";
 import { Card } from "../../components/Card";
 import { DataTable } from "../../components/DataTable";
 import { InstanceName } from "../../components/InstanceName";
@@ -11,7 +11,7 @@ import { EmptyState } from "../../components/states";
 import { formatDuration, shortTime } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
 import { AttemptCause, AttemptDetail, AttemptReason } from "./Attempt";
-import { type Execution, stateOf } from "./api";
+import { stateOf } from "./api";
 import { RunBadge, STATE_TONES } from "./RunBadge";
 import classes from "./TimelineCard.module.css";
 import { type Bar, INITIAL_LIMIT, toTimeline } from "./timeline";
@@ -30,7 +30,7 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
       right={
         from !== null && (
           <Text size="xs" c="dimmed" className="numeric">
-            {t.history.scale(shortTime(from, locale, now), formatDuration(lengthMs))}
+            {t.history.timelineScale(shortTime(from, locale, now), formatDuration(lengthMs))}
           </Text>
         )
       }
@@ -94,13 +94,13 @@ export function TimelineCard({ attempts, known }: { attempts: Execution[]; known
               ),
             },
             {
-              header: t.history.along,
+              header: t.history.timelineColumn,
               isWide: true,
               width: 320,
               cell: (bar) => <TimelineBar bar={bar} known={known} />,
             },
             {
-              header: t.runs.took,
+              header: t.runs.duration,
               width: 96,
               className: "numeric",
               cell: ({ tookMs }) => (tookMs === null ? "–" : formatDuration(tookMs)),

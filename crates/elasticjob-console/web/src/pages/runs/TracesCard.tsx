@@ -1,12 +1,11 @@
 import { Anchor } from "@mantine/core";
 import { Link } from "react-router";
-
 import { queryString } from "../../api/client";
+import type { RunDetails } from "../../api/types";
 import { useRegistryLink } from "../../app/registry";
 import { Card } from "../../components/Card";
 import { useText } from "../../i18n";
 import { TraceTable } from "../history/Traces";
-import type { RunDetails } from "./api";
 
 /** How many are shown here. */
 const MAX_TRACES = 50;

@@ -1,59 +1,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-
 import { queryString, request } from "../../api/client";
-import type { HistoryState, Run, RunItem } from "../../api/history";
 import { toProblem } from "../../api/problem";
 import { queryKeys, registryPath } from "../../api/queries";
+import type { AttemptState, Execution, Run, RunDetails } from "../../api/types";
 import type { ListFilters } from "../../components/filters";
 
-/** An attempt of a shard. */
-export interface Execution {
-  id: string;
-  jobName: string;
-  runId: string | null;
-  taskId: string;
-  hostname: string;
-  ip: string;
-  shardingItem: number;
-  executionSource: string;
-  success: boolean;
-  outcome: HistoryState | null;
-  failureCause: string | null;
-  startTime: string | null;
-  completeTime: string | null;
-  durationMs: number | null;
-  latenessMs: number | null;
-  attempt: number | null;
-  reason: string | null;
-  /** Text: it is beyond what numbers are exact to here. */
-  token: string | null;
-  instance: string | null;
-  traceId: string | null;
-}
-
-/** An instance's part of a run changed its state. */
-export interface Trace {
-  id: string;
-  jobName: string;
-  runId: string | null;
-  originalTaskId: string;
-  taskId: string;
-  slaveId: string;
-  executionType: string;
-  shardingItems: string;
-  state: string;
-  message: string;
-  creationTime: string | null;
-}
-
-export interface RunDetails extends Run {
-  items: RunItem[];
-  executions: Execution[];
-  traces: Trace[];
-}
-
 /** How an attempt stands; the ancestor says only whether it succeeded. */
-export function stateOf(attempt: Execution): HistoryState {
+export function stateOf(attempt: Execution): AttemptState {
   if (attempt.outcome) return attempt.outcome;
   if (attempt.success) return "done";
   return attempt.completeTime || attempt.failureCause ? "failed" : "running";

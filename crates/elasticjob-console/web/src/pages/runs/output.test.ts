@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 
-import { appendLines, type Line, MAX_LINES, NO_OUTPUT, stripAnsi } from "./output";
+import type { OutputLine } from "../../api/types";
+import { appendLines, MAX_LINES, NO_OUTPUT, stripAnsi } from "./output";
 
-const line = (text: string): Line => ({
+const line = (text: string): OutputLine => ({
   shardingItem: 0,
   attemptId: "a",
   at: null,

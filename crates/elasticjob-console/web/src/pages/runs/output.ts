@@ -1,19 +1,11 @@
 import { useEffect, useState } from "react";
-
 import { queryString } from "../../api/client";
 import { openStream } from "../../api/eventStream";
+import type { OutputLine } from "../../api/types";
 import { runPath } from "./api";
 
-export interface Line {
-  shardingItem: number;
-  attemptId: string;
-  at: string | null;
-  stream: string;
-  text: string;
-}
-
 export interface Output {
-  lines: Line[];
+  lines: OutputLine[];
   /** How many earlier ones are no longer shown. */
   omitted: number;
 }
@@ -24,7 +16,7 @@ export const MAX_LINES = 5_000;
 export const NO_OUTPUT: Output = { lines: [], omitted: 0 };
 
 /** What was printed, and more of it; of very much the end is kept. */
-export function appendLines(before: Output, more: Line[]): Output {
+export function appendLines(before: Output, more: OutputLine[]): Output {
   const all = [...before.lines, ...more];
   const over = Math.max(0, all.length - MAX_LINES);
   return { lines: over > 0 ? all.slice(over) : all, omitted: before.omitted + over };
@@ -50,7 +42,7 @@ export function useOutput(registry: string, runId: string, shard: string) {
         lines: (data) => {
           const before = isRestarted ? () => NO_OUTPUT : (known: Output) => known;
           isRestarted = false;
-          setPrinted((known) => appendLines(before(known), data as Line[]));
+          setPrinted((known) => appendLines(before(known), data as OutputLine[]));
         },
         end: () => {
           end();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import type { Execution } from "./api";
+import type { Execution } from "../../api/types";
 import { toTimeline } from "./timeline";
 
 const NOW = Date.parse("2026-11-15T12:00:10Z");

@@ -1,4 +1,5 @@
-import { type Execution, stateOf } from "./api";
+import type { Execution } from "../../api/types";
+import { stateOf } from "./api";
 
 export interface Bar {
   attempt: Execution;

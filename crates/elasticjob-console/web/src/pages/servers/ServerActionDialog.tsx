@@ -27,9 +27,9 @@ export function ServerActionDialog({
   return (
     <ConfirmDialog
       title={t.servers.titles[action](target)}
-      consequences={t.servers.happens[action](job ? 1 : jobs, instances)}
+      consequences={t.servers.consequences[action](job ? 1 : jobs, instances)}
       warning={action === "shutdown" ? t.job.shutdownWarning : undefined}
-      button={t.servers.acts[action]}
+      button={t.servers.actions[action]}
       isBusy={mutation.isPending}
       isDangerous={action !== "disable"}
       onConfirm={() =>

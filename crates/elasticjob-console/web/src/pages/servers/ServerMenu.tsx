@@ -31,25 +31,25 @@ export function ServerMenu({
         label={t.servers.actionsOf(job ?? server)}
         actions={[
           {
-            label: t.servers.acts.enable,
+            label: t.servers.actions.enable,
             icon: "check",
             isDisabled: !isOperator,
             onClick: () => actions.enable.mutate({ job }),
           },
           {
-            label: t.servers.acts.disable,
+            label: t.servers.actions.disable,
             icon: "pause",
             isDisabled: !isOperator,
             onClick: () => setConfirming("disable"),
           },
           {
-            label: t.servers.acts.shutdown,
+            label: t.servers.actions.shutdown,
             icon: "power",
             isDisabled: !isOperator,
             onClick: () => setConfirming("shutdown"),
           },
           {
-            label: instances > 0 ? t.servers.removeLater : t.servers.acts.remove,
+            label: instances > 0 ? t.servers.removeWhenEmpty : t.servers.actions.remove,
             icon: "trash",
             isSeparated: true,
             isDisabled: !isAdmin || instances > 0,

@@ -34,7 +34,7 @@ export function ServerPage() {
       </Breadcrumbs>
       <PageHeader
         title={address}
-        about={data && t.servers.has(data.instances.length, data.jobNames.length)}
+        about={data && t.servers.summary(data.instances.length, data.jobNames.length)}
         badge={
           data && (
             <ServerBadge

@@ -95,7 +95,7 @@ export function ServerBadge({
 }) {
   const t = useText();
   if (disabled > 0 && disabled === jobs) return <Badge tone="off">{t.servers.isDisabled}</Badge>;
-  if (instances === 0) return <Badge tone="warn">{t.servers.isGone}</Badge>;
+  if (instances === 0) return <Badge tone="warn">{t.servers.isEmpty}</Badge>;
   if (disabled > 0) return <Badge tone="warn">{t.servers.isPartly}</Badge>;
   return <Badge tone="ok">{t.servers.isUp}</Badge>;
 }

@@ -7,11 +7,10 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-
 import { queryString, request } from "../../../api/client";
 import { toProblem } from "../../../api/problem";
 import { jobPath } from "../../../api/queries";
-import type { Planned, Properties, Stored } from "../../../api/types";
+import type { ConfigPlan, Properties, StoredConfig } from "../../../api/types";
 import { useHasRole, useRegistry } from "../../../app/registry";
 import { ProblemText } from "../../../components/ProblemText";
 import { Timestamp } from "../../../components/Timestamp";
@@ -29,7 +28,7 @@ interface Props {
   writtenAt?: string;
   /** What runs it, for a new one. */
   handler?: string;
-  store: UseMutationResult<Stored, unknown, Properties>;
+  store: UseMutationResult<StoredConfig, unknown, Properties>;
   /** What is looked at again when somebody was faster. */
   invalidates?: readonly (readonly unknown[])[];
   /** Said when a newer version is stored. */
@@ -59,7 +58,7 @@ export function ConfigForm({
   const plan = useQuery({
     queryKey: ["plan", registry, job, handler ?? "", planned],
     queryFn: () =>
-      request<Planned>(
+      request<ConfigPlan>(
         "POST",
         `${jobPath(registry, job)}/config/plan${queryString({ handler })}`,
         planned,
@@ -122,7 +121,7 @@ export function ConfigForm({
               <ProblemText problem={problem} />
             ) : problem ? (
               <Text size="sm" c="var(--bad)">
-                {t.config.lookAbove}
+                {t.config.hasInvalidField}
               </Text>
             ) : (
               <Text size="sm" c="dimmed" component="div">
@@ -147,7 +146,7 @@ export function ConfigForm({
               disabled={count === 0 && !problem}
               onClick={() => setDraft(toDraft(base))}
             >
-              {t.config.reset}
+              {t.config.discard}
             </Button>
             <Button type="submit" disabled={!isAllowed || count === 0 || problem !== null}>
               {t.config.review}

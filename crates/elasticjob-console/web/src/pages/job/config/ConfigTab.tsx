@@ -1,10 +1,9 @@
 import { Alert, Button } from "@mantine/core";
 import { useState } from "react";
-
 import { useAction } from "../../../api/action";
 import { requestWithEtag } from "../../../api/client";
 import { jobPath, queryKeys, useConfig, type VersionedConfiguration } from "../../../api/queries";
-import type { JobDetails, Properties, Stored } from "../../../api/types";
+import type { JobDetails, Properties, StoredConfig } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
 import { Icon } from "../../../components/Icon";
 import { ErrorState, Loading } from "../../../components/states";
@@ -37,13 +36,14 @@ function ConfigEditor({ job, latest }: { job: string; latest: VersionedConfigura
   const registry = useRegistry();
   const [base, setBase] = useState(latest);
   const isStale = latest.version !== base.version;
-  const store = useAction<Properties, Stored>({
+  const store = useAction<Properties, StoredConfig>({
     send: async (properties) => {
       const at = `${jobPath(registry, job)}/config`;
-      return (await requestWithEtag<Stored>("PUT", at, properties, { "If-Match": base.etag })).data;
+      return (await requestWithEtag<StoredConfig>("PUT", at, properties, { "If-Match": base.etag }))
+        .data;
     },
     successMessage: (stored) =>
-      stored.isChanged ? t.config.stored(stored.version) : t.config.same,
+      stored.isChanged ? t.config.stored(stored.version) : t.config.unchanged,
     invalidates: [
       queryKeys.job(registry, job),
       queryKeys.shards(registry, job),
@@ -64,14 +64,14 @@ function ConfigEditor({ job, latest }: { job: string; latest: VersionedConfigura
       job={job}
       base={base.properties ?? {}}
       about={t.config.version(base.version)}
-      writtenAt={base.writtenAt}
+      writtenAt={base.writtenAt ?? undefined}
       store={store}
       invalidates={[queryKeys.job(registry, job)]}
       conflictNotice={
         isStale
           ? (rebase) => (
               <Alert color="yellow" variant="light" icon={<Icon name="alert" />} role="alert">
-                {t.config.newer(latest.version)}{" "}
+                {t.config.conflict(latest.version)}{" "}
                 <Button
                   size="compact-sm"
                   variant="default"

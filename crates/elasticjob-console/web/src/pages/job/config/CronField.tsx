@@ -44,7 +44,7 @@ export function CronField({
       {isValid && !error && (
         <Stack gap={2} mt={6} px="xs" py={4} bg="var(--row)" style={{ borderRadius: 6 }}>
           <Text size="xs" c="dimmed">
-            {t.config.wouldFire}
+            {t.config.nextFires}
           </Text>
           <FireList fires={next.data} zone={zone || null} />
           {checked.data?.warnings.map((warning) => (

@@ -49,7 +49,7 @@ export function OtherProperties({
             c="dimmed"
             mt={4}
             disabled={isReadOnly}
-            aria-label={t.config.drop(row.key)}
+            aria-label={t.config.remove(row.key)}
             onClick={() => onChange(rows.filter((_, at) => at !== index))}
           >
             <Icon name="close" />

@@ -52,7 +52,7 @@ export function PropertyField({ field, value, error, isReadOnly, onChange }: Pro
           {...common}
           data={choices}
           value={text === "" ? null : text}
-          placeholder={t.config.byDefault}
+          placeholder={t.config.defaultValue}
           clearable
           clearButtonProps={{ "aria-label": t.config.clear, tabIndex: -1 }}
           onChange={(next) => onChange(next ?? "")}

@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 
-import type { Planned } from "../../../api/types";
+import type { ConfigPlan } from "../../../api/types";
 import { DifferencesTable } from "../../../components/DifferencesTable";
 import { useText } from "../../../i18n";
 
@@ -13,7 +13,7 @@ export function ReviewDialog({
   onClose,
 }: {
   job: string;
-  plan: Planned;
+  plan: ConfigPlan;
   isBusy: boolean;
   onSave: () => void;
   onClose: () => void;
@@ -41,7 +41,7 @@ export function ReviewDialog({
             {t.cancel}
           </Button>
           <Button loading={isBusy} onClick={onSave} data-autofocus>
-            {t.config.store}
+            {t.config.save}
           </Button>
         </Group>
       </Stack>

@@ -4,7 +4,7 @@ export type Field =
   | { key: string; kind: "switch" }
   | { key: string; kind: "choice"; choices: string[] };
 
-export type SectionName = "schedule" | "shards" | "trouble" | "alerts" | "rest";
+export type SectionName = "schedule" | "shards" | "failures" | "alerts" | "general";
 
 export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] = [
   {
@@ -34,7 +34,7 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     ],
   },
   {
-    name: "trouble",
+    name: "failures",
     column: 0,
     fields: [
       { key: "failover", kind: "switch" },
@@ -63,7 +63,7 @@ export const SECTIONS: { name: SectionName; column: 0 | 1; fields: Field[] }[] =
     ],
   },
   {
-    name: "rest",
+    name: "general",
     column: 1,
     fields: [
       { key: "description", kind: "area" },

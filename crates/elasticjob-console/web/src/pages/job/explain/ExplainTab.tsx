@@ -1,6 +1,5 @@
 import { Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-
 import { useExplain } from "../../../api/queries";
 import type { Finding, Instance, JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
@@ -48,7 +47,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
       {explanation.isPending && <Loading />}
       {explanation.isError && !explanation.data && <ErrorState error={explanation.error} />}
       {explanation.data && (
-        <Card title={t.explain.verdicts[worst]} isFlush>
+        <Card title={t.explain.summaries[worst]} isFlush>
           <ul className={classes.findings} aria-live="polite">
             {(["blocks", "matters", "informs"] as const).flatMap((weight) =>
               findings
@@ -84,7 +83,7 @@ function FindingRow({ finding, known }: { finding: Finding; known: Instance[] })
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
         <ServerMessage
-          text={t.explain.says(finding.topic, finding.message)}
+          text={t.explain.describe(finding.topic, finding.message)}
           message={finding.message}
           known={known}
         />

@@ -1,7 +1,7 @@
 import { useMediaQuery } from "@mantine/hooks";
 import { useMemo } from "react";
-
-import { isNoHistoryError, type Outcome, useJobFigures } from "../../../api/history";
+import { isNoHistoryError, useJobFigures } from "../../../api/history";
+import type { RunState } from "../../../api/types";
 import { useRegistry, useRegistryLink } from "../../../app/registry";
 import { Card } from "../../../components/Card";
 import { BarChart } from "../../../components/chart/BarChart";
@@ -12,7 +12,7 @@ import { formatDuration, shortTime, timeOfDay } from "../../../components/time";
 import { useLocale, useText } from "../../../i18n";
 import { LAST_RUNS } from "./FiguresCard";
 
-const OUTCOMES: Outcome[] = ["failed", "cancelled", "done"];
+const OUTCOMES: RunState[] = ["failed", "cancelled", "done"];
 
 /** How long the last runs took, each with a way to it. */
 export function DurationsChart({ job }: { job: string }) {
@@ -64,7 +64,7 @@ export function DurationsChart({ job }: { job: string }) {
     <Card>
       <BarChart
         title={t.job.durations}
-        summary={t.job.durationsSay(runs.length, formatDuration(longest))}
+        summary={t.job.durationsSummary(runs.length, formatDuration(longest))}
         layers={layers}
         barLabel={(index) => {
           const at = runs[index]?.startedAt;

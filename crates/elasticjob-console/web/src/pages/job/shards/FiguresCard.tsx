@@ -2,13 +2,8 @@ import "../../../components/chart/chart.css";
 
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
-
-import {
-  isNoHistoryError,
-  type JobFigures,
-  type Percentiles,
-  useJobFigures,
-} from "../../../api/history";
+import { isNoHistoryError, useJobFigures } from "../../../api/history";
+import type { JobFigures, Percentiles } from "../../../api/types";
 import { useRegistry, useRegistryLink } from "../../../app/registry";
 import { Card } from "../../../components/Card";
 import { colour } from "../../../components/chart/tones";
@@ -30,7 +25,7 @@ export function FiguresCard({ job }: { job: string }) {
   if (isNoHistoryError(figures.error)) return null;
   return (
     <Card
-      title={t.job.figures}
+      title={t.job.statistics}
       right={
         <Anchor component={Link} size="sm" to={`${to("runs")}?${new URLSearchParams({ job })}`}>
           {t.job.allRuns}
@@ -69,7 +64,7 @@ function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
     <Stack gap="sm" data-figures>
       <div>
         <Text size="xs" c="dimmed">
-          {t.job.success}
+          {t.job.successRate}
         </Text>
         <div className={classes.rate}>
           {successPermille === null ? "–" : percent(successPermille)}
@@ -84,21 +79,21 @@ function Figures({ of: { figures, lastRuns } }: { of: JobFigures }) {
           ))}
         </div>
         <Text size="xs" c="dimmed">
-          {t.charts.counted({ done, failed, cancelled, running })}
+          {t.charts.counts({ done, failed, cancelled, running })}
         </Text>
       </div>
       <table className={classes.table}>
         <thead>
           <tr>
             <td />
-            <th scope="col">{t.job.half}</th>
-            <th scope="col">95 %</th>
-            <th scope="col">99 %</th>
+            <th scope="col">{t.job.p50}</th>
+            <th scope="col">{t.job.p95}</th>
+            <th scope="col">{t.job.p99}</th>
           </tr>
         </thead>
         <tbody>
-          <PercentilesRow label={t.job.took} of={figures.durationMs} />
-          <PercentilesRow label={t.job.late} of={figures.latenessMs} />
+          <PercentilesRow label={t.job.duration} of={figures.durationMs} />
+          <PercentilesRow label={t.job.startDelay} of={figures.latenessMs} />
         </tbody>
       </table>
       <div>

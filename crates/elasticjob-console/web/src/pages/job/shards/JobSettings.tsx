@@ -24,13 +24,17 @@ export function JobSettings({ job }: { job: JobDetails }) {
     job.instanceList.length > 0 && job.instanceList.every(({ language }) => language === "java");
   return (
     <dl className={classes.facts}>
-      <Setting name={t.facts.runsWith}>
+      <Setting name={t.settings.type}>
         {job.handler.class ?? job.handler.handler ?? t.handlers[job.handler.kind]}
       </Setting>
-      <Setting name={t.facts.leader}>
-        {job.leader ? <InstanceName id={job.leader} known={job.instanceList} /> : t.facts.nobody}
+      <Setting name={t.settings.leader}>
+        {job.leader ? (
+          <InstanceName id={job.leader} known={job.instanceList} />
+        ) : (
+          t.settings.noLeader
+        )}
       </Setting>
-      <Setting name={t.facts.servers}>
+      <Setting name={t.settings.servers}>
         {job.servers.length === 0
           ? "–"
           : job.servers.map((server, index) => (
@@ -41,31 +45,35 @@ export function JobSettings({ job }: { job: JobDetails }) {
               </span>
             ))}
       </Setting>
-      <Setting name={t.facts.ifNodeDies}>
-        {properties.failover ? t.facts.takenOver : t.facts.nextFire}
+      <Setting name={t.settings.onInstanceFailure}>
+        {properties.failover ? t.settings.takenOver : t.settings.nextFire}
       </Setting>
-      <Setting name={t.facts.ifLate}>
-        {properties.misfire ? t.facts.oncemore : t.facts.skipped}
+      <Setting name={t.settings.onMisfire}>
+        {properties.misfire ? t.settings.compensated : t.settings.skipped}
       </Setting>
-      <Setting name={t.facts.ifFails}>
-        {attempts > 1 ? t.facts.attempts(attempts) : t.facts.noRetry}
+      <Setting name={t.settings.onShardFailure}>
+        {attempts > 1 ? t.settings.attempts(attempts) : t.settings.noRetry}
       </Setting>
       {/* Java holds no lease, and catches up with nothing. */}
       {!isJavaOnly && (
-        <Setting name={t.facts.ifLeaseIsLost}>{t.facts.leaseLoss[leaseLoss] ?? leaseLoss}</Setting>
+        <Setting name={t.settings.onLeaseLoss}>
+          {t.settings.leaseLoss[leaseLoss] ?? leaseLoss}
+        </Setting>
       )}
       {!isJavaOnly && properties.cron && (
-        <Setting name={t.facts.ifNobodyWasThere}>{t.facts.catchUp(catchUp)}</Setting>
+        <Setting name={t.settings.catchUpPolicy}>{t.settings.catchUp(catchUp)}</Setting>
       )}
       {properties.cron && (
-        <Setting name={t.facts.whenClocksChange}>{t.facts.clocks[dstRule] ?? dstRule}</Setting>
+        <Setting name={t.settings.dst}>{t.settings.dstRules[dstRule] ?? dstRule}</Setting>
       )}
-      <Setting name={t.facts.timeout}>{props["elasticjob.timeout"] ?? t.facts.noTimeout}</Setting>
-      <Setting name={t.facts.config}>
-        {t.facts.version(job.config.version)} · <Timestamp at={job.config.writtenAt} />
+      <Setting name={t.settings.timeout}>
+        {props["elasticjob.timeout"] ?? t.settings.noTimeout}
+      </Setting>
+      <Setting name={t.settings.config}>
+        {t.settings.version(job.config.version)} · <Timestamp at={job.config.writtenAt} />
       </Setting>
       {job.reshardingSince && (
-        <Setting name={t.facts.resharding}>
+        <Setting name={t.settings.resharding}>
           <Timestamp at={job.reshardingSince} isRelative />
         </Setting>
       )}

@@ -59,12 +59,12 @@ export function RunMatrix({
 
   const runLabel = (round: MatrixRun) =>
     round.dueAt
-      ? t.rounds.due(shortTime(round.dueAt, locale, now))
-      : t.rounds.asked(shortTime(round.since, locale, now));
+      ? t.runMatrix.due(shortTime(round.dueAt, locale, now))
+      : t.runMatrix.triggered(shortTime(round.since, locale, now));
   const cellLabel = (round: MatrixRun, item: number, cell: Cell | undefined) => {
-    if (!cell) return `${runLabel(round)} · ${t.explain.ofShard(item)}: ${t.rounds.nothing}`;
+    if (!cell) return `${runLabel(round)} · ${t.explain.ofShard(item)}: ${t.runMatrix.didNotRun}`;
     const name = known.find((each) => each.instanceId === cell.instanceId)?.labels?.name;
-    const parts = [runLabel(round), t.explain.ofShard(item), t.rounds.states[cell.state]];
+    const parts = [runLabel(round), t.explain.ofShard(item), t.runMatrix.states[cell.state]];
     if (cell.attempt > 1) parts.push(t.shards.attempt(cell.attempt));
     if (cell.startedAt && cell.endedAt) {
       parts.push(formatDuration(Date.parse(cell.endedAt) - Date.parse(cell.startedAt)));
@@ -91,7 +91,7 @@ export function RunMatrix({
     <>
       <section
         ref={box}
-        aria-label={t.rounds.title}
+        aria-label={t.runMatrix.title}
         tabIndex={isRecorded ? -1 : 0}
         className={classes.box}
       >
@@ -139,7 +139,7 @@ export function RunMatrix({
         </table>
       </section>
       <Text size="xs" c="dimmed" mt={6} className="wrap" aria-hidden="true">
-        {hovered ?? (isRecorded ? t.rounds.hint : t.rounds.hintSeen)}
+        {hovered ?? (isRecorded ? t.runMatrix.hint : t.runMatrix.hintObserved)}
       </Text>
     </>
   );

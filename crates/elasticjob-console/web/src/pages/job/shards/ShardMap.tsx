@@ -13,8 +13,8 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
   const t = useText();
   if (shards.length === 0 && job.instanceList.length === 0) {
     return (
-      <EmptyState icon="instance" title={t.shards.nobody}>
-        {t.shards.nobodyAbout}
+      <EmptyState icon="instance" title={t.shards.noInstance}>
+        {t.shards.noInstanceAbout}
       </EmptyState>
     );
   }
@@ -26,10 +26,10 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
         <div className={classes.lane} data-unassigned>
           <div className={classes.who}>
             <Text size="sm" fw={600} c="var(--bad)">
-              {t.shards.nowhere}
+              {t.shards.unassigned}
             </Text>
             <Text size="xs" c="dimmed">
-              {t.shards.nowhereAbout}
+              {t.shards.unassignedAbout}
             </Text>
           </div>
           <Chips shards={unassigned} />
@@ -87,7 +87,7 @@ function Chips({ shards }: { shards: Shard[] }) {
   return (
     <div className={classes.chips}>
       {shards.map((shard) => {
-        const label = t.shards.says(shard.item, t.shardStatus[shard.status], shard.parameter);
+        const label = t.shards.label(shard.item, t.shardStatus[shard.status], shard.parameter);
         return (
           <Tooltip key={shard.item} label={label}>
             <span

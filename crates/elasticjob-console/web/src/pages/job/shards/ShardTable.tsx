@@ -66,12 +66,12 @@ export function ShardTable({ job, shards }: { job: JobDetails; shards: Shard[] }
                   </Text>
                 ) : (
                   <Text size="sm" c="dimmed">
-                    {t.shards.nowhere}
+                    {t.shards.unassigned}
                   </Text>
                 )}
                 {shard.instanceId && !shard.isOwnerOnline && (
                   <Text size="xs" c="var(--bad)">
-                    {t.shards.ownerGone}
+                    {t.shards.ownerOffline}
                   </Text>
                 )}
                 {shard.failoverInstanceId && (
@@ -101,7 +101,7 @@ function ShardBadges({ shard }: { shard: Shard }) {
   const t = useText();
   return (
     <>
-      {shard.waitsForFailover && <Badge tone="bad">{t.shards.waits}</Badge>}
+      {shard.waitsForFailover && <Badge tone="bad">{t.shards.awaitsFailover}</Badge>}
       {shard.misfire && <Badge tone="warn">{t.shards.misfire}</Badge>}
       {shard.problem && (
         <Text size="xs" c="var(--bad)">

@@ -1,6 +1,5 @@
 import { Grid, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
-
 import { useMatrix } from "../../../api/history";
 import { useShards } from "../../../api/queries";
 import type { JobDetails, Shard } from "../../../api/types";
@@ -35,7 +34,7 @@ export function ShardsTab({ job }: { job: JobDetails }) {
             </Card>
           ) : (
             <>
-              <Card title={t.shards.map}>
+              <Card title={t.shards.assignment}>
                 <ShardMap job={job} shards={shards.data} />
               </Card>
               <RunMatrixCard job={job} shards={shards.data} />
@@ -53,7 +52,7 @@ export function ShardsTab({ job }: { job: JobDetails }) {
           <Card title={t.fires.title}>
             <UpcomingFires job={job} />
           </Card>
-          <Card title={t.facts.title}>
+          <Card title={t.settings.title}>
             <JobSettings job={job} />
           </Card>
         </Stack>
@@ -72,7 +71,7 @@ function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const rounds = useMemo(() => mergeRuns(past, seen), [past, seen]);
   if (rounds.length === 0) {
     return matrix.isPending ? (
-      <Card title={t.rounds.title}>
+      <Card title={t.runMatrix.title}>
         <Loading rows={2} />
       </Card>
     ) : null;
@@ -80,10 +79,10 @@ function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const isRecorded = matrix.data !== undefined;
   return (
     <Card
-      title={t.rounds.title}
+      title={t.runMatrix.title}
       right={
         <Text size="xs" c="dimmed">
-          {isRecorded ? t.rounds.aboutPast(rounds.length) : t.rounds.about}
+          {isRecorded ? t.runMatrix.aboutHistory(rounds.length) : t.runMatrix.about}
         </Text>
       }
     >

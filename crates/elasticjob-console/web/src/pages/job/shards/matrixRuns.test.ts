@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 
-import type { RecordedRun } from "../../../api/history";
-import type { RunState, Shard } from "../../../api/types";
+import type { LastRunState, RecordedRun, Shard } from "../../../api/types";
 import { addObserved, fromHistory, MAX_RUNS, mergeRuns } from "./matrixRuns";
 
-const shard = (item: number, second: number, state: RunState, since: string): Shard =>
+const shard = (item: number, second: number, state: LastRunState, since: string): Shard =>
   ({
     item,
     lastRun: {

@@ -1,12 +1,11 @@
 import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
-import type { RecordedRun } from "../../../api/history";
-import type { RunState, Shard } from "../../../api/types";
+import type { LastRunState, RecordedRun, Shard } from "../../../api/types";
 
 export interface Cell {
   /** `OVER`: the next one had begun before it was seen how this one ended. */
-  state: RunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
+  state: LastRunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
   attempt: number;
   instanceId: string | null;
   /** When it was first seen to run, by the registry's clock. */
