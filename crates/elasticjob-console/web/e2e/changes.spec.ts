@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 import { type ConsoleProcess, startBareConsole, startDemo } from "./consoleProcess";
 import { expect, expectNotification, submitLogin, test } from "./fixtures";
 
-/** A demonstration of its own: what is shut down and removed here, others would miss. */
+/** A separate demo, because these tests shut down and remove jobs. */
 let demo: ConsoleProcess;
 test.describe.configure({ mode: "serial", timeout: 120_000 });
 test.beforeAll(async () => {
@@ -23,7 +23,7 @@ async function chooseFromMenu(page: Page, item: string) {
   await page.getByRole("menuitem", { name: item }).click();
 }
 
-/** Does something to jobs of the list, at once. */
+/** Applies a bulk action to jobs of the list. */
 async function runBulkAction(page: Page, jobs: string[], action: string) {
   await openPage(page, "jobs");
   for (const job of jobs) await page.getByRole("checkbox", { name: `Select ${job}` }).check();
@@ -35,7 +35,7 @@ async function runBulkAction(page: Page, jobs: string[], action: string) {
   await dialog.getByRole("button", { name: "Close" }).last().click();
 }
 
-test("what runs is cancelled: a shard, or all of it", async ({ page }) => {
+test("a shard or the whole current run is cancelled", async ({ page }) => {
   await openPage(page, "jobs/settle");
   const runs = { timeout: 30_000 };
   await page.getByRole("button", { name: "Cancel shard 1" }).click(runs);
@@ -49,7 +49,7 @@ test("what runs is cancelled: a shard, or all of it", async ({ page }) => {
   await expect(page.locator("[data-run]").first()).toContainText("cancelled", runs);
 });
 
-test("what the registry holds of a job is dumped", async ({ page }) => {
+test("registry data of a job is dumped", async ({ page }) => {
   await openPage(page, "jobs/greet");
   await chooseFromMenu(page, "Dump");
   const dialog = page.getByRole("dialog", { name: "Registry data of greet" });
@@ -57,13 +57,13 @@ test("what the registry holds of a job is dumped", async ({ page }) => {
   await expect(dialog).toContainText("/greet/leader");
 });
 
-test("many jobs are triggered at once", async ({ page }) => {
+test("bulk trigger runs several jobs", async ({ page }) => {
   await runBulkAction(page, ["greet", "flaky"], "Trigger");
   await openPage(page, "runs?job=greet&source=trigger");
   await expect(page.locator("[data-run]").first()).toContainText("root", { timeout: 20_000 });
 });
 
-test("many jobs are shut down at once, and have nobody then", async ({ page }) => {
+test("bulk shutdown leaves several jobs without instances", async ({ page }) => {
   await runBulkAction(page, ["flaky", "overrun"], "Shut down");
   for (const job of ["flaky", "overrun"]) {
     await expect(page.locator(`[data-job="${job}"]`)).toContainText("no instance", {
@@ -72,7 +72,7 @@ test("many jobs are shut down at once, and have nobody then", async ({ page }) =
   }
 });
 
-test("a job is shut down after saying what that means", async ({ page }) => {
+test("a job is shut down after confirmation", async ({ page }) => {
   await openPage(page, "jobs/load");
   await chooseFromMenu(page, "Shut down");
   const dialog = page.getByRole("dialog", { name: "Shut load down?" });
@@ -83,7 +83,7 @@ test("a job is shut down after saying what that means", async ({ page }) => {
   await expect(page.getByText("Unassigned", { exact: true })).toBeVisible({ timeout: 30_000 });
 });
 
-test("a job that has instances is not removed, unless somebody insists", async ({ page }) => {
+test("a job with instances is removed only by force", async ({ page }) => {
   await openPage(page, "jobs/ping");
   await chooseFromMenu(page, "Remove");
   const dialog = page.getByRole("dialog", { name: "Remove ping?" });
@@ -99,7 +99,7 @@ test("a job that has instances is not removed, unless somebody insists", async (
   await expect(page).toHaveURL(/\/r\/dev\/jobs$/);
 });
 
-test("a registry is tried, added, looked at and removed", async ({ browser }) => {
+test("a registry is tested, added, opened and removed", async ({ browser }) => {
   const registry = /^registry\s+(zookeeper:\/\/\S+)/m.exec(demo.output)?.[1] ?? "";
   const console = await startBareConsole("addRegistries");
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });

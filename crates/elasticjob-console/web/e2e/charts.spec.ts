@@ -3,14 +3,14 @@ import type { Page } from "@playwright/test";
 
 import { baseUrl, callApi, expect, test } from "./fixtures";
 
-/** What a chart's legend counts under this word. */
+/** The count of a layer in a chart's legend. */
 async function legendCount(page: Page, chart: string, word: string): Promise<number> {
   const figure = page.getByRole("figure", { name: chart });
   const text = await figure.getByRole("listitem").filter({ hasText: word }).first().innerText();
   return Number(/([\d,]+)\s*$/.exec(text)?.[1]?.replace(/,/g, "") ?? "0");
 }
 
-test("what ran is charted, and moves while one looks at it", async ({ root }) => {
+test("the chart of recent runs is updated live", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
   const outcomes = root.getByRole("figure", { name: "Runs by outcome" });
   await expect(outcomes.locator("canvas")).toBeVisible();
@@ -21,7 +21,7 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
   await expect
     .poll(() => legendCount(root, "Runs by outcome", "done"), { timeout: 10_000 })
     .toBeGreaterThan(before);
-  // Something was drawn, and not in one colour.
+  // The canvas has several colours, so something was drawn.
   const colours = await outcomes.locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
     const drawn = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height);
     return drawn ? new Set(new Uint32Array(drawn.data.buffer)).size : 0;
@@ -29,9 +29,7 @@ test("what ran is charted, and moves while one looks at it", async ({ root }) =>
   expect(colours).toBeGreaterThan(5);
 });
 
-test("a chart is a table for those who want it so, and a failed piece leads to its runs", async ({
-  root,
-}) => {
+test("a chart can be shown as a table that links to failed runs", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
   // The job flaky fails twice a minute.
   await expect
@@ -42,7 +40,7 @@ test("a chart is a table for those who want it so, and a failed piece leads to i
   const { violations } = await new AxeBuilder({ page: root }).include("figure").analyze();
   expect(violations).toEqual([]);
 
-  // The column after the time counts what failed.
+  // The column after the time counts failed runs.
   const counts = root.locator("td:nth-child(2)").filter({ hasText: /^[1-9]/ });
   await table.getByRole("row").filter({ has: counts }).first().getByRole("link").click();
   await expect(root.getByRole("heading", { name: "Runs", level: 1 })).toBeVisible();
@@ -52,7 +50,7 @@ test("a chart is a table for those who want it so, and a failed piece leads to i
   expect((to ?? 0) - (from ?? 0)).toBe(60_000);
 });
 
-test("a bar is clicked, and leads to what failed then", async ({ root }) => {
+test("a bar links to the failed runs of its period", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
   await expect
     .poll(() => legendCount(root, "Runs by outcome", "failed"), { timeout: 45_000 })
@@ -60,7 +58,7 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
   const plot = root.getByRole("figure", { name: "Runs by outcome" }).locator(".u-over");
   const box = await plot.boundingBox();
   if (!box) throw new Error("the plot is not to be seen");
-  // From the newest piece to older ones, until one has failed runs.
+  // From the newest bar to older ones, until one has failed runs.
   for (let piece = 0.5; piece < 5; piece += 1) {
     await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
     if ((await legendCount(root, "Runs by outcome", "failed")) > 0) break;
@@ -70,7 +68,7 @@ test("a bar is clicked, and leads to what failed then", async ({ root }) => {
   await expect(root).toHaveURL(/\/runs\?.*state=failed/);
 });
 
-test("how far back is chosen stands in the URL, and holds for the tiles too", async ({ root }) => {
+test("the time range is kept in the URL and applies to the tiles", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev`);
   const range = root.getByRole("radiogroup", { name: "Time range" });
   await range.getByText("7 d").click();
@@ -86,7 +84,7 @@ test("how far back is chosen stands in the URL, and holds for the tiles too", as
   );
 });
 
-test("the tile of what was late leads to how late it was", async ({ root }) => {
+test("the tile Late links to the start delay chart", async ({ root }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
   await root.goto(`${baseUrl()}/r/dev?range=6h`);
   const chart = root.getByRole("figure", { name: "Longest start delay" });
@@ -99,7 +97,7 @@ test("the tile of what was late leads to how late it was", async ({ root }) => {
   await expect(root).toHaveURL(/\/r\/dev\?range=6h#/);
 });
 
-test("what is cut or estimated says so", async ({ root }) => {
+test("truncated and estimated data is marked", async ({ root }) => {
   const incidents = Array.from({ length: 50 }, (_, number) => ({
     jobName: `job-${number}`,
     kind: "crashed",
@@ -129,9 +127,7 @@ test("what is cut or estimated says so", async ({ root }) => {
   await expect(root.getByText(/^[\d,]+ fires in 24 hours/)).toBeVisible();
 });
 
-test("a job's last runs stand beside it, and a new one is put there by itself", async ({
-  root,
-}) => {
+test("recent runs of a job are listed and updated by events", async ({ root }) => {
   const requests: string[] = [];
   root.on("request", (request) => {
     if (request.url().includes("/figures?")) requests.push(request.url());
@@ -148,13 +144,13 @@ test("a job's last runs stand beside it, and a new one is put there by itself", 
     .poll(async () => [await newest(), await drawn()], { timeout: 25_000 })
     .not.toEqual(before);
 
-  // It was told, not asked for.
+  // The run came as an event, without another request.
   expect(requests.length).toBeLessThanOrEqual(2);
   await spark.click();
   await expect(root).toHaveURL(/\/runs\?job=greet/);
 });
 
-test("rounds begin with what was, go on live, and each leads to its run", async ({ root }) => {
+test("the run history shows recorded runs, is updated live and links to runs", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const cells = root.getByRole("region", { name: "Run history" }).getByRole("link");
   await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);

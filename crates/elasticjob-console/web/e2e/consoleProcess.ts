@@ -7,14 +7,14 @@ const ROOT = join(import.meta.dirname, "../../../..");
 
 export interface ConsoleProcess {
   url: string;
-  /** Everything it output until it was there. */
+  /** Output until the console was ready. */
   output: string;
-  /** A folder of its own; gone when it has ended. */
+  /** Temporary folder, deleted when the process stops. */
   folder: string;
   stop: () => Promise<void>;
 }
 
-/** Starts `elasticjob dev --demo` on free ports, with a history of its own, and ends it with the tests. */
+/** Starts `elasticjob dev --demo` on free ports with its own history store, and stops it after the tests. */
 export default async function start() {
   const { url, stop } = await startDemo();
   process.env.CONSOLE_URL = url;
@@ -27,7 +27,7 @@ export const startDemo = () =>
     ...["--history", `sqlite:${join(folder, "history.db")}`],
   ]);
 
-/** A console of its own, on a registry that is not there, where such things may be added; `admin` has the password it output. */
+/** Starts a console on an unreachable registry that allows adding connections; the account is `admin`. */
 export async function startBareConsole(section: "addRegistries" | "addHistories") {
   const console = await startElasticjob((folder) => {
     const config = join(folder, "console.toml");
@@ -41,13 +41,13 @@ export async function startBareConsole(section: "addRegistries" | "addHistories"
   return { ...console, password };
 }
 
-/** Starts the real binary; it is there when it says where its console is. */
+/** Starts the binary and waits until it prints the URL of its console. */
 export async function startElasticjob(args: (folder: string) => string[]): Promise<ConsoleProcess> {
   const target = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
   const binary = process.env.ELASTICJOB ?? join(target, "debug/elasticjob");
   if (!existsSync(binary)) {
     throw new Error(
-      `${binary} is not there; hint: cargo build -p elasticjob-console, or make test-web`,
+      `${binary} does not exist; hint: cargo build -p elasticjob-cli, or make test-web`,
     );
   }
   const folder = mkdtempSync(join(tmpdir(), "elasticjob-e2e-"));
@@ -62,7 +62,6 @@ export async function startElasticjob(args: (folder: string) => string[]): Promi
   return { url, output, folder, stop };
 }
 
-/** Where the console says that it is. */
 function waitForUrl(child: ReturnType<typeof spawn>): Promise<{ url: string; output: string }> {
   return new Promise((found, failed) => {
     let output = "";

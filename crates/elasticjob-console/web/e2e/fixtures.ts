@@ -3,13 +3,13 @@ import { test as base, expect, type Page } from "@playwright/test";
 export const baseUrl = () => process.env.CONSOLE_URL ?? "";
 
 interface Fixtures {
-  /** Somebody who is logged in as root, at the overview. */
+  /** A page logged in as root, at the overview. */
   root: Page;
-  /** What the browser complained about. */
+  /** Page errors and console errors. */
   browserErrors: string[];
 }
 
-/** A page that must not complain: no error, nothing that the Content-Security-Policy turned away. */
+/** Fails a test if the page reports an error, including violations of the Content-Security-Policy. */
 export const test = base.extend<Fixtures>({
   browserErrors: async ({ page }, use) => {
     const browserErrors: string[] = [];
@@ -30,7 +30,7 @@ export const test = base.extend<Fixtures>({
 
 export { expect };
 
-/** What is refused on purpose: the browser reports every status of 400 and above. */
+/** Rejected requests that tests cause on purpose; the browser logs every status of 400 and above. */
 const isExpected = (text: string) =>
   /the server responded with a status of (401|403|404|409|412|422|429)/.test(text);
 
@@ -46,11 +46,10 @@ export async function submitLogin(page: Page, username: string, password: string
   await page.getByRole("button", { name: "Log in" }).click();
 }
 
-/** What is said in the corner. */
 export const expectNotification = (page: Page, text: string | RegExp) =>
   expect(page.getByRole("alert").filter({ hasText: text }).first()).toBeVisible();
 
-/** g and a letter, soon after each other: on a busy machine they may be too far apart, and are pressed again. */
+/** Presses g and a letter. On a busy machine the keys may be too far apart, so it retries. */
 export const goByKey = (page: Page, key: string, heading: string) =>
   expect(async () => {
     await page.keyboard.press("g");
@@ -60,7 +59,7 @@ export const goByKey = (page: Page, key: string, heading: string) =>
     });
   }).toPass({ timeout: 45_000 });
 
-/** What somebody does beside the page, as a program would, with the session of this one. */
+/** Sends a change to the API with the session of the page. */
 export async function callApi(
   page: Page,
   method: "POST" | "PATCH" | "DELETE",
@@ -77,7 +76,7 @@ export async function callApi(
   expect(response.ok(), `${method} ${path}: ${await response.text()}`).toBe(true);
 }
 
-/** A page that looks at nothing by itself from now on, however long one waits: what it shows, it was told. */
+/** Disables polling, so that the page updates only through events. */
 export const disablePolling = (page: Page) =>
   page.addInitScript(() => {
     const real = window.setInterval.bind(window);

@@ -11,7 +11,7 @@ import {
   test,
 } from "./fixtures";
 
-/** flaky fails twice a minute; so long it may take until it has. */
+/** flaky fails twice a minute; this is enough for one failure to be recorded. */
 const FAILURE_TIMEOUT = { timeout: 75_000 };
 
 test.describe.configure({ timeout: 150_000 });
@@ -26,9 +26,7 @@ async function readDownload(download: Download): Promise<string> {
   return readFileSync((await download.path()) ?? "", "utf8");
 }
 
-test("executions are listed, narrowed by job and by outcome, and say why they failed", async ({
-  root,
-}) => {
+test("executions are filtered by job and outcome and show their failure", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
   await goByKey(root, "y", "History");
   const rows = root.locator("[data-execution]");
@@ -45,7 +43,7 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
   await failed.getByRole("button", { name: "Details" }).click();
   await expect(root.getByText("Fencing token")).toBeVisible();
 
-  // A colleague who is given the address sees the same.
+  // The URL restores the filters.
   await root.reload();
   await expect(root.getByRole("combobox", { name: "Job" })).toHaveValue("flaky");
   await expect(root.getByRole("combobox", { name: "Outcome" })).toHaveValue("not succeeded");
@@ -54,7 +52,7 @@ test("executions are listed, narrowed by job and by outcome, and say why they fa
   await expect(rows.and(root.locator(':not([data-job="flaky"])')).first()).toBeVisible();
 });
 
-test("a list goes back in time a page at a time, and forward again", async ({ root }) => {
+test("a list pages back in time and returns to the newest", async ({ root }) => {
   const path = `${baseUrl()}/api/v1/r/dev/executions?limit=1`;
   const first = (await (await root.request.get(path)).json()) as { next: string | null };
   expect(first.next).not.toBeNull();
@@ -67,9 +65,7 @@ test("a list goes back in time a page at a time, and forward again", async ({ ro
   await expect(root.locator("[data-execution]").first()).toBeVisible();
 });
 
-test("the status trace keeps the job that was looked at, and narrows by state", async ({
-  root,
-}) => {
+test("the status trace keeps the job filter and filters by state", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/history?job=settle`);
   await root.getByRole("tab", { name: "Status trace" }).click();
   await expect(root).toHaveURL(/\/history\/traces\?job=settle/);
@@ -88,7 +84,7 @@ test("the status trace keeps the job that was looked at, and narrows by state", 
   await expect(rows.first()).toBeVisible();
 });
 
-test("what is shown can be taken along, as CSV and as JSON", async ({ root }) => {
+test("the filtered list is exported as CSV and JSON", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/history?job=greet&range=1h`);
   await expect(root.locator("[data-execution]").first()).toBeVisible(FAILURE_TIMEOUT);
 
@@ -111,9 +107,7 @@ test("what is shown can be taken along, as CSV and as JSON", async ({ root }) =>
   expect(new Set(rows.map((row) => row.jobName))).toEqual(new Set(["greet"]));
 });
 
-test("failures that are alike are one, and lead to a run and to all runs that failed", async ({
-  root,
-}) => {
+test("similar failures are grouped and link to their runs", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/history/failures`);
   const group = root.locator('[data-failure="flaky"]');
   await expect(group).toContainText("the other side hung up", FAILURE_TIMEOUT);
@@ -132,8 +126,8 @@ test("failures that are alike are one, and lead to a run and to all runs that fa
   await expect(runs.and(root.locator(':not([data-job="flaky"])'))).toHaveCount(0);
 });
 
-test("missed fires have a view of their own, and say why", async ({ root }) => {
-  // overrun takes longer than its interval now and then; what is due meanwhile is left out, if it is not made up for.
+test("missed fires are listed with their reason", async ({ root }) => {
+  // overrun sometimes runs longer than its interval; without misfire compensation the fire in between is skipped.
   await callApi(root, "PATCH", "/r/dev/jobs/overrun/config", { misfire: false });
   await root.goto(`${baseUrl()}/r/dev/history/missed?job=overrun`);
   const missed = root.locator('[data-missed="overrun"]');
@@ -153,7 +147,7 @@ interface RunList {
   items: { runId: string; startedAt: string }[];
 }
 
-/** Opens a run of settle that has just begun: it goes on for seven seconds and more. */
+/** Opens a run of settle that has just started; it runs for at least seven seconds. */
 async function openRunningRun(page: Page) {
   await expect(async () => {
     const answer = await page.request.get(
@@ -169,16 +163,14 @@ async function openRunningRun(page: Page) {
   }).toPass({ timeout: 100_000, intervals: [200] });
 }
 
-test("a run that runs is seen to: attempts along its time, and lines as they come", async ({
-  root,
-}) => {
+test("a running run shows its attempts and output live", async ({ root }) => {
   await root.setViewportSize({ width: 1280, height: 420 });
   await openRunningRun(root);
   await expect(root.locator("[data-attempt]")).toHaveCount(3, { timeout: 20_000 });
   await expect(root.getByRole("img", { name: /running/ }).first()).toBeVisible();
   const output = root.getByRole("region", { name: "Output" });
 
-  // Nobody reloads: the last lines were not there when the page was opened.
+  // The last lines arrive as events, without a reload.
   await expect(output.getByText("15 of 15 orders are settled")).toHaveCount(3, {
     timeout: 45_000,
   });
@@ -193,7 +185,7 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   await toEnd.click();
   await expect(toEnd).toHaveCount(0);
 
-  // What the instances said is there too, and leads on.
+  // The status trace of the run is shown too.
   const traces = root.getByRole("region", { name: "Status trace" });
   await expect(traces.locator("[data-trace]").filter({ hasText: "finished" })).not.toHaveCount(0);
 
@@ -203,10 +195,8 @@ test("a run that runs is seen to: attempts along its time, and lines as they com
   await expect(output.getByText(/settle: [02] /)).toHaveCount(0);
 });
 
-test("a page holds one line to the server, that of a run too, and none while nobody sees it", async ({
-  root,
-}) => {
-  // A browser has six for all its tabs.
+test("a page holds one event stream, and none while hidden", async ({ root }) => {
+  // A browser allows six connections per host over all tabs.
   const open = new Set<Request>();
   root.on("request", (request) => {
     if (request.url().includes("/events")) open.add(request);
@@ -243,7 +233,7 @@ test("a page holds one line to the server, that of a run too, and none while nob
   await expect.poll(lines).toEqual([["events"]]);
 });
 
-test("what failed is run again, and the new run is looked at", async ({ root }) => {
+test("failed shards are retried and the new run is opened", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/runs?job=flaky&state=failed`);
   await root.locator("[data-run]").first().getByRole("link").first().click(FAILURE_TIMEOUT);
   await root.getByRole("button", { name: "Retry the failed shard" }).click();
@@ -264,10 +254,8 @@ test("what failed is run again, and the new run is looked at", async ({ root }) 
   await expect(root.getByText("Triggered by")).toBeVisible();
 });
 
-test("what was triggered is run again with its parameter, or it is said that nobody knows it", async ({
-  root,
-}) => {
-  // The same run, as if somebody had asked for it with a parameter that history knows, or not.
+test("a retry keeps the recorded parameter or says that there is none", async ({ root }) => {
+  // The same run as if it had been triggered, with and without a recorded parameter.
   let parameter: string | undefined;
   await root.route(/\/api\/v1\/r\/dev\/runs\/[^/?]+$/, async (route) => {
     const response = await route.fetch();
@@ -288,7 +276,7 @@ test("what was triggered is run again with its parameter, or it is said that nob
   await expect(dialog).not.toContainText("its parameter is not recorded");
 });
 
-test("cancelling a run means that run, and no other", async ({ root }) => {
+test("cancelling a run names that run", async ({ root }) => {
   await openRunningRun(root);
   const runId = decodeURIComponent(root.url().split("/").at(-1) ?? "");
   const sent = root.waitForRequest("**/jobs/settle/cancel");
@@ -298,9 +286,7 @@ test("cancelling a run means that run, and no other", async ({ root }) => {
   await expectNotification(root, /settle: cancellation requested for \d shards?/);
 });
 
-test("histories are listed with their registries, and cannot be added where that is switched off", async ({
-  root,
-}) => {
+test("history stores are listed and cannot be added if that is disabled", async ({ root }) => {
   await root.goto(`${baseUrl()}/registries`);
   await root.getByRole("tab", { name: "History stores" }).click();
   await expect(root.getByRole("heading", { name: "History stores", level: 1 })).toBeVisible();
@@ -309,9 +295,7 @@ test("histories are listed with their registries, and cannot be added where that
   await expect(root.getByRole("button", { name: "Add history store" })).toHaveCount(0);
 });
 
-test("a registry without history says how to get one; it is tried, added and removed", async ({
-  browser,
-}) => {
+test("a history store is tested, added and removed", async ({ browser }) => {
   const console = await startBareConsole("addHistories");
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
   try {

@@ -1,6 +1,6 @@
 import { baseUrl, callApi, expect, expectNotification, test } from "./fixtures";
 
-test("a job is disabled after saying what that means, and enabled again", async ({ root }) => {
+test("a job is disabled after confirmation and enabled again", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/load`);
   await root.getByRole("button", { name: "Disable", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Disable load?" });
@@ -13,7 +13,7 @@ test("a job is disabled after saying what that means, and enabled again", async 
   await expect(root.getByRole("button", { name: "Disable", exact: true })).toBeVisible();
 });
 
-test("a chosen shard is triggered, with a parameter of its own", async ({ root }) => {
+test("a selected shard is triggered with a parameter", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   await root.getByRole("button", { name: "Trigger", exact: true }).click();
   const dialog = root.getByRole("dialog", { name: "Trigger greet" });
@@ -25,10 +25,8 @@ test("a chosen shard is triggered, with a parameter of its own", async ({ root }
   await expectNotification(root, /greet: triggered on 1 instance/);
 });
 
-test("what is tried again after a failure is the same wish, and plain http is enough", async ({
-  root,
-}) => {
-  // Over plain http a browser has no randomUUID.
+test("a retried trigger has the same idempotency key, also over plain HTTP", async ({ root }) => {
+  // Browsers have no randomUUID over plain HTTP.
   await root.addInitScript(() => Reflect.deleteProperty(Crypto.prototype, "randomUUID"));
   const keys: (string | undefined)[] = [];
   await root.route("**/jobs/load/trigger", async (route) => {
@@ -50,7 +48,7 @@ test("what is tried again after a failure is the same wish, and plain http is en
   expect(keys[1]).toBe(keys[0]);
 });
 
-test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
+test("a menu is operated by keys and returns the focus", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const more = root.getByRole("button", { name: "More" });
   await more.focus();
@@ -63,7 +61,7 @@ test("a menu is walked by keys, and gives the focus back", async ({ root }) => {
   await expect(more).toBeFocused();
 });
 
-test("a shard is switched off and on, where it is shown", async ({ root }) => {
+test("a shard is disabled and enabled in its row", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/ping`);
   const row = root.locator('[data-shard-row="1"]');
   await row.getByRole("button", { name: "Disable shard 1" }).click();
@@ -72,7 +70,7 @@ test("a shard is switched off and on, where it is shown", async ({ root }) => {
   await expect(row).not.toContainText("disabled");
 });
 
-test("what holds of a job is said in words, whatever may happen", async ({ root }) => {
+test("settings of a job are described in words", async ({ root }) => {
   await root.route("**/api/v1/r/dev/jobs/greet", async (route) => {
     const response = await route.fetch();
     const job = (await response.json()) as { config: { properties: { props: unknown } } };
@@ -91,9 +89,7 @@ test("what holds of a job is said in words, whatever may happen", async ({ root 
   await expect(holds).toContainText("same as Quartz");
 });
 
-test("a configuration is checked while it is typed, and shown as a difference before it is stored", async ({
-  root,
-}) => {
+test("a configuration is validated while typing and reviewed before saving", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/flaky/config`);
   const description = root.getByRole("textbox", { name: "Description" });
   await root.getByLabel("Cron").fill("0 0 99 * * ?");
@@ -116,12 +112,12 @@ test("a configuration is checked while it is typed, and shown as a difference be
   await expect(changes.getByRole("row", { name: /description/ })).toContainText("fails on purpose");
 });
 
-test("what is stored is what was shown, however fast one is", async ({ root }) => {
+test("only the reviewed configuration can be saved", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/load/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("first");
   await expect(root.getByText("1 change")).toBeVisible();
-  // At no time may something be stored that is not what the dialog shows.
+  // Save must never be enabled while the dialog shows an outdated configuration.
   await root.evaluate(() => {
     const seen: string[] = [];
     (window as unknown as { seen: string[] }).seen = seen;
@@ -145,7 +141,7 @@ test("what is stored is what was shown, however fast one is", async ({ root }) =
   expect(shown.filter((text) => text.includes("first"))).toEqual([]);
 });
 
-test("a look that failed takes nobody's page away", async ({ root }) => {
+test("a failed refetch keeps the page and the edits", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("half typed");
@@ -155,7 +151,7 @@ test("a look that failed takes nobody's page away", async ({ root }) => {
     route.request().method() === "GET" ? route.fulfill(refused) : route.continue(),
   );
 
-  // Whoever comes back to the page looks again at everything.
+  // Returning to the page refetches everything.
   await expect(async () => {
     const look = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
     await root.evaluate(() =>
@@ -169,7 +165,7 @@ test("a look that failed takes nobody's page away", async ({ root }) => {
   await expect(root.getByRole("button", { name: "Review changes" })).toBeEnabled();
 });
 
-test("whoever was slower is told, and keeps what they typed", async ({ root }) => {
+test("a version conflict is shown and keeps the edits", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/overrun/config`);
   const label = root.getByRole("textbox", { name: "Label" });
   await label.fill("mine");

@@ -5,7 +5,7 @@ test.beforeEach(async ({ root }) => {
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 
-test("a search finds by words and by key, and says what it does not know", async ({ root }) => {
+test("a search finds jobs by words and keys and rejects unknown keys", async ({ root }) => {
   const search = root.getByRole("searchbox", { name: "Search jobs" });
   await root.keyboard.press("/");
   await expect(search).toBeFocused();
@@ -30,7 +30,7 @@ test("a search typed just before Show all does not come back", async ({ root }) 
   await search.fill("no such job anywhere");
   await expect(root.getByText("No matching jobs")).toBeVisible();
 
-  // The clock stands still, so what was typed is not applied before the click.
+  // The clock is stopped, so the typed text is not applied before the click.
   await root.clock.install();
   await root.clock.pauseAt(Date.now() + 1000);
   await search.fill("no such job nowhere");
@@ -40,7 +40,7 @@ test("a search typed just before Show all does not come back", async ({ root }) 
   await expect(root.getByRole("link", { name: "settle" })).toBeVisible();
 });
 
-test("many jobs are switched at once, and the list shows it by itself", async ({ root }) => {
+test("bulk disable and enable update the list", async ({ root }) => {
   const row = root.locator('[data-job="ping"]');
   for (const name of ["ping", "load"])
     await root.getByRole("checkbox", { name: `Select ${name}` }).check();
@@ -59,7 +59,7 @@ test("many jobs are switched at once, and the list shows it by itself", async ({
   await expect(row).not.toContainText("disabled");
 });
 
-test("if not all that was found can be selected, that is said", async ({ root }) => {
+test("a failure to select all jobs is shown", async ({ root }) => {
   const refused = { status: 403, json: { code: "forbidden", detail: "not so many" } };
   await root.route("**/api/v1/r/dev/jobs?*pageSize=1000*", (route) => route.fulfill(refused));
   await root.getByRole("checkbox", { name: "Select greet" }).check();
@@ -69,7 +69,7 @@ test("if not all that was found can be selected, that is said", async ({ root })
   await expect(root.getByText("1 selected")).toBeVisible();
 });
 
-test("a search gets a name, is found by it again, and forgotten", async ({ root }) => {
+test("a search is saved as a view, opened and removed", async ({ root }) => {
   const views = root.getByRole("button", { name: "Views" });
   await views.click();
   await expect(root.getByRole("menuitem", { name: "Save this search" })).toBeDisabled();
@@ -101,7 +101,7 @@ test("a job is triggered from the list", async ({ root }) => {
   await expectNotification(root, /greet: triggered on 3 instances/);
 });
 
-test("a job is disabled from the list after saying what that means", async ({ root }) => {
+test("a job is disabled from the list after confirmation", async ({ root }) => {
   const row = root.locator('[data-job="load"]');
   const open = async (item: string) => {
     await root.getByRole("button", { name: "Actions for load" }).click();
@@ -121,10 +121,10 @@ test("a job is disabled from the list after saying what that means", async ({ ro
   await expectNotification(root, "load enabled");
 });
 
-test("what somebody else does is seen at once, without being asked for", async ({ root }) => {
+test("changes by others appear through events, without requests", async ({ root }) => {
   const row = root.locator('[data-job="greet"]');
   await expect(root.locator('[data-connection="live"]')).toBeAttached();
-  // Whatever the page asks for from now on, it is not answered.
+  // From now on, requests for the list fail, so updates can only come from events.
   const refused = { status: 403, json: { code: "forbidden", detail: "not now" } };
   await root.route("**/api/v1/r/dev/jobs?*", (route) => route.fulfill(refused));
 
@@ -132,19 +132,19 @@ test("what somebody else does is seen at once, without being asked for", async (
   await expect(row).toContainText("disabled");
   await callApi(root, "POST", "/r/dev/jobs/greet/enable");
   await expect(row).not.toContainText("disabled");
-  // And what begins to run; settle does so every ten seconds, for seven.
+  // settle runs every ten seconds for seven seconds.
   const settle = root.locator('[data-job="settle"]');
   await expect(settle).not.toContainText("running", { timeout: 20_000 });
   await expect(settle).toContainText("running", { timeout: 20_000 });
 });
 
-test("time going by is seen", async ({ root }) => {
+test("the next fire time advances", async ({ root }) => {
   const next = root.locator('[data-job="greet"]').locator("time").first();
   const before = await next.getAttribute("datetime");
   await expect(next).not.toHaveAttribute("datetime", before ?? "", { timeout: 30_000 });
 });
 
-test("a job is made, and removed by its name", async ({ root }) => {
+test("a job is created, and removed after typing its name", async ({ root }) => {
   await root.getByRole("link", { name: "New job" }).click();
   await root.getByLabel("Name", { exact: true }).fill("made-here");
   await root.getByLabel("Cron").fill("0 0 4 * * ?");

@@ -1,6 +1,6 @@
 import { baseUrl, expect, expectNotification, logIn, submitLogin, test } from "./fixtures";
 
-test("a wrong password is refused, and the right one leads to the page that was asked for", async ({
+test("login refuses a wrong password and then opens the requested page", async ({
   page,
   browserErrors,
 }) => {
@@ -15,7 +15,7 @@ test("a wrong password is refused, and the right one leads to the page that was 
   expect(page.url()).toBe(`${baseUrl()}/r/dev/jobs/greet`);
 });
 
-test("a session that is over leads to the login, and from there back", async ({ root }) => {
+test("an expired session shows the login and then returns to the page", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/servers`);
   await expect(root.getByRole("heading", { name: "Servers" })).toBeVisible();
 
@@ -28,7 +28,7 @@ test("a session that is over leads to the login, and from there back", async ({ 
   expect(root.url()).toContain("/r/dev/instances");
 });
 
-test("whoever logs out is out", async ({ page }) => {
+test("logout ends the session", async ({ page }) => {
   await logIn(page, "root", "root");
   await page.getByRole("button", { name: "Account root" }).click();
   await page.getByRole("menuitem", { name: "Log out" }).click();
@@ -38,7 +38,7 @@ test("whoever logs out is out", async ({ page }) => {
   expect(answer.status()).toBe(401);
 });
 
-test("whoever could not be logged out is not told that they are", async ({ root }) => {
+test("a failed logout keeps the page logged in", async ({ root }) => {
   const refused = { status: 409, json: { code: "conflict", detail: "not now" } };
   await root.route("**/api/v1/logout", (route) => route.fulfill(refused));
   const logOut = async () => {

@@ -26,7 +26,7 @@ const PAGES: [path: string, en: string, zh: string][] = [
   ["/help", "Help", "帮助"],
 ];
 
-/** Each language, each scheme and each width meet each other once. */
+/** Covers each pair of language, scheme and width. */
 const VARIANTS = [
   ["en", "light", 1280],
   ["zh", "dark", 1280],
@@ -35,10 +35,8 @@ const VARIANTS = [
 ] as const;
 
 for (const [language, scheme, width] of VARIANTS) {
-  test(`every page can be read by everybody: ${language}, ${scheme}, ${width} px`, async ({
-    root,
-  }) => {
-    // Each page is looked at in whole; a machine that is busy takes its time.
+  test(`every page is accessible: ${language}, ${scheme}, ${width} px`, async ({ root }) => {
+    // Axe checks whole pages, which takes long on a busy machine.
     test.setTimeout(600_000);
     await root.setViewportSize({ width, height: 844 });
     await root.evaluate(
@@ -62,7 +60,7 @@ for (const [language, scheme, width] of VARIANTS) {
 
       const wider = await root.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect(wider, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
-      // There are no frames: it need not open a page of its own for each look.
+      // The pages have no frames, so axe needs no extra page for each run.
       const { violations } = await new AxeBuilder({ page: root }).setLegacyMode().analyze();
       const told = violations.map(
         ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
@@ -73,7 +71,7 @@ for (const [language, scheme, width] of VARIANTS) {
   });
 }
 
-/** What opens over a page: where, and what is pressed to see it. */
+/** Dialogs and menus: the page, and the buttons and menu items that open them. */
 const OVERLAYS: [path: string, ...press: string[]][] = [
   ["/r/dev/jobs/greet", "Trigger"],
   ["/r/dev/jobs/greet", "Disable"],
@@ -91,10 +89,7 @@ const OVERLAYS: [path: string, ...press: string[]][] = [
 ];
 
 for (const scheme of ["light", "dark"] as const) {
-  test(`the login, dialogs and menus can be read by everybody: ${scheme}`, async ({
-    page,
-    browserErrors,
-  }) => {
+  test(`login, dialogs and menus are accessible: ${scheme}`, async ({ page, browserErrors }) => {
     test.setTimeout(300_000);
     expect(browserErrors).toEqual([]);
     await page.addInitScript((scheme) => {
@@ -103,7 +98,7 @@ for (const scheme of ["light", "dark"] as const) {
     }, scheme);
     const found: Record<string, string[]> = {};
     const look = async (what: string) => {
-      // What fades in is not seen yet.
+      // Wait until fade-in animations have finished.
       await page.evaluate(() =>
         Promise.all(
           document
@@ -112,7 +107,7 @@ for (const scheme of ["light", "dark"] as const) {
             .map((each) => each.finished.catch(() => undefined)),
         ),
       );
-      // A menu hangs over the page, and belongs to none of its regions.
+      // A menu is rendered outside the regions of the page.
       const axe = new AxeBuilder({ page }).setLegacyMode().disableRules(["region"]);
       const { violations } = await axe.analyze();
       const told = violations.map(({ id, nodes }) => {
@@ -142,7 +137,7 @@ for (const scheme of ["light", "dark"] as const) {
   });
 }
 
-test("a language is switched at once, kept, and complete in the menu", async ({ root }) => {
+test("the language is switched, stored and applied to the navigation", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
   await expect(root.getByRole("heading", { name: "总览" })).toBeVisible();
   await expect(root.locator("html")).toHaveAttribute("lang", "zh-CN");
@@ -169,7 +164,7 @@ test("a language is switched at once, kept, and complete in the menu", async ({ 
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
 });
 
-test("what the server says is said in Chinese too, with its own words below", async ({ root }) => {
+test("server messages are described in Chinese above the English original", async ({ root }) => {
   await root.getByRole("button", { name: "中文" }).click();
   await root.goto(`${baseUrl()}/r/dev/doctor`);
   await expect(root.getByText("服务器没有发现问题。")).toBeVisible();
@@ -180,7 +175,7 @@ test("what the server says is said in Chinese too, with its own words below", as
   await expect(root.getByText(/was (not )?due at/).first()).toBeVisible();
 });
 
-test("what is not there is said, with a way on", async ({ root }) => {
+test("unknown jobs, registries and pages are reported", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/jobs/no-such-job`);
   await expect(root.getByRole("alert")).toContainText("Not found");
   await root.goto(`${baseUrl()}/r/elsewhere/jobs`);
@@ -191,7 +186,7 @@ test("what is not there is said, with a way on", async ({ root }) => {
   await expect(root.getByText("Page not found")).toBeVisible();
 });
 
-test("keys lead everywhere", async ({ root }) => {
+test("keyboard shortcuts open pages, the palette and help", async ({ root }) => {
   await expect(root.getByRole("heading", { name: "Overview" })).toBeVisible();
   await goByKey(root, "s", "Servers");
 

@@ -1,9 +1,6 @@
 import { baseUrl, expect, expectNotification, logIn, submitLogin, test } from "./fixtures";
 
-test("a viewer sees everything and changes nothing, whatever they send", async ({
-  root,
-  browser,
-}) => {
+test("a viewer can see everything and change nothing", async ({ root, browser }) => {
   await root.goto(`${baseUrl()}/accounts`);
   await root.getByRole("button", { name: "Add account" }).click();
   await root.getByLabel("User name").fill("vera");
@@ -31,7 +28,7 @@ test("a viewer sees everything and changes nothing, whatever they send", async (
   await context.close();
 });
 
-test("a change without the page's token is refused", async ({ root }) => {
+test("a change without CSRF token is refused", async ({ root }) => {
   const answer = await root.evaluate(async () => {
     const response = await fetch("/api/v1/r/dev/jobs/greet/trigger", { method: "POST" });
     return { status: response.status, problem: (await response.json()) as { code: string } };
@@ -40,7 +37,7 @@ test("a change without the page's token is refused", async ({ root }) => {
   expect(answer.problem.code).toBe("csrf");
 });
 
-test("a token is shown once, works, and is gone when it is removed", async ({
+test("a token is shown once, works, and stops working when removed", async ({
   root,
   playwright,
 }) => {
@@ -58,10 +55,10 @@ test("a token is shown once, works, and is gone when it is removed", async ({
   expect((await program.get(`${baseUrl()}/api/v1/r/dev/jobs`)).status()).toBe(401);
 });
 
-test("whoever has no account here is offered no password and no tokens", async ({ root }) => {
+test("a user without account is offered neither password nor tokens", async ({ root }) => {
   await root.goto(`${baseUrl()}/account`);
   await expect(root.getByRole("button", { name: "Change password" })).toBeVisible();
-  // As the server says of somebody who logged in at a provider.
+  // The session of a user who logged in with an external provider.
   await root.route("**/api/v1/session", async (route) => {
     const response = await route.fetch();
     const session = (await response.json()) as { hasAccount: boolean };
@@ -76,7 +73,7 @@ test("whoever has no account here is offered no password and no tokens", async (
   await expect(root.getByRole("button", { name: "Create token" })).toHaveCount(0);
 });
 
-test("an operator steers jobs, and changes none", async ({ root, browser }) => {
+test("an operator can trigger jobs but not change them", async ({ root, browser }) => {
   await root.goto(`${baseUrl()}/accounts`);
   await root.getByRole("button", { name: "Add account" }).click();
   const form = root.getByRole("dialog");
@@ -124,10 +121,7 @@ test("an operator steers jobs, and changes none", async ({ root, browser }) => {
   await context.close();
 });
 
-test("an account gets another role, its owner another password, and it is removed", async ({
-  root,
-  browser,
-}) => {
+test("an account gets a new role and password and is removed", async ({ root, browser }) => {
   await root.goto(`${baseUrl()}/accounts`);
   await root.getByRole("button", { name: "Add account" }).click();
   await root.getByLabel("User name").fill("edith");
@@ -171,7 +165,7 @@ test("an account gets another role, its owner another password, and it is remove
   await context.close();
 });
 
-test("an audit that cannot be written says so", async ({ root }) => {
+test("a failure to write the audit log is shown", async ({ root }) => {
   await root.route("**/api/v1/audit*", async (route) => {
     const response = await route.fetch();
     const page = (await response.json()) as Record<string, unknown>;

@@ -2,7 +2,7 @@ import type { Page } from "@playwright/test";
 
 import { baseUrl, expect, test } from "./fixtures";
 
-/** Where to: `npm run screenshots` puts them beside the documentation. */
+/** Target folder; `npm run screenshots` sets it. */
 const FOLDER = process.env.SCREENSHOTS;
 
 const PAGES: [name: string, path: string][] = [
@@ -27,10 +27,10 @@ const PAGES: [name: string, path: string][] = [
   ["histories", "/registries/histories"],
   ["help", "/help"],
 ];
-/** Those that are shown on a phone, too. */
+/** Pages that are also captured at phone width. */
 const NARROW = ["overview", "jobs", "job", "run", "history", "failures"];
 
-/** A run of settle that is over; something has failed by then, too. */
+/** Waits for a failed run of flaky and a finished run of settle; returns the id of the latter. */
 async function finishedRun(page: Page): Promise<string> {
   const firstRunId = async (query: string) => {
     const answer = await page.request.get(`${baseUrl()}/api/v1/r/dev/runs?${query}`);
@@ -42,7 +42,7 @@ async function finishedRun(page: Page): Promise<string> {
 }
 
 for (const language of ["en", "zh"] as const) {
-  test(`pictures of every page: ${language}`, async ({ root }) => {
+  test(`screenshots of every page: ${language}`, async ({ root }) => {
     test.skip(!FOLDER, "only on request: npm run screenshots");
     test.setTimeout(600_000);
     const run = await finishedRun(root);

@@ -1,6 +1,6 @@
 import { baseUrl, expect, expectNotification, test } from "./fixtures";
 
-test("a job on a server is switched off and on", async ({ root }) => {
+test("a job is disabled and enabled on one server", async ({ root }) => {
   await root.goto(`${baseUrl()}/r/dev/servers`);
   await root.getByRole("link", { name: "127.0.0.1" }).click();
   const row = root.getByRole("row").filter({ has: root.getByRole("link", { name: "load" }) });
@@ -15,7 +15,7 @@ test("a job on a server is switched off and on", async ({ root }) => {
   await expect(row).toContainText("enabled");
 });
 
-test("the cron builder says when, and what is wrong", async ({ root }) => {
+test("the cron builder shows next runs and errors", async ({ root }) => {
   await root.goto(`${baseUrl()}/help?cron=0+30+8+%3F+*+MON-FRI&zone=Asia/Shanghai`);
   await expect(root.getByText("Next 10 runs")).toBeVisible();
   await expect(root.getByRole("listitem")).toHaveCount(10);

@@ -3,19 +3,17 @@ import { useNotify } from "../components/notify";
 import { type Problem, toProblem } from "./problem";
 
 interface ActionOptions<In, Out> {
-  /** What is sent. */
   send: (input: In) => Promise<Out>;
-  /** What is said when it is done. */
+  /** Text of the notification after success. */
   successMessage?: (output: Out, input: In) => string;
-  /** Which of what is shown is looked at again. */
+  /** Cache keys to refetch after success. */
   invalidates?: readonly (readonly unknown[])[];
-  /** What the page does next. */
   onSuccess?: (output: Out, input: In) => void;
-  /** Says it elsewhere, and returns true. */
+  /** Handles a problem in the page. If it returns true, no notification is shown. */
   onProblem?: (problem: Problem) => boolean;
 }
 
-/** A change: sent, told, and what it touched looked at again. */
+/** Sends a change, notifies the user of the result and refetches what the change affects. */
 export function useAction<In = void, Out = unknown>({
   send,
   successMessage,

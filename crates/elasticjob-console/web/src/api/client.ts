@@ -6,12 +6,12 @@ type Headers = Record<string, string>;
 let csrfToken = "";
 let sessionExpired: () => void = () => {};
 
-/** Every change carries this, so that no other site can make one. */
+/** Every change carries the token, so that other sites cannot send changes. */
 export function setCsrfToken(token: string) {
   csrfToken = token;
 }
 
-/** What happens when the server no longer knows us. */
+/** Sets the handler for responses that reject the session. */
 export function onSessionExpired(then: () => void) {
   sessionExpired = then;
 }
@@ -83,7 +83,7 @@ function parseProblem(response: Response, text: string): Problem {
   }
 }
 
-/** A query string of what is said; what is empty is left out. */
+/** Builds a query string from the parameters that have a value. */
 export function queryString(
   parameters: Record<string, string | number | boolean | undefined | null>,
 ): string {

@@ -6,7 +6,7 @@ afterEach(() => void vi.unstubAllGlobals());
 
 const paths = () => FakeEventSource.open.map((line) => line.url);
 
-test("a page that nobody sees holds no line, and has one again when it is seen", () => {
+test("a hidden page closes its stream and reopens it when visible", () => {
   const page = stubBrowser();
   const onOpen = vi.fn();
   const end = openStream("/a", { onEvent: {}, onOpen });
@@ -22,7 +22,7 @@ test("a page that nobody sees holds no line, and has one again when it is seen",
   end();
 });
 
-test("a page has one line: that of the part that began to listen last", () => {
+test("only the newest stream of a page is open", () => {
   stubBrowser();
   const endA = openStream("/a", { onEvent: {} });
   const endB = openStream("/b", { onEvent: {} });
@@ -36,7 +36,7 @@ test("a page has one line: that of the part that began to listen last", () => {
   expect(paths()).toEqual([]);
 });
 
-test("a page that was opened out of sight waits until it is seen", () => {
+test("a page opened in the background opens no stream until it is visible", () => {
   const page = stubBrowser();
   page.setVisible(false);
   const end = openStream("/a", { onEvent: {} });
@@ -50,7 +50,7 @@ test("a page that was opened out of sight waits until it is seen", () => {
   expect(paths()).toEqual([]);
 });
 
-test("a line that was refused is tried again, but not once nobody listens", () => {
+test("a rejected stream is reopened unless it has been closed", () => {
   vi.useFakeTimers();
   stubBrowser();
   const end = openStream("/a", { onEvent: {} });

@@ -1,12 +1,12 @@
-/** How long a line that was refused is left alone. */
+/** Delay (ms) before a rejected connection is opened again. */
 const RECONNECT_DELAY = 3_000;
 
 interface StreamHandlers {
-  /** By the name of the event: what it says. */
+  /** Handlers by event name. */
   onEvent: Record<string, (data: unknown) => void>;
-  /** It begins, perhaps anew: there is no replay. */
+  /** The stream was opened or reopened; missed events are not replayed. */
   onOpen?: () => void;
-  /** It is interrupted, and tried again. */
+  /** The stream was interrupted and will be reopened. */
   onLost?: () => void;
 }
 
@@ -16,9 +16,9 @@ interface Connection {
 }
 
 /**
- * The lines of this page. A browser has six connections to a host, for all of its tabs together: with one held by each
- * tab, the seventh would get no answer at all. So a page that nobody sees has no line, and one that is seen has one: the
- * one that was begun last.
+ * The streams of this page, of which at most one is open. A browser allows six connections per host over all tabs; if
+ * every tab held one, the seventh tab would get no response. So a hidden page closes its streams, and a visible page
+ * opens only the newest.
  */
 const connections: Connection[] = [];
 
@@ -28,7 +28,7 @@ function updateConnections() {
   wanted?.open();
 }
 
-/** Listens to events of the server's until what it returns is called. */
+/** Opens an event stream. Returns a function that closes it. */
 export function openStream(path: string, heard: StreamHandlers): () => void {
   const line = createConnection(path, heard);
   if (connections.length === 0) document.addEventListener("visibilitychange", updateConnections);
@@ -57,7 +57,7 @@ function createConnection(path: string, { onEvent, onOpen, onLost }: StreamHandl
     }
     begun.onerror = () => {
       onLost?.();
-      // A browser tries again by itself, but not after an answer that was no stream.
+      // The browser reconnects by itself, except after a response that is not an event stream.
       if (begun.readyState === EventSource.CLOSED) timer = setTimeout(begin, RECONNECT_DELAY);
     };
   };

@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 
-/** A line whose other end is the test: what the server would say, it says. */
+/** An `EventSource` whose events the test emits. */
 export class FakeEventSource extends EventTarget {
   static readonly CLOSED = 2;
   static all: FakeEventSource[] = [];
@@ -26,7 +26,7 @@ export class FakeEventSource extends EventTarget {
   }
 }
 
-/** A page that is seen, or not, in a browser that has lines. */
+/** Replaces `EventSource` and `document`; `setVisible` shows or hides the page. */
 export function stubBrowser() {
   FakeEventSource.all = [];
   const page = Object.assign(new EventTarget(), { hidden: false });

@@ -4,27 +4,27 @@ import { Problem } from "./problem";
 import { jobPath, queryKeys, registryPath } from "./queries";
 import type { Buckets, JobFigures, LastRun, RecordedRun, Run } from "./types";
 
-/** Where what was is kept in the cache. */
+/** Cache keys of queries to the history store. */
 export const historyKeys = {
   buckets: (registry: string) => [...queryKeys.of(registry), "buckets"] as const,
   figures: (registry: string) => [...queryKeys.of(registry), "figures"] as const,
   job: (registry: string, job: string) => [...queryKeys.of(registry), "past", job] as const,
 };
 
-/** A registry without history has none a moment later; whoever adds one reloads the page. */
+/** The registry has no history store. Retrying is useless: adding one invalidates the queries of the registry. */
 export const isNoHistoryError = (error: unknown) =>
   error instanceof Problem && error.code === "noHistory";
 
-/** Looks again by itself, unless there is nothing to look at. */
+/** Refetch interval of a history query; it stops if the registry has no history store. */
 const refetchEvery = (milliseconds: number) => (query: { state: { error: unknown } }) =>
   isNoHistoryError(query.state.error) ? false : milliseconds;
 
-/** Runs over time: so many pieces of this length, the last of them not over yet. */
+/** Runs per bucket: `count` buckets of `bucketMs`, the last of which contains the current time. */
 export const useBuckets = (registry: string, count: number, bucketMs: number, job?: string) =>
   useQuery({
     queryKey: [...historyKeys.buckets(registry), count, bucketMs, job ?? ""],
     queryFn: () => {
-      // Pieces begin at multiples of their length.
+      // Buckets start at multiples of their length.
       const last = Math.floor(Date.now() / bucketMs) * bucketMs;
       const from = new Date(last - (count - 1) * bucketMs).toISOString();
       return request<Buckets>(
@@ -35,12 +35,12 @@ export const useBuckets = (registry: string, count: number, bucketMs: number, jo
     refetchInterval: refetchEvery(15_000),
   });
 
-/** How many of its last runs are shown of each job. */
+/** Runs shown for each job in the list. */
 const LAST_RUNS = 20;
 
-/** Everything that a page of the list shows of what was, in one request. */
+/** The history figures of all jobs on a page of the list, in one request. */
 export const useFigures = (registry: string, jobs: string[]) => {
-  // Another order is not another question.
+  // Sorted, so that reordering the list does not change the cache key.
   const names = [...jobs].sort();
   return useQuery({
     queryKey: [...historyKeys.figures(registry), names],
@@ -75,7 +75,7 @@ export const useMatrix = (registry: string, job: string, limit: number) =>
     refetchInterval: refetchEvery(30_000),
   });
 
-/** Figures with the runs that were heard of put in; those of other jobs change nothing. */
+/** Inserts changed runs into the figures of their jobs. Runs of jobs that are not listed are ignored. */
 export function mergeRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
   const byJob = new Map<string, Run[]>();
   for (const run of runs) byJob.set(run.jobName, [...(byJob.get(run.jobName) ?? []), run]);
@@ -91,5 +91,5 @@ export function mergeRuns(figures: JobFigures[], runs: Run[]): JobFigures[] {
   });
 }
 
-/** What has not begun is the newest. */
+/** A run that has not started counts as the newest. */
 const startTime = (run: LastRun) => (run.startedAt ? Date.parse(run.startedAt) : Infinity);

@@ -4,7 +4,7 @@ import { IdempotencyKey, randomKey } from "./idempotency";
 
 afterEach(() => void vi.unstubAllGlobals());
 
-test("a key is made where a browser has no randomUUID: over plain http", () => {
+test("a key is generated without randomUUID", () => {
   const { getRandomValues } = crypto;
   vi.stubGlobal("crypto", { getRandomValues: getRandomValues.bind(crypto) });
 
@@ -12,7 +12,7 @@ test("a key is made where a browser has no randomUUID: over plain http", () => {
   expect(randomKey()).not.toBe(randomKey());
 });
 
-test("what failed and is tried again has the same key, whatever happens in between", () => {
+test("a retried request keeps its key", () => {
   const intent = new IdempotencyKey();
 
   const first = intent.keyFor({ shards: [1] });
@@ -20,7 +20,7 @@ test("what failed and is tried again has the same key, whatever happens in betwe
   expect(intent.keyFor({ shards: [1] })).toBe(first);
 });
 
-test("something else has another key, and so has the same once it was done", () => {
+test("another request, or the same after success, gets a new key", () => {
   const intent = new IdempotencyKey();
   const first = intent.keyFor({ shards: [1] });
 
@@ -30,7 +30,7 @@ test("something else has another key, and so has the same once it was done", () 
   expect(intent.keyFor({})).not.toBe(second);
 });
 
-test("what is asked for much later is another wish", () => {
+test("an old key is not reused", () => {
   const intent = new IdempotencyKey();
   const first = intent.keyFor({}, 0);
 

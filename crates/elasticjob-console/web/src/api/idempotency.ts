@@ -1,15 +1,15 @@
-/** What is asked for again after so long is asked for anew. */
+/** An identical request gets a new key after this time (ms). */
 const MAX_AGE = 10 * 60_000;
 
-/** Something nobody else comes up with. There is `crypto.randomUUID` too, but not over plain http. */
+/** A random key. `crypto.randomUUID` is not available over plain HTTP. */
 export function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /**
- * Keys by which the server knows that the same is meant: pressed twice, or sent again because nobody knows whether it
- * arrived, it is done once. Once it is done, the same words are another wish; and so are other words.
+ * The idempotency key of a request. A request that is sent twice, or again because the first response was lost, has the
+ * same key, so the server executes it once. After success, or with another body, the next request gets a new key.
  */
 export class IdempotencyKey {
   private pending: { body: string; key: string; since: number } | null = null;

@@ -15,7 +15,7 @@ const row = (jobName: string, status: JobRow["status"] = "OK", runningCount = 0)
 
 const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPage;
 
-/** Somebody who follows the registry `r`; what is asked for again is written down. */
+/** Subscribes to the registry `r` and records the cache keys that are refetched. */
 function follower() {
   const seen = stubBrowser();
   const client = new QueryClient();
@@ -35,7 +35,7 @@ function follower() {
   return { ...seen, client, asked, lines, connect, say, end };
 }
 
-test("what happened while nobody looked is looked at again", () => {
+test("everything is refetched when a hidden page becomes visible", () => {
   const { setVisible, connect, asked, end } = follower();
   vi.advanceTimersByTime(10_000);
   expect(asked).toEqual([]);
@@ -49,7 +49,7 @@ test("what happened while nobody looked is looked at again", () => {
   end();
 });
 
-test("what runs in a job is seen in its row at once, and in no other", () => {
+test("a shards event updates the counts of its job only", () => {
   const { client, say, end } = follower();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b", "OK", 1));
@@ -64,7 +64,7 @@ test("what runs in a job is seen in its row at once, and in no other", () => {
   end();
 });
 
-test("what else a row shows of its shards is asked for, at a pace", () => {
+test("shards events refetch the list at a limited rate", () => {
   const { say, asked, end } = follower();
   for (let tick = 0; tick < 100; tick += 1) {
     say("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
@@ -77,7 +77,7 @@ test("what else a row shows of its shards is asked for, at a pace", () => {
   end();
 });
 
-test("however often there is too much to tell, everything is asked for every five seconds at most", () => {
+test("reload events refetch everything at most every five seconds", () => {
   const { say, asked, end } = follower();
   for (let second = 0; second < 20; second += 1) {
     say("reload", {});
@@ -90,7 +90,7 @@ test("however often there is too much to tell, everything is asked for every fiv
   end();
 });
 
-test("a job that changed is put in where it stands, and the rest of the page stays", () => {
+test("a job event replaces its row and keeps the others", () => {
   const { client, say, end } = follower();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b"));
@@ -105,14 +105,14 @@ test("a job that changed is put in where it stands, and the rest of the page sta
   end();
 });
 
-test("a job that is gone is taken away, and the page is asked for again", () => {
+test("a removed job is deleted from the page and makes it stale", () => {
   const after = mergeRows(page(row("a"), row("b")), new Map([["a", null]]));
 
   expect(after.page.items.map((each) => each.jobName)).toEqual(["b"]);
   expect(after.isStale).toBe(true);
 });
 
-test("another status, or a job of another page, makes the page stale", () => {
+test("a new status or an unlisted job makes the page stale", () => {
   expect(mergeRows(page(row("a")), new Map([["a", row("a", "CRASHED")]])).isStale).toBe(true);
   expect(mergeRows(page(row("a")), new Map([["z", row("z")]])).isStale).toBe(true);
 });

@@ -8,21 +8,21 @@ import type { JobFigures, JobRow, JobsPage, Run } from "./types";
 
 export type ConnectionState = "connecting" | "live" | "registryDown" | "lost";
 
-/** How long changes are gathered before the page is drawn anew. */
+/** Changes are collected for this long (ms) before the page is updated. */
 const FLUSH_DELAY = 250;
-/** How long what the server has to count is left alone between two looks. */
+/** Minimum intervals (ms) between refetches of data that the server computes: counts, lists, success rates. */
 const COUNTS_INTERVAL = 2_000;
 const LISTS_INTERVAL = 5_000;
 const RATES_INTERVAL = 30_000;
 
-/** What goes on in a job, as it is told when that changes. */
+/** The event `shards`: which shards of a job run or await failover. */
 interface ShardActivity {
   jobName: string;
   runningItems: number[];
   waitingForFailoverItems: number[];
 }
 
-/** Hears what changes in a registry, and keeps what is shown up to date. */
+/** Keeps the cached data of a registry up to date with the server's events. */
 export function useLive(registry: string): ConnectionState {
   const client = useQueryClient();
   const [connection, setConnection] = useState<ConnectionState>("connecting");
@@ -36,7 +36,7 @@ export function useLive(registry: string): ConnectionState {
   return connection;
 }
 
-/** Puts what is heard of a registry where it is shown, until what it returns is called. */
+/** Applies the events of a registry to the cache. Returns a function that ends the subscription. */
 export function subscribe(
   client: QueryClient,
   registry: string,
@@ -50,7 +50,7 @@ export function subscribe(
       connection: (data) => {
         const { isConnected } = data as { isConnected: boolean };
         setLine(isConnected ? "live" : "registryDown");
-        // There is no replay: what happened in between is looked at again.
+        // Missed events are not replayed, so everything is refetched after an interruption.
         if (wasAway) heard.reload();
         wasAway = !isConnected;
       },
@@ -77,15 +77,15 @@ class ChangeBuffer {
   private runs = new Map<string, Run>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isStale = false;
-  /** Counts and orders are the server's: they are asked for again, not too often. */
+  /** The server computes counts and sort order, so they are refetched. */
   private lists = throttle(COUNTS_INTERVAL, () => {
     this.refetch(queryKeys.overview(this.registry));
     if (this.isStale) this.refetch(queryKeys.jobs(this.registry));
     this.isStale = false;
   });
-  /** Whatever else a row shows of its shards, and which rows a search finds. */
+  /** Shard counts in a row that events do not carry, and the rows that match a search. */
   private badges = throttle(LISTS_INTERVAL, () => this.refetch(queryKeys.jobs(this.registry)));
-  /** A busy registry says every second that there is too much to tell. The doctor is asked by people alone: it writes. */
+  /** A busy registry sends `reload` every second. The doctor writes to the registry, so only a user may start it. */
   private everything = throttle(LISTS_INTERVAL, () => {
     void this.client.invalidateQueries({
       queryKey: queryKeys.of(this.registry),
@@ -93,7 +93,7 @@ class ChangeBuffer {
     });
   });
   private runList = throttle(COUNTS_INTERVAL, () => this.refetch(queryKeys.runs(this.registry)));
-  /** How often a week went well changes slowly. */
+  /** The success rate of a week changes slowly. */
   private rates = throttle(RATES_INTERVAL, () => this.refetch(historyKeys.figures(this.registry)));
   private charts = throttle(COUNTS_INTERVAL, () =>
     this.refetch(historyKeys.buckets(this.registry)),
@@ -149,7 +149,7 @@ class ChangeBuffer {
       this.isStale ||= next.isStale;
       return mergeActivity(next.page, activities);
     });
-    // Thousands may have changed of which one is shown: what is shown is looked through, once.
+    // Thousands of jobs may have changed while one is shown, so this walks the cached queries once instead of the changes.
     const [, , shards] = queryKeys.shards(registry, "");
     const [, , job] = queryKeys.job(registry, "");
     void client.invalidateQueries({
@@ -162,7 +162,7 @@ class ChangeBuffer {
     this.lists.schedule();
   }
 
-  /** A run is put into the lists that show it; what is counted is asked for again. */
+  /** Inserts runs into the cached lists and refetches what the server computes from them. */
   private flushRuns(runs: Run[]) {
     const { client, registry } = this;
     client.setQueriesData<JobFigures[]>({ queryKey: historyKeys.figures(registry) }, (figures) =>
@@ -178,13 +178,13 @@ class ChangeBuffer {
     this.lists.schedule();
   }
 
-  /** Asked for again, if it is shown; an answer that is on its way is not thrown away for that. */
+  /** Refetches active queries without cancelling a request that is in flight. */
   private refetch(queryKey: readonly unknown[]) {
     void this.client.invalidateQueries({ queryKey }, { cancelRefetch: false });
   }
 }
 
-/** A page with rows that changed put in; stale if the page might hold other rows now. */
+/** Replaces changed rows. The page is stale if the change may affect which rows it holds. */
 export function mergeRows(
   page: JobsPage,
   rows: ReadonlyMap<string, JobRow | null>,
@@ -204,7 +204,7 @@ export function mergeRows(
   return { page: { ...page, items }, isStale };
 }
 
-/** A page whose rows say how many of their shards run and wait now. */
+/** Updates the counts of running shards and of shards that await failover. */
 export function mergeActivity(
   page: JobsPage,
   bustles: ReadonlyMap<string, ShardActivity>,

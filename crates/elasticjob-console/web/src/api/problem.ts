@@ -1,4 +1,4 @@
-/** What the server says when something is not done: RFC 9457. */
+/** An error response of the server (RFC 9457), or a failure to reach it. */
 export class Problem extends Error {
   constructor(
     readonly status: number,

@@ -19,7 +19,7 @@ import type {
   Token,
 } from "./types";
 
-/** Where things are kept in the cache; everything of a registry begins with it. */
+/** Cache keys. Those of a registry share a prefix, so that they can be invalidated together. */
 export const queryKeys = {
   registries: ["registries"] as const,
   of: (registry: string) => ["r", registry] as const,
@@ -96,7 +96,7 @@ export interface VersionedConfiguration extends Configuration {
   etag: string;
 }
 
-/** A configuration that somebody edits: it does not change under their hands. */
+/** The configuration to edit. It is not refetched on focus, so that it does not change while the user types. */
 export const useConfig = (registry: string, job: string) =>
   useQuery({
     queryKey: [...queryKeys.job(registry, job), "config"],

@@ -5,7 +5,7 @@ import { throttle } from "./throttle";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("a storm is answered at once, then at its pace, and its end is not forgotten", () => {
+test("throttle calls at once, then per interval, and after the last schedule", () => {
   const act = vi.fn();
   const look = throttle(2_000, act);
 
@@ -19,7 +19,7 @@ test("a storm is answered at once, then at its pace, and its end is not forgotte
   expect(act).toHaveBeenCalledTimes(4);
 });
 
-test("nothing is done after the end", () => {
+test("cancel prevents a scheduled call", () => {
   const act = vi.fn();
   const look = throttle(2_000, act);
   look.schedule();

@@ -1,4 +1,4 @@
-/** Something that is done soon after it was asked for, but not more often than this; what was asked for last is never forgotten. */
+/** Calls back soon after `schedule`, but at most once per interval. The last `schedule` is always followed by a call. */
 export function throttle(milliseconds: number, callback: () => void) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let done = -Infinity;

@@ -10,7 +10,7 @@ import { SessionProvider } from "./session";
 import { theme } from "./theme";
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
-// What opens over the page adds a style of its own, and asks here for the nonce.
+// Overlays add a style element and read its nonce from here.
 (globalThis as { __webpack_nonce__?: string }).__webpack_nonce__ = nonce;
 
 const scheme = localStorageColorSchemeManager({ key: "elasticjob-scheme" });
@@ -19,7 +19,7 @@ const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1_000,
-      // What was refused stays refused; a line that is down may come back.
+      // Only connection failures are worth a retry; a rejected request stays rejected.
       retry: (count, error) => count < 2 && [0, 503].includes(toProblem(error).status),
       retryDelay: (count) => 500 * 2 ** count,
     },

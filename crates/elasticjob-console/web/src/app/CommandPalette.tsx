@@ -17,7 +17,7 @@ interface Option {
   icon: IconName;
 }
 
-/** Type where to go: a page, or a job of this registry. */
+/** Finds a page, or a job of the current registry, by name. */
 export function CommandPalette({
   registry,
   items,
@@ -41,7 +41,7 @@ export function CommandPalette({
   });
 
   const word = text.trim().toLowerCase();
-  // Until the server has answered to what is typed now, only what surely fits is offered.
+  // Until the server has answered for the current text, only jobs whose names match it are offered.
   const isAnswered = search === text.trim() && !jobs.isPlaceholderData;
   const found = (jobs.data?.items ?? []).filter(
     (job) => isAnswered || job.jobName.toLowerCase().includes(word),

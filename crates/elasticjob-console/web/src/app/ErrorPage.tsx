@@ -3,7 +3,7 @@ import { Problem } from "../api/problem";
 import { ErrorState } from "../components/states";
 import { useText } from "../i18n";
 
-/** A mistake of ours must not leave a blank page. */
+/** Shown when a page throws, instead of a blank page. */
 export function ErrorPage() {
   const t = useText();
   const error = useRouteError();

@@ -5,7 +5,7 @@ import { EmptyState, ErrorState, Loading } from "../components/states";
 import { useText } from "../i18n";
 import { lastRegistry } from "./lastRegistry";
 
-/** The way to the registry one was at, or the first. */
+/** Redirects to the last registry that was open, or to the first one. */
 export function Home() {
   const t = useText();
   const registries = useRegistries();

@@ -10,7 +10,7 @@ import { navItems } from "./navItems";
 import { ShortcutsDialog } from "./ShortcutsDialog";
 import { isAdmin, useSession } from "./session";
 
-/** The keys of every page: search, help, and g with a letter to go somewhere. */
+/** Keyboard shortcuts of every page: search, help, and g followed by a letter to open a page. */
 export function KeyboardShortcuts() {
   const t = useText();
   const session = useSession();
@@ -71,7 +71,7 @@ export function KeyboardShortcuts() {
   );
 }
 
-/** The search of the page, if it has one. */
+/** Focuses the page's search field, if it has one. */
 function focusSearch(): boolean {
   const field = document.querySelector<HTMLInputElement>("input[data-search]");
   field?.focus();

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { Icon } from "../components/Icon";
 import { useLanguage } from "../i18n";
 
-/** Each language is named in itself: whoever needs it can read it. */
+/** Names the other language in that language. */
 export function LanguageSwitch() {
   const { language, setLanguage } = useLanguage();
   const [other, name] =

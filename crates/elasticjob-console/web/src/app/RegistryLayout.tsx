@@ -11,7 +11,7 @@ import { useText } from "../i18n";
 import { lastRegistry } from "./lastRegistry";
 import { RegistryContext } from "./registry";
 
-/** Everything below /r/{registry}: live, and with the role one has there. */
+/** Layout of all pages below /r/{registry}: subscribes to its events and provides the user's role. */
 export function RegistryLayout() {
   const { registry = "" } = useParams();
   const registries = useRegistries();
@@ -23,7 +23,7 @@ export function RegistryLayout() {
   }, [current, registry]);
 
   if (registries.isPending) return <Loading />;
-  // What was known holds until something else is: a look that failed takes nobody's page away.
+  // A failed refetch keeps the cached data, so that the page does not disappear.
   if (!registries.data) {
     return <ErrorState error={registries.error} onRetry={() => void registries.refetch()} />;
   }
@@ -41,7 +41,7 @@ function UnknownRegistry({ registry }: { registry: string }) {
   return <ErrorState error={new Problem(404, "notFound", t.registries.unknown(registry))} />;
 }
 
-/** Says so when what is shown is not what is. */
+/** Warns if the page may be out of date. */
 function ConnectionBanner({ registry }: { registry: string }) {
   const t = useText();
   const connection = useLive(registry);

@@ -14,7 +14,7 @@ import { SchemeSwitch } from "./SchemeSwitch";
 import { useSessionControl } from "./session";
 import { UserMenu } from "./UserMenu";
 
-/** The frame of every page; without a session, the login. */
+/** The frame of every page; without a session, the login form. */
 export function Shell() {
   const { state } = useSessionControl();
   if (state.status === "unknown") {
@@ -31,7 +31,7 @@ function Frame() {
   const t = useText();
   const [isOpen, { toggle, close }] = useDisclosure();
   const { pathname } = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever went to another page is done with the menu.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigating to another page closes the menu.
   useEffect(close, [pathname, close]);
   return (
     <AppShell

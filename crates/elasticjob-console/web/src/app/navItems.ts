@@ -7,11 +7,11 @@ export interface NavItem {
   icon: IconName;
   needsRegistry: boolean;
   isExact?: boolean;
-  /** The second key after g. */
+  /** The key that follows g. */
   key?: string;
 }
 
-/** Where one can go; the menu, the palette and the keys all read this. */
+/** The pages in the navigation, the command palette and the keyboard shortcuts. */
 export function navItems(t: Messages, registry: string, isAdmin: boolean): NavItem[] {
   const base = `/r/${encodeURIComponent(registry)}`;
   const registryItems: NavItem[] = registry

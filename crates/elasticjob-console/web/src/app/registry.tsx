@@ -8,14 +8,14 @@ interface RegistryAccess {
   role: Role;
 }
 
-/** The registry of the URL, and what one may do there. */
+/** The registry in the URL and the user's role in it. */
 export const RegistryContext = createContext<RegistryAccess>({ registry: "", role: "viewer" });
 
 export const useRegistry = () => use(RegistryContext).registry;
 
 export const useHasRole = (needed: Role) => hasRole(use(RegistryContext).role, needed);
 
-/** A page of the registry we are at. */
+/** Builds paths of pages in the current registry. */
 export function useRegistryLink() {
   const registry = useRegistry();
   return (...parts: string[]) =>

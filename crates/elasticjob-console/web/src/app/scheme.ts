@@ -2,7 +2,7 @@ import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import type { IconName } from "../components/Icon";
 import { useText } from "../i18n";
 
-/** The other of light and dark: what it is called, and how to get there. */
+/** Switches between the light and the dark scheme; `label` and `icon` are those of the other scheme. */
 export function useSchemeToggle() {
   const t = useText();
   const { setColorScheme } = useMantineColorScheme();

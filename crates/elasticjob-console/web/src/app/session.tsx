@@ -26,7 +26,7 @@ interface SessionControl {
 
 const Context = createContext<SessionControl | null>(null);
 
-/** Who sits here. A session that is over shows the login, at the page where they were. */
+/** Holds the session. Without one, the login form replaces the page, and the URL stays. */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [state, setState] = useState<SessionState>({ status: "unknown" });
@@ -45,7 +45,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     }
   }, [logIn]);
 
-  // A session that could not be ended still works: then nobody is told that it is over.
+  // If the server could not end the session, it is still valid, and the page stays logged in.
   const logOut = useCallback(async () => {
     await request("POST", "/logout").catch((error: unknown) => {
       if (toProblem(error).code !== "notAuthenticated") throw error;

@@ -4,7 +4,7 @@ import classes from "./Badge.module.css";
 
 export type Tone = "ok" | "busy" | "warn" | "bad" | "off";
 
-/** A word with a tone. Colour never says it alone. */
+/** A status label. The text carries the meaning; the colour only supports it. */
 export function Badge({
   tone,
   children,

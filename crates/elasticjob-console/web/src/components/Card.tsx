@@ -1,7 +1,7 @@
 import { Box, Group, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A part of a page, with its name. */
+/** A titled section of a page. */
 export function Card({
   title,
   right,

@@ -3,17 +3,16 @@ import { type ReactNode, useState } from "react";
 
 import { useText } from "../i18n";
 
-/** A red that white can be read on, in the dark too. */
+/** A red with enough contrast to white text in both schemes. */
 export const DANGER = "red.9";
 
 interface Props {
   title: string;
-  /** What will happen, a sentence each. */
+  /** One sentence per consequence. */
   consequences: string[];
-  /** What cannot be undone. */
   warning?: string;
   button: string;
-  /** What has to be typed first, for what cannot be undone. */
+  /** Text that the user must type before an action that cannot be undone. */
   confirmText?: string;
   isBusy: boolean;
   isDangerous?: boolean;
@@ -22,7 +21,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Asks before something is done, and names what that is. */
+/** Asks for confirmation and lists the consequences of the action. */
 export function ConfirmDialog(props: Props) {
   const {
     title,

@@ -7,7 +7,7 @@ import type { ListFilters } from "./filters";
 import { QueryList } from "./QueryList";
 import { EmptyState } from "./states";
 
-/** A list that goes back in time, narrowed by filters. */
+/** A filtered history list, newest first, with cursor paging. */
 export function CursorList<T>({
   query,
   filters,
@@ -16,7 +16,7 @@ export function CursorList<T>({
 }: {
   query: UseQueryResult<{ items: T[]; next: string | null }>;
   filters: ListFilters;
-  /** What is said if there is nothing at all. */
+  /** Title if there are no items even without filters. */
   emptyTitle: string;
   children: (items: T[]) => ReactNode;
 }) {

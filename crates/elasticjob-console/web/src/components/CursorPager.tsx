@@ -2,7 +2,7 @@ import { Button, Group } from "@mantine/core";
 
 import { useText } from "../i18n";
 
-/** The way through a list that goes back in time. */
+/** Buttons for the next older page of a list and for its newest page. */
 export function CursorPager({
   after,
   next,

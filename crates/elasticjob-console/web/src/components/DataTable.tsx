@@ -8,12 +8,12 @@ import { ScrollRegion } from "./ScrollRegion";
 
 export interface Column<Row> {
   header: string;
-  /** Those who see need no word for it: what is done to a row. */
+  /** Column of row actions; its header is visible to screen readers only. */
   isActions?: boolean;
   width?: number;
-  /** Where a row is a card: it stands in the title, beside the first column. */
+  /** On small screens, where a row is a card: shown in the card's title beside the first column. */
   isTitle?: boolean;
-  /** Where a row is a card: it takes a line of its own. */
+  /** On small screens: takes a full line of the card. */
   isWide?: boolean;
   className?: string;
   cell: (row: Row) => ReactNode;
@@ -24,17 +24,17 @@ interface Props<Row> {
   columns: Column<Row>[];
   rows: Row[];
   keyOf: (row: Row) => string | number;
-  /** Where there is less room, it scrolls. */
+  /** Minimum width (px); in less space the table scrolls. */
   width?: number;
-  /** What is told below a row when somebody wants to know more. */
+  /** Expandable details below a row. */
   detail?: (row: Row) => ReactNode;
-  /** For what finds a row by what it is about. */
+  /** `data-*` attributes by which tests find a row. */
   attributes?: (row: Row) => Record<`data-${string}`, string | number | undefined>;
 }
 
 type Key = string | number;
 
-/** Rows of things of one kind; on a phone each is a card, its first column the title. The roles are said because there it no longer looks like a table. */
+/** A table whose rows become cards on small screens. The ARIA roles are explicit because the card layout removes the implicit ones. */
 export function DataTable<Row>(props: Props<Row>) {
   const { label, columns, rows, keyOf, width, detail, attributes } = props;
   const t = useText();

@@ -2,12 +2,11 @@ import type { ReactNode } from "react";
 
 import classes from "./DescriptionList.module.css";
 
-/** What is known of something, a word each. */
 export function DescriptionList({ children }: { children: ReactNode }) {
   return <dl className={classes.facts}>{children}</dl>;
 }
 
-/** What is not known is left out. */
+/** Renders nothing if there is no value. */
 export function DescriptionItem({ term, children }: { term: string; children: ReactNode }) {
   if (children === null || children === undefined || children === false || children === "") {
     return null;

@@ -4,7 +4,7 @@ import type { Difference } from "../api/types";
 import { useText } from "../i18n";
 import { ScrollRegion } from "./ScrollRegion";
 
-/** What was, and what will be. */
+/** Configuration properties before and after a change. */
 export function DifferencesTable({ differences }: { differences: Difference[] }) {
   const t = useText();
   return (

@@ -8,14 +8,14 @@ import { Icon } from "./Icon";
 import { JobFilter } from "./JobFilter";
 import { TimeRangeFilter } from "./TimeRangeFilter";
 
-/** What a list of history is narrowed to, and the way to take it along. */
+/** Filters of a history list and links to export it. */
 export function FilterBar({
   filters,
   exports,
   children,
 }: {
   filters: ListFilters;
-  /** Where all of its rows can be had, by what the file is. */
+  /** Export links by format. */
   exports?: Record<string, string>;
   children?: ReactNode;
 }) {

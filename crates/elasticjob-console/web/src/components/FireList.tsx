@@ -5,7 +5,7 @@ import { useNow } from "./now";
 import { Timestamp } from "./Timestamp";
 import { shortTime, toIanaZone, viewerZone } from "./time";
 
-/** Instants to come, by the viewer's clock and by the one they are meant for. */
+/** Upcoming fires in the viewer's time zone and, if it differs, in the job's. */
 export function FireList({ fires, zone }: { fires: string[]; zone: string | null }) {
   const t = useText();
   const locale = useLocale();

@@ -1,6 +1,6 @@
 import { Table, VisuallyHidden } from "@mantine/core";
 
-/** The head of a column that needs no word for those who see. */
+/** A column header for screen readers only. */
 export function HiddenHeader({ label, width }: { label: string; width: number }) {
   return (
     <Table.Th w={width}>

@@ -1,4 +1,4 @@
-/** Line icons of 24 × 24, drawn here so that nothing is fetched and little is shipped. */
+/** Line icons of 24 × 24, inlined to avoid requests and a large icon package. */
 const PATHS = {
   home: "M4 11l8-7 8 7v9h-5v-6H9v6H4z",
   jobs: "M4 6h10M4 12h16M4 18h7M18 6h2M15 18h5",

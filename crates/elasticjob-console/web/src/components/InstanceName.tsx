@@ -2,7 +2,7 @@ import { Text, Tooltip } from "@mantine/core";
 
 import type { Instance } from "../api/types";
 
-/** An instance: the name its labels give it, or the end of its id; hovering says all of it. */
+/** The name from an instance's labels, or address and process of its id; the tooltip shows the full id. */
 export function InstanceName({ id, known }: { id: string; known?: Instance[] }) {
   const name = known?.find((each) => each.instanceId === id)?.labels?.name;
   const [ip, rest] = id.split("@-@");

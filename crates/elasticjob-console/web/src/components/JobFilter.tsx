@@ -3,7 +3,7 @@ import { useRegistry } from "../app/registry";
 import { useText } from "../i18n";
 import { SuggestField } from "./SuggestField";
 
-/** A job's name; those that are here are offered, and any other may be typed, for history knows jobs that are gone. */
+/** Filters by job name. It suggests existing jobs and accepts any name, because history may contain removed jobs. */
 export function JobFilter({ value, onChange }: { value: string; onChange: (job: string) => void }) {
   const t = useText();
   const registry = useRegistry();

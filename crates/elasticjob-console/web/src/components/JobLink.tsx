@@ -2,7 +2,6 @@ import { Link } from "react-router";
 
 import { useRegistryLink } from "../app/registry";
 
-/** A job's name, which leads to it. */
 export function JobLink({ name }: { name: string }) {
   const to = useRegistryLink();
   return (

@@ -8,7 +8,7 @@ import {
   useState,
 } from "react";
 
-/** How long one points at something before it is explained. */
+/** Delay (ms) before the tooltip opens. */
 const OPEN_DELAY = 300;
 
 interface HoverProps {
@@ -18,7 +18,7 @@ interface HoverProps {
   onBlur?: () => void;
 }
 
-/** A tooltip that costs nothing until somebody points at it: for what is on a page a hundred times. */
+/** A tooltip that is mounted on hover or focus, for elements that occur hundreds of times on a page. */
 export function LazyTooltip({
   label,
   children,

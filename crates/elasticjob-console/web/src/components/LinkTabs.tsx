@@ -2,7 +2,7 @@ import { Tabs } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useNavigate } from "react-router";
 
-/** Parts of a page, each with an address of its own. */
+/** Tabs of a page, each with its own URL. */
 export function LinkTabs({
   label,
   value,
@@ -12,7 +12,7 @@ export function LinkTabs({
   label: string;
   value: string;
   tabs: { value: string; label: string; to: string }[];
-  /** Of the one that is open. */
+  /** Content of the open tab. */
   children: ReactNode;
 }) {
   const navigate = useNavigate();
@@ -24,7 +24,7 @@ export function LinkTabs({
         if (tab) void navigate(tab.to);
       }}
       keepMounted={false}
-      // Keys lead along the tabs; what is behind one is fetched when it is chosen.
+      // Arrow keys only move the focus; a tab loads its data when it is activated.
       activateTabWithKeyboard={false}
     >
       <Tabs.List mb="md" aria-label={label}>

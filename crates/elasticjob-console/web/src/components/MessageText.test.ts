@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { tokenize } from "./MessageText";
 
-test("instants and instances are found in a sentence, and nothing of it is lost", () => {
+test("tokenize finds instants and instances and keeps the whole text", () => {
   const text =
     "the fire of 2026-11-15T15:47:10Z was started by 127.0.0.1@-@17327-0a19bc5d: it runs, attempt 1";
 

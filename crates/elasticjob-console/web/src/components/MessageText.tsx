@@ -8,10 +8,10 @@ const INSTANT = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/;
 const INSTANCE = /[^\s,;()]+@-@[^\s,;:()]+/;
 const TOKENS = new RegExp(`(${INSTANT.source}|${INSTANCE.source})`);
 
-/** A sentence of the server's; instants in it stand by the reader's clock, instances by their names. */
+/** A server message with instants in the viewer's time zone and instances by name. */
 export function MessageText({ text, known }: { text: string; known?: Instance[] }) {
   return tokenize(text).map((piece, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: the same words may be there twice: a piece is its place in the sentence.
+    // biome-ignore lint/suspicious/noArrayIndexKey: the same text may occur twice; a token is identified by its position.
     <Fragment key={index}>
       {piece.kind === "instant" ? (
         <Timestamp at={piece.text} />

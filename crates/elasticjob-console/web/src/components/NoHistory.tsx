@@ -6,7 +6,7 @@ import { isAdmin, useSession } from "../app/session";
 import { useText } from "../i18n";
 import { EmptyState } from "./states";
 
-/** Nobody told the console where the history of this registry is: how to. */
+/** Explains how to configure a history store for the registry. */
 export function NoHistory() {
   const t = useText();
   const session = useSession();

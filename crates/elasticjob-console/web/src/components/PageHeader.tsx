@@ -1,7 +1,7 @@
 import { Box, Group, Text, Title } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
 
-/** What a page is called, on it and in the tab. */
+/** Title and actions of a page; also sets the title of the browser tab. */
 export function PageHeader({
   title,
   about,

@@ -11,7 +11,7 @@ import { QueryList } from "./QueryList";
 import { SearchField } from "./SearchField";
 import { EmptyState } from "./states";
 
-/** A list that is searched and looked at page by page. */
+/** A searchable list with numbered pages. */
 export function PagedList<T>({
   query,
   params,

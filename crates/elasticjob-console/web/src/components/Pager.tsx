@@ -2,7 +2,7 @@ import { Group, Pagination, Text } from "@mantine/core";
 
 import { useText } from "../i18n";
 
-/** Which rows are shown, and the way to the others. */
+/** Range of the shown rows and page buttons. */
 export function Pager({
   page,
   pageSize,

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 
 import type { Problem } from "../api/problem";
 
-/** What went wrong, and the way out. */
+/** Detail and hint of a problem. */
 export function ProblemText({ problem }: { problem: Problem }) {
   return (
     <>

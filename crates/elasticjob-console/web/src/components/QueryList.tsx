@@ -5,7 +5,7 @@ import { toProblem } from "../api/problem";
 import { NoHistory } from "./NoHistory";
 import { ErrorState, Loading } from "./states";
 
-/** A list that is asked for: where it will be, why it is not there, that it is empty, or itself. */
+/** Renders a query: skeleton, error, empty state or its data. */
 export function QueryList<T>({
   query,
   empty,

@@ -5,7 +5,7 @@ import type { Role } from "../api/types";
 import { useHasRole } from "../app/registry";
 import { useText } from "../i18n";
 
-/** A button for those who may; the others see that it is there, and what it takes. */
+/** Passes `isDenied` to its child and, if the user lacks the role, shows which one is required. */
 export function RequireRole({
   minimum,
   children,

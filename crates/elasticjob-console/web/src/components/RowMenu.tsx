@@ -6,12 +6,12 @@ export interface RowAction {
   label: string;
   icon: IconName;
   isDisabled?: boolean;
-  /** Apart from the others: it cannot be undone. */
+  /** Set off from the others by a divider. */
   isSeparated?: boolean;
   onClick: () => void;
 }
 
-/** What can be done to a row. */
+/** Menu with the actions for a table row. */
 export function RowMenu({
   label,
   actions,
@@ -46,7 +46,6 @@ export function RowMenu({
   );
 }
 
-/** Takes a row away. */
 export function RemoveButton({
   label,
   isRefused = false,

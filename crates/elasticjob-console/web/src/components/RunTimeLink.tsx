@@ -3,7 +3,7 @@ import { Link } from "react-router";
 import { useRegistryLink } from "../app/registry";
 import { Timestamp } from "./Timestamp";
 
-/** When something of a run happened; leads to the run, if it is known which. */
+/** A time that links to its run, if the run is known. */
 export function RunTimeLink({ runId, at }: { runId: string | null; at: string | null }) {
   const to = useRegistryLink();
   if (!runId) return <Timestamp at={at} />;

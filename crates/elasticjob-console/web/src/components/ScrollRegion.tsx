@@ -1,7 +1,7 @@
 import { Box } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A table wider than the screen scrolls in its own box, also by keyboard. */
+/** A box in which wide tables scroll, also by keyboard. */
 export function ScrollRegion({ label, children }: { label: string; children: ReactNode }) {
   return (
     <Box

@@ -3,7 +3,7 @@ import { TextInput } from "@mantine/core";
 import { Icon } from "./Icon";
 import { useSearchText } from "./searchText";
 
-/** A search that answers while one types; `/` leads here. */
+/** A search field that searches while the user types; `/` focuses it. */
 export function SearchField({
   label,
   value,

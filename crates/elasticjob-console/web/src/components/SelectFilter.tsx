@@ -3,7 +3,7 @@ import { Select } from "@mantine/core";
 import { useText } from "../i18n";
 import type { ListFilters } from "./filters";
 
-/** One of a few words to narrow a list to, or none. */
+/** Filters a list by one of a few values. */
 export function SelectFilter({
   filters,
   name,
@@ -12,7 +12,7 @@ export function SelectFilter({
   labels,
 }: {
   filters: ListFilters;
-  /** What it is called in the URL. */
+  /** Key in the URL. */
   name: string;
   label: string;
   choices: readonly string[];

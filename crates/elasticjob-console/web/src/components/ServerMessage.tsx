@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import type { Instance } from "../api/types";
 import { MessageText } from "./MessageText";
 
-/** What the server says, in the reader's words; where those are others, the server's own stand below: they know the details. */
+/** A server message in the user's language. If that differs from the server's English, the original follows, as it has the details. */
 export function ServerMessage({
   text,
   message,

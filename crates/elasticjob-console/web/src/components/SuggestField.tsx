@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 
 import { useText } from "../i18n";
 
-/** A whole name: typed, or taken from what fits so far. It counts when it is one, on Enter, and when the field is left. */
+/** A name field with suggestions. The value is submitted on selection, on Enter and on blur. */
 export function SuggestField({
   label,
   value,
@@ -17,10 +17,10 @@ export function SuggestField({
   label: string;
   value: string;
   onChange: (name: string) => void;
-  /** What kind of names they are; what the cache goes by. */
+  /** Prefix of the cache key. */
   source: readonly string[];
   suggest: (text: string) => Promise<string[]>;
-  /** `/` leads here. */
+  /** `/` focuses this field. */
   isPageSearch?: boolean;
 }) {
   const t = useText();
@@ -43,7 +43,7 @@ export function SuggestField({
       aria-label={label}
       placeholder={label}
       data={[...new Set(names.data ?? [])]}
-      // What the server found fits, whatever it fits by.
+      // The server has already filtered the options.
       filter={({ options }) => options}
       value={text}
       onChange={(next) => {

@@ -6,7 +6,7 @@ import { fromLocalInput, isRange, RANGES, toLocalInput, toTimeSpan } from "./tim
 
 const CUSTOM = "chosen";
 
-/** How far back, or from when until when. */
+/** Selects a predefined or custom time range. */
 export function TimeRangeFilter({ filters }: { filters: ListFilters }) {
   const t = useText();
   const from = filters.value("from");

@@ -7,13 +7,13 @@ import { dateTime, relativeTime, shortTime, toIanaZone, viewerZone } from "./tim
 
 interface Props {
   at: string | null | undefined;
-  /** The zone of what is shown, if it has one of its own. */
+  /** The job's time zone, if it has one. */
   zone?: string | null;
-  /** Shows how far away it is, instead of when. */
+  /** Shows the distance from now instead of the time. */
   isRelative?: boolean;
 }
 
-/** An instant: in words or by the clock; hovering says it in every zone that matters. */
+/** An instant as a time or relative to now; the tooltip shows it in the viewer's zone, the job's zone and UTC. */
 export function Timestamp({ at, zone, isRelative = false }: Props) {
   const t = useText();
   const locale = useLocale();

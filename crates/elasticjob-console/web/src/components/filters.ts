@@ -4,7 +4,7 @@ import { type RangeName, toTimeSpan } from "./timeRange";
 
 export type FilterValues = Record<string, string>;
 
-/** What a list is narrowed to and how far back it was turned, in the URL. */
+/** Filters and cursor of a history list, stored in the URL. */
 export function useFilters(keys: readonly string[], defaultRange: RangeName = "all") {
   const [params, setParams] = useSearchParams();
   const present = (names: readonly string[]): FilterValues =>
@@ -14,11 +14,11 @@ export function useFilters(keys: readonly string[], defaultRange: RangeName = "a
   const times = present(["range", "from", "to"]);
   const words = present(keys);
   return {
-    /** What the field of this name says. */
+    /** Value of one filter; empty if unset. */
     value: (key: string) => params.get(key) ?? "",
-    /** Everything that is said; what the cache goes by. */
+    /** All filters, as part of the cache key. */
     key: { ...words, ...times, defaultRange },
-    /** What the server is asked, if it is asked now. */
+    /** The query parameters for a request that is sent now. */
     toQuery: (): FilterValues => ({ ...words, ...toTimeSpan(times, defaultRange, Date.now()) }),
     isFiltered: Object.keys(words).length + Object.keys(times).length > 0,
     after: params.get("after") ?? "",

@@ -1,6 +1,6 @@
 import { useSearchParams } from "react-router";
 
-/** Search and page of a list, in the URL. */
+/** Search text and page number of a list, stored in the URL. */
 export function useListParams() {
   const [params, setParams] = useSearchParams();
   const search = params.get("q") ?? "";

@@ -5,7 +5,7 @@ import type { Problem } from "../api/problem";
 import { useText } from "../i18n";
 import { ProblemText } from "./ProblemText";
 
-/** Says in a corner what happened. */
+/** Shows notifications. */
 export function useNotify() {
   const t = useText();
   return useMemo(

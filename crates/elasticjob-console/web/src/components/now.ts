@@ -19,5 +19,5 @@ function listen(listener: () => void) {
   };
 }
 
-/** The time, each second; one timer for the whole page. */
+/** The current time, updated every second by one timer for the whole page. */
 export const useNow = () => useSyncExternalStore(listen, () => now);

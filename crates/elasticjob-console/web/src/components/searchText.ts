@@ -2,7 +2,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useRef, useState } from "react";
 
 /**
- * The text of a search field whose search is in the URL: typing changes the text at once and the
+ * The text of a search field whose search is in the URL: typing changes the text immediately and the
  * search 200 ms later. A search that is changed elsewhere ("Show all", the back button) replaces
  * the text, and typing that is not applied yet is dropped: it would undo that change.
  */

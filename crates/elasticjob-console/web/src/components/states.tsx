@@ -5,7 +5,7 @@ import { toProblem } from "../api/problem";
 import { useText } from "../i18n";
 import { Icon, type IconName } from "./Icon";
 
-/** There is nothing, and that is all right; or here is what to do. */
+/** Placeholder for a list without items, with an optional hint. */
 export function EmptyState({
   icon = "info",
   title,
@@ -30,7 +30,7 @@ export function EmptyState({
   );
 }
 
-/** It did not work: what, why, and a way on. */
+/** Error title, detail and hint, with a retry button. */
 export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const t = useText();
   const problem = toProblem(error);
@@ -63,13 +63,13 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
   );
 }
 
-/** Where rows will be. */
+/** Skeleton rows while data is loading. */
 export function Loading({ rows = 6 }: { rows?: number }) {
   const t = useText();
   return (
     <Stack gap="sm" p="md" role="status" aria-label={t.loading}>
       {Array.from({ length: rows }, (_, row) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: there is nothing to tell these rows by.
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are identical and static.
         <Skeleton key={row} height={20} radius="sm" width={`${94 - ((row * 17) % 34)}%`} />
       ))}
     </Stack>

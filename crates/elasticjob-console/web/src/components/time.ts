@@ -1,4 +1,4 @@
-/** How far away, in the unit that says most: “in 5 seconds”, “3 hours ago”. */
+/** Distance from now in the largest fitting unit: “in 5 seconds”, “3 hours ago”. */
 export function relativeTime(at: number, now: number, locale: string): string {
   const seconds = Math.round((at - now) / 1_000);
   const format = relativeOf(locale);
@@ -9,7 +9,7 @@ export function relativeTime(at: number, now: number, locale: string): string {
   return format.format(Math.trunc(seconds / 86_400), "day");
 }
 
-/** What words and clocks are made with is made once: it takes longer than what it makes. */
+/** Formatters are cached because creating one takes longer than using it. */
 const relatives = new Map<string, Intl.RelativeTimeFormat>();
 const formats = new Map<string, Intl.DateTimeFormat>();
 const days = new Map<string | undefined, Intl.DateTimeFormat>();
@@ -45,7 +45,7 @@ function formatOf(locale: string, zone: string | undefined, isLong: boolean) {
   );
 }
 
-/** `GMT+8:00`, as the ancestor writes zones, in the words browsers know. */
+/** The IANA name of a zone, also for `GMT+8:00` as Java ElasticJob writes it; undefined if the browser does not know it. */
 export function toIanaZone(zone: string | null | undefined): string | undefined {
   if (!zone) return undefined;
   return memoize(zones, zone, () => {
@@ -62,7 +62,7 @@ export function toIanaZone(zone: string | null | undefined): string | undefined 
 function offsetToIana(zone: string): string | undefined {
   const [, sign, hours, minutes = "00"] = /^GMT([+-])(\d{1,2}):?(\d{2})?$/.exec(zone) ?? [];
   if (!sign || !hours) return undefined;
-  // Whole hours have names that every browser knows; their signs are the other way round.
+  // Every browser knows Etc/GMT names for whole hours; their signs are inverted.
   if (minutes === "00") return `Etc/GMT${sign === "+" ? "-" : "+"}${Number(hours)}`;
   return `${sign}${hours.padStart(2, "0")}:${minutes}`;
 }
@@ -75,7 +75,7 @@ export function dateTime(at: string | number, locale: string, zone?: string): st
   return formatOf(locale, zone, true).format(new Date(at));
 }
 
-/** Today the clock alone, otherwise with its day. */
+/** The time of day; with the date if it is not today. */
 export function shortTime(at: string | number, locale: string, now: number, zone?: string): string {
   const format = memoize(days, zone, () => new Intl.DateTimeFormat("en-CA", { timeZone: zone }));
   const day = (when: string | number) => format.format(new Date(when));
@@ -86,7 +86,7 @@ const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export const viewerZone = () => here;
 
-/** A duration as people say it: 350 ms, 4.2 s, 3 min 20 s. */
+/** A duration such as 350 ms, 4.2 s or 3 min 20 s. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
   if (milliseconds < 10_000) return `${(milliseconds / 1_000).toFixed(1)} s`;

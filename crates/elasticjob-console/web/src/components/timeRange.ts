@@ -1,4 +1,4 @@
-/** How far back one can look with one choice. */
+/** Predefined time ranges (ms). */
 export const RANGES = {
   "15m": 15 * 60_000,
   "1h": 3_600_000,
@@ -15,7 +15,7 @@ const MINUTE = 60_000;
 export const isRange = (text: string | undefined): text is RangeName =>
   text !== undefined && text in RANGES;
 
-/** From when until when: what was chosen, else so far back, by the minute so that a link stays the same for a while. */
+/** The chosen time span, or the range before now, rounded to the minute so that links stay stable. */
 export function toTimeSpan(
   chosen: { range?: string; from?: string; to?: string },
   defaultRange: RangeName,
@@ -25,12 +25,12 @@ export function toTimeSpan(
     return { ...(chosen.from && { from: chosen.from }), ...(chosen.to && { to: chosen.to }) };
   }
   const range = isRange(chosen.range) ? chosen.range : defaultRange;
-  // Where less is usual, everything has to be said.
+  // If the server's default is a shorter range, "all" needs an explicit start.
   if (range === "all") return defaultRange === "all" ? {} : { from: new Date(0).toISOString() };
   return { from: new Date(Math.floor(now / MINUTE) * MINUTE - RANGES[range]).toISOString() };
 }
 
-/** An instant as a field for dates and times takes it: by the reader's clock. */
+/** An instant as the value of a datetime-local input, in the viewer's time zone. */
 export function toLocalInput(at: string, to: "minute" | "second" = "minute"): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
@@ -38,7 +38,7 @@ export function toLocalInput(at: string, to: "minute" | "second" = "minute"): st
   return local.toISOString().slice(0, to === "minute" ? 16 : 19);
 }
 
-/** And back; nothing if it is no time. */
+/** The instant of a datetime-local value; empty if it is invalid. */
 export function fromLocalInput(local: string): string {
   const date = new Date(local);
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();

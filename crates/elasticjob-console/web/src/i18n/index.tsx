@@ -21,7 +21,7 @@ function initialLanguage(): Language {
     const stored = localStorage.getItem(KEY);
     if (stored === "en" || stored === "zh") return stored;
   } catch {
-    // Storage may be shut off; then the browser's choice is ours.
+    // Storage may be blocked; then the browser's language decides.
   }
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
@@ -37,7 +37,7 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
       try {
         localStorage.setItem(KEY, next);
       } catch {
-        // It holds for this page, then.
+        // Storage may be blocked; then the choice lasts until the page is closed.
       }
     };
     return { language, setLanguage };
@@ -47,5 +47,5 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
 
 export const useLanguage = () => use(Context);
 export const useLocale = () => LOCALES[use(Context).language];
-/** Everything that is said, in the chosen language. */
+/** The texts in the selected language. */
 export const useText = (): Messages => CATALOGUES[use(Context).language];

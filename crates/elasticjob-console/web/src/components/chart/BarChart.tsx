@@ -17,25 +17,25 @@ const HEIGHT = 180;
 
 interface Props {
   title: string;
-  /** What is to be seen, in a sentence. */
+  /** Text alternative of the chart. */
   summary: string;
-  /** The lowest first. */
+  /** From bottom to top. */
   layers: Layer[];
-  /** What a bar is called, and what such names are. */
+  /** Label of a bar, and the header of these labels in the table. */
   barLabel: (index: number) => string;
   barHeader: string;
   ticks: Tick[];
   steps: number[];
   format: (value: number) => string;
-  /** What a layer comes to as a whole. */
+  /** Legend value of a layer when no bar is hovered. */
   layerTotal: (layer: Layer) => string;
-  /** A value that should not be passed. */
+  /** Threshold, drawn as a dashed line. */
   limit?: number;
-  /** What is behind a bar. */
+  /** Link of a bar. */
   linkOf?: (index: number) => string | null;
 }
 
-/** Bars over time, with what they stand for; the same as a table for those who want it so. */
+/** A stacked bar chart with a legend, which can be shown as a table. */
 export function BarChart(props: Props) {
   const { title, summary, layers, barLabel, format, layerTotal, linkOf } = props;
   const t = useText();

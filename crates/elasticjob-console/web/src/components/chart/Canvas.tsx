@@ -8,25 +8,23 @@ import { type Layer, stacked } from "./layers";
 import type { Tick } from "./ticks";
 
 export interface CanvasProps {
-  /** The lowest first. */
+  /** From bottom to top. */
   layers: Layer[];
   ticks: Tick[];
-  /** What may stand between two lines of the grid. */
+  /** Allowed distances between grid lines. */
   steps: number[];
   format: (value: number) => string;
-  /** A value that should not be passed. */
+  /** Threshold, drawn as a dashed line. */
   limit?: number;
   height: number;
-  /** The bar that is pointed at. */
   onHover: (index: number | null) => void;
-  /** Whether there is something behind a bar, and going there. */
   hasLink?: (index: number) => boolean;
   onSelect?: (index: number) => void;
 }
 
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-/** Bars on a canvas. It is a file of its own, so that pages without charts do not load what draws them. */
+/** Bars on a canvas. A separate file, so that pages without charts do not load uPlot. */
 export default function Canvas(props: CanvasProps) {
   const { layers, ticks, height } = props;
   const host = useRef<HTMLDivElement>(null);
@@ -35,7 +33,7 @@ export default function Canvas(props: CanvasProps) {
   latest.current = props;
   const scheme = useComputedColorScheme();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot makes its series once, one for each layer: for another number of them it is made anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot creates its series once, one per layer; another number of layers needs a new plot.
   useEffect(() => {
     const element = host.current;
     if (!element) return;
@@ -57,7 +55,7 @@ export default function Canvas(props: CanvasProps) {
     };
   }, [height, layers.length]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: ticks and the colours of the scheme are read while it is drawn, and setting the data draws.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: ticks and scheme colours are read while drawing, and setting the data redraws.
   useEffect(() => {
     plot.current?.setData(plotData(layers));
   }, [layers, ticks, scheme]);
@@ -65,7 +63,7 @@ export default function Canvas(props: CanvasProps) {
   return <div ref={host} style={{ height }} />;
 }
 
-/** The highest is drawn first, and those below over it. */
+/** The top layer is drawn first and the lower ones over it. */
 const plotData = (layers: Layer[]): uPlot.AlignedData => {
   const length = layers[0]?.values.length ?? 0;
   return [Array.from({ length }, (_, index) => index), ...stacked(layers).reverse()];

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { COUNT_STEPS, stacked } from "./layers";
 import { evenTicks, timeTicks } from "./ticks";
 
-test("what stands on something reaches higher", () => {
+test("stacked layers add up from bottom to top", () => {
   const layers = [
     [1, 0],
     [2, 3],
@@ -21,11 +21,11 @@ test("what stands on something reaches higher", () => {
   ]);
 });
 
-test("steps of an axis grow", () => {
+test("axis steps are 1, 2 and 5 times powers of ten", () => {
   expect(COUNT_STEPS.slice(0, 6)).toEqual([1, 2, 5, 10, 20, 50]);
 });
 
-test("times are written where they are round, and not too many", () => {
+test("time ticks are at round times and limited in number", () => {
   const from = Date.parse("2026-11-15T17:31:00Z");
   const hour = timeTicks(from, 60_000, 60, 7, "en-GB");
   const week = timeTicks(from, 7_200_000, 84, 8, "en-GB");
@@ -35,7 +35,7 @@ test("times are written where they are round, and not too many", () => {
   expect(week.length).toBeLessThanOrEqual(8);
 });
 
-test("of things without a time, the last has a label", () => {
+test("even ticks always label the last bar", () => {
   expect(evenTicks(40, 5, String).map((tick) => tick.index)).toEqual([7, 15, 23, 31, 39]);
   expect(evenTicks(0, 5, String)).toEqual([]);
 });

@@ -1,13 +1,13 @@
 import type { ChartTone } from "./tones";
 
-/** Bars of one kind; those of other kinds stand on them. */
+/** One layer of a stacked bar chart. */
 export interface Layer {
   label: string;
   tone: ChartTone;
   values: number[];
 }
 
-/** How high each layer reaches: its own, on all that are below. */
+/** Upper edge of each layer: its own value plus those of the layers below. */
 export function stacked(layers: Layer[]): number[][] {
   let below: number[] = [];
   return layers.map(({ values }) => {
@@ -19,7 +19,7 @@ export function stacked(layers: Layer[]): number[][] {
 export const total = (layers: Layer[], index: number): number =>
   layers.reduce((sum, layer) => sum + (layer.values[index] ?? 0), 0);
 
-/** Steps of an axis that people like: of counts, and of milliseconds. */
+/** Round axis steps for counts and for durations. */
 export const COUNT_STEPS = [1, 2, 5]
   .flatMap((each) => Array.from({ length: 9 }, (_, power) => each * 10 ** power))
   .sort((a, b) => a - b);

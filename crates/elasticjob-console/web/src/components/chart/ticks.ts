@@ -2,13 +2,13 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440].map((step) => step * MINUTE);
 
-/** A bar with something written below it. */
+/** A label below a bar. */
 export interface Tick {
   index: number;
   label: string;
 }
 
-/** Where the time is round by the viewer's clock; at most so many. */
+/** Ticks at round local times, at most `most`. */
 export function timeTicks(
   from: number,
   bucketMs: number,
@@ -28,7 +28,7 @@ export function timeTicks(
   let before = -1;
   for (let index = 0; index < count; index += 1) {
     const at = from + index * bucketMs;
-    // The first piece of each step, for a piece may be longer than a zone is shifted by.
+    // The first bucket of each step, because a bucket may be longer than the zone offset.
     const local = at - new Date(at).getTimezoneOffset() * MINUTE;
     const place = Math.floor(local / step);
     const isFirst = before !== -1 ? place !== before : local % step === 0;
@@ -38,7 +38,7 @@ export function timeTicks(
   return ticks;
 }
 
-/** So many, evenly. */
+/** Evenly spaced ticks, at most `most`; the last bar always has one. */
 export function evenTicks(count: number, most: number, label: (index: number) => string): Tick[] {
   if (count === 0) return [];
   const step = Math.max(1, Math.ceil(count / most));

@@ -1,6 +1,6 @@
 import type { RunState } from "../../api/types";
 
-/** What a bar may be filled with; the colours are in chart.css. */
+/** Names of the bar colours in chart.css. */
 export type ChartTone = RunState | "plain" | "late";
 
 export const colour = (tone: ChartTone) => `var(--chart-${tone})`;

@@ -1,6 +1,6 @@
 import { plural } from "./texts";
 
-/** English: accounts, and what people did. */
+/** English: accounts, tokens and audit. */
 export const accounts = {
   audit: {
     about: "Every change made or refused through this console.",

@@ -1,6 +1,6 @@
 import type { Texts } from "./texts";
 
-/** English: what every page says. */
+/** English: texts shared by several pages. */
 export const common = {
   close: "Close",
   cancel: "Cancel",

@@ -1,6 +1,6 @@
 import { plural, type Texts } from "./texts";
 
-/** English: help, and what is wrong. */
+/** English: doctor and help. */
 export const help = {
   doctor: {
     about: "Checks the registry and its data for common problems.",

@@ -10,7 +10,7 @@ import { runs } from "./runs";
 import { servers } from "./servers";
 import { shell } from "./shell";
 
-/** Everything the pages say, in English; the other catalogues have the same shape. */
+/** The English texts; the other catalogues have the same shape. */
 export const en = {
   ...common,
   ...shell,

@@ -1,6 +1,6 @@
 import { plural, type Texts } from "./texts";
 
-/** English: one job. */
+/** English: the pages of one job. */
 export const job = {
   job: {
     sections: "Sections of the job page",

@@ -1,6 +1,6 @@
 import { plural, type Texts } from "./texts";
 
-/** English: the list of jobs, and a new one. */
+/** English: the list of jobs, saved views and the form for a new job. */
 export const jobs = {
   jobs: {
     count: (count: number) => plural(count, "job"),

@@ -1,6 +1,6 @@
 import { plural } from "./texts";
 
-/** English: registries and histories. */
+/** English: registries and history stores. */
 export const registries = {
   registries: {
     choose: "Registry",

@@ -1,6 +1,6 @@
 import { plural, type Texts } from "./texts";
 
-/** English: the frame around the pages, and logging in. */
+/** English: navigation, command palette, shortcuts and login. */
 export const shell = {
   nav: {
     menu: "Menu",

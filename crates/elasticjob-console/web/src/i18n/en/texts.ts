@@ -1,6 +1,6 @@
-/** Words by what they stand for, where the server may know more of them than the pages. */
+/** Texts by a code of the server, which may know more codes than the pages. */
 export type Texts = Record<string, string>;
 
-/** So many of something. */
+/** A count with its noun: `1 job`, `2 jobs`. */
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -8,7 +8,7 @@ import { useText } from "../../i18n";
 import { PasswordForm } from "./PasswordForm";
 import { Tokens } from "./Tokens";
 
-/** One's own account: what one may, the password, tokens for programs. */
+/** The user's own account: roles, password and API tokens. */
 export function AccountPage() {
   const t = useText();
   const session = useSession();

@@ -13,7 +13,7 @@ import { useText } from "../../i18n";
 
 const ROLES: Role[] = ["viewer", "operator", "admin"];
 
-/** Keys for programs. What one is, is shown once. */
+/** API tokens for programs. A token is shown only once. */
 export function Tokens() {
   const t = useText();
   const tokens = useTokens();

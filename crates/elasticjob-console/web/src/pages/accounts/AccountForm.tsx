@@ -20,7 +20,7 @@ import { useText } from "../../i18n";
 
 const ROLES: Role[] = ["viewer", "operator", "admin"];
 
-/** An account: new, or another role or password for one. */
+/** Creates an account, or changes its roles and password. */
 export function AccountForm({
   account,
   onClose,

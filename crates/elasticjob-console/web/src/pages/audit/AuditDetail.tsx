@@ -4,7 +4,7 @@ import type { AuditEntry, Difference } from "../../api/types";
 import { DifferencesTable } from "../../components/DifferencesTable";
 import { useText } from "../../i18n";
 
-/** What was asked, what came of it; a change of a configuration as a difference. */
+/** Request and result of a change; configuration changes are shown as differences. */
 export function AuditDetail({ entry }: { entry: AuditEntry }) {
   const t = useText();
   const differences = differencesOf(entry.asked);
@@ -27,7 +27,7 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
 const hasContent = (value: unknown) =>
   value !== null && value !== undefined && JSON.stringify(value) !== "{}";
 
-/** What a change of a configuration asks for; nothing else is asked for as a difference. */
+/** The differences in a request to change a configuration; null for other requests. */
 function differencesOf(asked: unknown): Difference[] | null {
   const differences = (asked as { differences?: unknown } | null)?.differences;
   return Array.isArray(differences) && differences.length > 0

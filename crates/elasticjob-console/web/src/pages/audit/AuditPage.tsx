@@ -16,7 +16,6 @@ import { AuditDetail } from "./AuditDetail";
 
 const FILTERS = ["username", "action", "target"] as const;
 
-/** Who changed what, and when. */
 export function AuditPage() {
   const t = useText();
   const registries = useRegistries();

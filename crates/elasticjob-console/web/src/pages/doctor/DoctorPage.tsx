@@ -50,7 +50,7 @@ function Findings() {
       >
         <ul className={classes.findings}>
           {[...problems, ...rest].map((each, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: findings have no name, two may be alike, and a row keeps no state.
+            // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
             <FindingRow key={index} finding={each} />
           ))}
         </ul>

@@ -20,7 +20,7 @@ import { useText } from "../../i18n";
 import { ZONES } from "../job/config/zones";
 import { FIELDS, type FieldName, joinFields, PRESETS, splitFields } from "./cron";
 
-/** A cron, built or pasted, and when it would be due. It stands in the URL and can be sent around. */
+/** Builds or checks a cron expression and shows its next fires. The expression is stored in the URL. */
 export function CronBuilder() {
   const t = useText();
   const [params, setParams] = useSearchParams();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { EVERY_DAY, joinFields, PRESETS, splitFields } from "./cron";
 
-test("what is taken apart is put together the same", () => {
+test("splitting and joining the fields returns the same expression", () => {
   expect(PRESETS).not.toHaveLength(0);
   for (const { expression } of PRESETS) {
     const parts = splitFields(expression);
@@ -10,11 +10,11 @@ test("what is taken apart is put together the same", () => {
   }
 });
 
-test("day and weekday are never both said", () => {
+test("either day or weekday is a question mark", () => {
   expect(joinFields({ ...EVERY_DAY, weekday: "MON-FRI" })).toBe("0 0 3 ? * MON-FRI");
   expect(joinFields({ ...EVERY_DAY, day: "?" })).toBe("0 0 3 * * ?");
 });
 
-test("five fields are no cron of Quartz", () => {
+test("an expression with five fields is rejected", () => {
   expect(splitFields("* * * * *")).toBeNull();
 });

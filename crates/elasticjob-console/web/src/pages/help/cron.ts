@@ -1,4 +1,4 @@
-/** A cron of Quartz, field by field, as the builder holds it. */
+/** The fields of a Quartz cron expression. */
 export const FIELDS = ["second", "minute", "hour", "day", "month", "weekday", "year"] as const;
 export type FieldName = (typeof FIELDS)[number];
 export type CronFields = Record<FieldName, string>;
@@ -13,7 +13,7 @@ export const EVERY_DAY: CronFields = {
   year: "",
 };
 
-/** The expression of these fields. Day and weekday are never both said: Quartz wants a ? in one. */
+/** Joins the fields. Quartz requires a ? for either the day or the weekday. */
 export function joinFields(parts: CronFields): string {
   const fields = { ...parts };
   if (fields.weekday && fields.weekday !== "?") {
@@ -28,7 +28,7 @@ export function joinFields(parts: CronFields): string {
   return [...six, fields.year.trim()].filter(Boolean).join(" ");
 }
 
-/** The fields of an expression; nothing if it has not six or seven. */
+/** Splits an expression; null if it does not have six or seven fields. */
 export function splitFields(expression: string): CronFields | null {
   const words = expression.trim().split(/\s+/);
   if (words.length < 6 || words.length > 7) return null;

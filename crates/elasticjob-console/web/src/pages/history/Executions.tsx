@@ -18,7 +18,7 @@ import { stateOf } from "../runs/api";
 import { RunBadge } from "../runs/RunBadge";
 import { exportLinks, useExecutions } from "./api";
 
-/** Every attempt of every shard: the ancestor's trace, and more. */
+/** Every attempt of every shard: Java ElasticJob's execution trace, extended. */
 export function Executions() {
   const t = useText();
   const registry = useRegistry();

@@ -14,7 +14,7 @@ import { useText } from "../../i18n";
 import { useFailures } from "./api";
 import classes from "./Failures.module.css";
 
-/** What went wrong; what is alike is one. */
+/** Failures grouped by message. */
 export function Failures() {
   const t = useText();
   const filters = useFilters(["job"], "24h");

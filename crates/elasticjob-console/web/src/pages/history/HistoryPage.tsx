@@ -16,10 +16,10 @@ const VIEWS: Record<string, ComponentType> = {
   failures: Failures,
   missed: Missed,
 };
-/** What holds for every view. */
+/** Filters that are kept when switching views. */
 const SHARED_FILTERS = ["job", "range", "from", "to"];
 
-/** What was, in four views, each with an address of its own. */
+/** Four views of the history, each with its own URL. */
 export function HistoryPage() {
   const t = useText();
   const to = useRegistryLink();

@@ -13,7 +13,7 @@ import { Timestamp } from "../../components/Timestamp";
 import { useText } from "../../i18n";
 import { useMissed } from "./api";
 
-/** Fires that never ran. */
+/** Missed fires. */
 export function Missed() {
   const t = useText();
   const filters = useFilters(["job"], "24h");

@@ -23,7 +23,7 @@ const TONES: Record<string, Tone> = {
   TASK_LOST: "bad",
 };
 
-/** What instances said of their parts of runs, in the ancestor's words. */
+/** Status changes that instances reported, with the states of Java ElasticJob. */
 export function Traces() {
   const t = useText();
   const registry = useRegistry();
@@ -47,7 +47,7 @@ export function Traces() {
   );
 }
 
-/** States that parts of runs came into; those of one run need not name it. */
+/** Table of status changes; for a single run it has no job column and no links to the run. */
 export function TraceTable({
   rows,
   isSingleRun = false,

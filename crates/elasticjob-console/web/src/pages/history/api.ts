@@ -11,7 +11,7 @@ interface CursorPage<Row> {
 
 type Table = "executions" | "traces";
 
-/** Files with all rows of what is shown. */
+/** Links to export all rows that match the filters. */
 export function exportLinks(registry: string, table: Table, filters: ListFilters) {
   const at = (extension: string) =>
     `/api/v1${registryPath(registry)}/${table}.${extension}${queryString(filters.toQuery())}`;
@@ -27,7 +27,7 @@ const useTablePage = <Row>(registry: string, table: Table, filters: ListFilters)
         `${registryPath(registry)}/${table}${queryString({ ...filters.toQuery(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
-    // What is older does not change any more.
+    // Older pages do not change.
     refetchInterval: filters.after ? false : 5_000,
   });
 

@@ -9,7 +9,7 @@ export function DisableDialog({
   onClose,
 }: {
   name: string;
-  /** On how many it is switched off, where that is known. */
+  /** Number of servers, if known. */
   servers?: number | null;
   instances: number;
   onClose: () => void;

@@ -7,7 +7,7 @@ import { useRegistry } from "../../app/registry";
 import { ErrorState, Loading } from "../../components/states";
 import { useText } from "../../i18n";
 
-/** Everything the registry holds of a job, as the ancestor prints it. */
+/** All registry nodes of a job, in the format of Java ElasticJob's dump. */
 export function DumpDialog({ job, onClose }: { job: string; onClose: () => void }) {
   const t = useText();
   const registry = useRegistry();

@@ -8,7 +8,7 @@ import { fromLocalInput, toLocalInput } from "../../components/timeRange";
 import { useText } from "../../i18n";
 import { useJobActions } from "./actions";
 
-/** Runs it now: all of it or chosen shards, with a parameter for this run alone. */
+/** Triggers all or selected shards, with an optional parameter and logical time. */
 export function TriggerDialog({
   job,
   initial = {},
@@ -17,9 +17,9 @@ export function TriggerDialog({
   onClose,
 }: {
   job: JobDetails;
-  /** What is chosen to begin with. */
+  /** Initial values. */
   initial?: TriggerRequest;
-  /** What there is to know about that. */
+  /** Remark on the initial values. */
   note?: string;
   onTriggered?: (response: TriggerResponse) => void;
   onClose: () => void;
@@ -41,7 +41,7 @@ export function TriggerDialog({
       {
         shards: scope === "some" ? chosen.map(Number).sort((a, b) => a - b) : undefined,
         parameter: parameter || undefined,
-        // What nobody touched is sent as it came: a field has no milliseconds.
+        // An unchanged time is sent as it was, because the input drops milliseconds.
         at: logicalTime === initialTime ? initial.at : fromLocalInput(logicalTime) || undefined,
       },
       {

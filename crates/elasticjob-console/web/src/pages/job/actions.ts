@@ -13,7 +13,6 @@ import type {
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 
-/** Everything that can be done to a job. */
 export function useJobActions(job: string) {
   const t = useText();
   const registry = useRegistry();
@@ -27,7 +26,7 @@ export function useJobActions(job: string) {
   ];
   return {
     trigger: useAction<TriggerRequest, TriggerResponse>({
-      // Sent twice by accident, it still runs once.
+      // A trigger that is sent twice runs once.
       send: (asked) =>
         request("POST", `${path}/trigger`, asked, {
           "Idempotency-Key": idempotencyKey.keyFor(asked),

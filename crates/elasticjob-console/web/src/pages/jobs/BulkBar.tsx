@@ -18,7 +18,7 @@ const ACTIONS: { action: BulkAction; icon: IconName }[] = [
   { action: "shutdown", icon: "power" },
 ];
 
-/** What can be done to the jobs that are selected, or to all that were found. */
+/** Actions for the selected jobs, or for all that match the search. */
 export function BulkBar({
   query,
   total,

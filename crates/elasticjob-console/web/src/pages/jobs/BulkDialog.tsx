@@ -19,10 +19,10 @@ import { useRegistry } from "../../app/registry";
 import { DANGER } from "../../components/ConfirmDialog";
 import { useText } from "../../i18n";
 
-/** How many are asked for in one request: so often is it seen how far it is, and can be stopped. */
+/** Jobs per request. After each request the progress is shown and the user can stop. */
 const BATCH_SIZE = 20;
 
-/** Does one thing to many jobs; shows how far it is, and what did not work. */
+/** Applies an action to many jobs, with progress and a list of failures. */
 export function BulkDialog({
   action,
   names,
@@ -49,7 +49,7 @@ export function BulkDialog({
         jobs,
       })
         .then(({ items }) => items.filter(({ problem }) => problem !== null))
-        // Nobody knows which of them were done.
+        // It is unknown which of them were done, so all are reported as failed.
         .catch((error: unknown) => jobs.map((jobName) => ({ jobName, problem: toProblem(error) })));
       const failures = failedItems.map(({ jobName, problem }) => ({
         name: jobName,

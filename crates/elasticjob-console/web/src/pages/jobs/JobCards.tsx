@@ -8,7 +8,7 @@ import { type ListProps, toggle } from "./listProps";
 import { NextFire } from "./NextFire";
 import { Sparkline } from "./Sparkline";
 
-/** The list where there is no room for a table. */
+/** The jobs list on small screens. */
 export function JobCards({ rows, figures, selected, onSelect }: ListProps) {
   const t = useText();
   return (

@@ -8,7 +8,7 @@ import { useText } from "../../i18n";
 import { useJobActions } from "../job/actions";
 import { DisableDialog } from "../job/DisableDialog";
 
-/** What is done most, without leaving the list. It is there once somebody wants it: most rows are only looked at. */
+/** Frequent actions in a row of the list. The menu is mounted on the first click, because most rows are never used. */
 export function JobMenu({ row }: { row: JobRow }) {
   const t = useText();
   const [isOpened, setOpened] = useState(false);
@@ -38,7 +38,7 @@ function OpenedMenu({ row }: { row: JobRow }) {
   const button = useRef<HTMLButtonElement>(null);
   const [isOpen, setOpen] = useState(false);
   const [isConfirming, setConfirming] = useState(false);
-  // It stands where the button was that was pressed, and gives the focus back when it closes.
+  // The menu replaces the clicked button, so it takes the focus; closing returns the focus to it.
   useEffect(() => {
     button.current?.focus();
     setOpen(true);

@@ -2,7 +2,7 @@ import type { JobRow } from "../../api/types";
 import { Badge } from "../../components/Badge";
 import { useText } from "../../i18n";
 
-/** What goes on in a job right now. */
+/** Badges for running, failover, misfired and disabled shards of a job. */
 export function JobRowBadges({ row }: { row: JobRow }) {
   const t = useText();
   return (

@@ -36,8 +36,8 @@ export function JobsPage() {
     () => new Map((figuresQuery.data ?? []).map((each) => [each.jobName, each])),
     [figuresQuery.data],
   );
-  // What is no longer looked for must not be acted on.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs because these change, and reads none of them.
+  // A new search clears the selection, so that actions affect only visible jobs.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect runs when these change, and reads none of them.
   useEffect(() => setSelected(new Set()), [query.search, query.status, query.page]);
 
   const isSearchInvalid = jobs.isError && toProblem(jobs.error).field === "search";

@@ -5,7 +5,7 @@ import { Icon } from "../../components/Icon";
 import { useSearchText } from "../../components/searchText";
 import { useText } from "../../i18n";
 
-/** The search, and what can be said in it. */
+/** Search field of the jobs list, with help on its syntax. */
 export function JobsSearch({
   value,
   problem,

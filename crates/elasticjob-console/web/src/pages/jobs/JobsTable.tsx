@@ -87,7 +87,7 @@ export function JobsTable({ rows, figures, query, onChange, selected, onSelect }
   );
 }
 
-/** Drawn anew only when its own job changes. */
+/** Re-rendered only when its own job changes. */
 const Row = memo(function Row({
   row,
   figures,
@@ -95,7 +95,7 @@ const Row = memo(function Row({
   onToggle,
 }: {
   row: JobRow;
-  /** Nothing where there is no history. */
+  /** Null if there is no history store. */
   figures: JobFigures | undefined | null;
   isSelected: boolean;
   onToggle: (name: string) => void;

@@ -6,7 +6,7 @@ import { Timestamp } from "../../components/Timestamp";
 import { shortTime, toIanaZone, viewerZone } from "../../components/time";
 import { useLocale, useText } from "../../i18n";
 
-/** When it is due: how far away, by the viewer's clock, and by the job's own where that differs. */
+/** Next fire: relative, in the viewer's time zone and, if it differs, in the job's. */
 export function NextFire({ row }: { row: JobRow }) {
   const t = useText();
   const locale = useLocale();

@@ -12,7 +12,7 @@ import { useText } from "../../i18n";
 import classes from "./Sparkline.module.css";
 import { bars, countByState, HEIGHT, percent, TOTAL_WIDTH } from "./sparklineBars";
 
-/** How its last runs went, and how often a week goes well; leads to them. Drawn anew only when something ran. */
+/** Recent runs and the success rate of a week, linked to the runs. Re-rendered only when a run changes. */
 export const Sparkline = memo(function Sparkline({ of }: { of: JobFigures | undefined }) {
   const t = useText();
   const to = useRegistryLink();

@@ -7,7 +7,7 @@ import classes from "./StatusChips.module.css";
 
 const ORDER: JobStatus[] = ["OK", "SHARDING_FLAG", "DISABLED", "CRASHED"];
 
-/** How many jobs stand how; pressing one shows only those. */
+/** Number of jobs by status; a chip filters the list. */
 export function StatusChips({
   counts,
   chosen,

@@ -7,7 +7,7 @@ import { Icon } from "../../components/Icon";
 import { useText } from "../../i18n";
 import { loadViews, putView, type SavedView, saveViews } from "./savedViews";
 
-/** Searches with names: kept, found again, forgotten. */
+/** Menu to open, save and remove named searches. */
 export function ViewsMenu() {
   const t = useText();
   const registry = useRegistry();

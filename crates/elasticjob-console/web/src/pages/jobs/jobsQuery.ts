@@ -14,7 +14,7 @@ export interface JobsListQuery extends JobsQuery {
   pageSize: number;
 }
 
-/** What the list is asked for. It stands in the URL, so a view can be linked and gone back to. */
+/** The query of the jobs list, stored in the URL so that it can be linked and the back button works. */
 export function useJobsQuery(): [JobsListQuery, (change: Partial<JobsListQuery>) => void] {
   const [params, setParams] = useSearchParams();
   const asked = useMemo(() => parseQuery(params), [params]);
@@ -22,7 +22,7 @@ export function useJobsQuery(): [JobsListQuery, (change: Partial<JobsListQuery>)
     (change: Partial<JobsListQuery>) => {
       setParams(
         (before) => toSearchParams({ ...parseQuery(before), page: 1, ...change }),
-        // Typing does not fill the history.
+        // Typing does not add browser history entries.
         { replace: "search" in change },
       );
     },

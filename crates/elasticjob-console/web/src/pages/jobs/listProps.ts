@@ -1,10 +1,10 @@
 import type { JobFigures, JobRow } from "../../api/types";
 import type { JobsListQuery } from "./jobsQuery";
 
-/** What both forms of the list are given. */
+/** Props shared by the table and the cards. */
 export interface ListProps {
   rows: JobRow[];
-  /** What was, by job; nothing if there is no history. */
+  /** History figures by job; null if there is no history store. */
   figures: ReadonlyMap<string, JobFigures> | null;
   query: JobsListQuery;
   onChange: (change: Partial<JobsListQuery>) => void;

@@ -4,10 +4,10 @@ import { useEffect, useRef } from "react";
 import type { JobsPage } from "../../api/types";
 import { useNow } from "../../components/now";
 
-/** How long the list is left alone between two looks. */
+/** Minimum interval (ms) between refetches. */
 const MIN_INTERVAL = 2_500;
 
-/** A fire that has passed is no next fire: the list is asked again, not too often. */
+/** Refetches the list when a next fire time has passed. */
 export function useRefetchPastFires({ data, refetch }: UseQueryResult<JobsPage>) {
   const now = useNow();
   const lastRefetch = useRef(0);

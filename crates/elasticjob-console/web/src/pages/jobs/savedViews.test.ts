@@ -9,7 +9,7 @@ test("a view of the same name is replaced", () => {
   expect(views).toEqual([{ name: "crashed", params: "b" }]);
 });
 
-test("what a list is asked for survives the URL", () => {
+test("a list query survives conversion to the URL and back", () => {
   const asked = {
     search: 'status:CRASHED "two words"',
     status: "OK,CRASHED",

@@ -1,12 +1,12 @@
 export interface SavedView {
   name: string;
-  /** What stands in the URL. */
+  /** Query string of the page. */
   params: string;
 }
 
 const key = (registry: string) => `elasticjob-views ${registry}`;
 
-/** Searches that somebody gave a name; each browser keeps its own. */
+/** Named searches, stored per browser. */
 export function loadViews(registry: string): SavedView[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(key(registry)) ?? "[]");
@@ -20,11 +20,11 @@ export function saveViews(registry: string, views: SavedView[]) {
   try {
     localStorage.setItem(key(registry), JSON.stringify(views));
   } catch {
-    // Then they last as long as the page.
+    // Storage may be blocked; then the views last until the page is closed.
   }
 }
 
-/** With this one put in; one of the same name makes room. */
+/** Adds a view or replaces the one with the same name. */
 export const putView = (views: SavedView[], view: SavedView): SavedView[] =>
   [...views.filter((each) => each.name !== view.name), view].sort((a, b) =>
     a.name.localeCompare(b.name),

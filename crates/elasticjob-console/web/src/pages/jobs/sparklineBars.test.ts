@@ -11,7 +11,7 @@ const run = (id: number, state: RunState, durationMs: number | null): LastRun =>
   latenessMs: null,
 });
 
-test("the newest stands at the right, and every state has a shape of its own", () => {
+test("the newest bar is on the right, and each state has its own shape", () => {
   const states: RunState[] = ["running", "cancelled", "failed", "done"];
   const drawn = bars(states.map((state, index) => run(9 - index, state, 100)));
 
@@ -20,20 +20,20 @@ test("the newest stands at the right, and every state has a shape of its own", (
   expect(drawn.at(-1)?.path).toContain(`M${(MAX_BARS - 1) * 5} `);
 });
 
-test("what took longer is higher, and the shortest can still be seen", () => {
+test("bar height grows with duration from a minimum", () => {
   const [short, long] = bars([run(2, "done", 10_000), run(1, "done", 0)]);
 
   expect(short?.path).toContain("v-5h");
   expect(long?.path).toContain("v-22h");
 });
 
-test("only what is shown is counted", () => {
+test("only the shown runs are counted", () => {
   const runs = Array.from({ length: 30 }, (_, index) => run(index, "failed", 1));
 
   expect(countByState(runs)).toEqual({ done: 0, failed: MAX_BARS, cancelled: 0, running: 0 });
 });
 
-test("a rate is never better than it is", () => {
+test("a rate below 100 % is never rounded up to it", () => {
   expect([1_000, 999, 950, 942, 0].map(percent)).toEqual([
     "100 %",
     "99.9 %",

@@ -21,7 +21,7 @@ import { Icon } from "../../components/Icon";
 import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
 
-/** Where to go after logging in elsewhere, and how that ended when it was tried. */
+/** Return path for an OpenID Connect login, and the outcome of a previous attempt. */
 function oidcReturn() {
   const search = new URLSearchParams(location.search);
   const outcome = search.get("oidc");
@@ -30,7 +30,7 @@ function oidcReturn() {
   return { outcome, to: encodeURIComponent(location.pathname + rest) };
 }
 
-/** The door. The URL stays, so whoever followed a link arrives there. */
+/** The login form. The URL stays, so that the requested page opens after login. */
 export function LoginPage() {
   const t = useText();
   const { state, logIn, refresh } = useSessionControl();
@@ -46,7 +46,7 @@ export function LoginPage() {
   }, [t]);
 
   useEffect(() => {
-    // Whoever cannot be told of other ways still has this one.
+    // Without an answer, only the password login is offered.
     request<LoginMethods>("GET", "/login/methods").then(setMethods, () => {});
   }, []);
 

@@ -13,7 +13,7 @@ import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
 import { ConfigForm } from "../job/config/ConfigForm";
 
-/** What a job of each kind starts from. */
+/** Initial properties by job type. */
 const BASES: Record<string, Properties> = {
   SCRIPT: { props: { "script.command.line": "" } },
   HTTP: { props: { "http.uri": "", "http.method": "GET" } },

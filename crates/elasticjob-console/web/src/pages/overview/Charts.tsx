@@ -16,10 +16,10 @@ import { useLocale, useText } from "../../i18n";
 import { RANGES, type RangeName } from "./range";
 import { sum, toSeries } from "./series";
 
-/** Where it is shown how late what ran began. */
+/** Fragment id of the start delay chart. */
 export const START_DELAY_ID = "lateness";
 
-/** What ran, how it ended and how late it began, in the time that was chosen. */
+/** Charts of outcomes and start delays in the selected time range. */
 export function Charts({
   range,
   onRange,

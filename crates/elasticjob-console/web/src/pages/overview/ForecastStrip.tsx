@@ -11,7 +11,7 @@ import { labelledCells, levels, peak } from "./heatLevels";
 
 const BUCKETS = 48;
 
-/** How much is due in the hours to come: where it gathers is seen before it hurts. */
+/** Heat map of upcoming fires, which shows load peaks in advance. */
 export function ForecastStrip() {
   const t = useText();
   const locale = useLocale();
@@ -53,7 +53,7 @@ export function ForecastStrip() {
       <div className={classes.strip} role="img" aria-label={summary}>
         {levels(counts).map((level, index) => (
           <Tooltip
-            // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its place in the strip; the time it stands for moves on with every look.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a cell is identified by its position; its time changes with every refetch.
             key={index}
             label={t.overview.forecastCell(dateTime(at(index), locale), counts[index] ?? 0)}
             openDelay={0}

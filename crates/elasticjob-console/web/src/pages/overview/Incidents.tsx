@@ -22,10 +22,9 @@ const TONES: Record<Incident["kind"], Tone> = {
   misfired: "warn",
 };
 
-/** How many are shown before somebody asks for all. */
 const INITIAL_COUNT = 8;
 
-/** What somebody should look at; from each a way to why. */
+/** Problems that need attention, each with a link to its explanation. */
 export function Incidents({ incidents, total }: { incidents: Incident[]; total: number }) {
   const t = useText();
   const to = useRegistryLink();

@@ -11,15 +11,15 @@ import classes from "./Tiles.module.css";
 
 interface Tile {
   label: string;
-  /** Unknown, if there is no history. */
+  /** Undefined if there is no history store. */
   value: number | undefined;
   to: string;
-  /** Its tone when it is not zero. */
+  /** Tone if the value is not zero. */
   tone?: Tone;
   about?: string;
 }
 
-/** A registry in numbers; each leads to what it counts. First what goes on, then what there is. */
+/** Figures of a registry, each linked to what it counts: first activity, then inventory. */
 export function Tiles({ overview, range }: { overview: Overview; range: RangeName }) {
   return (
     <>
@@ -29,7 +29,7 @@ export function Tiles({ overview, range }: { overview: Overview; range: RangeNam
   );
 }
 
-/** What goes on, and what went wrong in the time that was chosen. */
+/** Current activity, and failures in the selected time range. */
 function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
   const t = useText();
   const to = useRegistryLink();
@@ -37,7 +37,7 @@ function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
   const due = useForecast(registry, 1, 48).data?.counts.reduce((sum, count) => sum + count, 0);
   const past = seen.lastHours ?? undefined;
   const { hours, bucketMs } = RANGES[range];
-  // From a round time on, so that a link stays the same while one looks at it.
+  // Rounded to the bucket, so that links stay stable while the page is open.
   const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
   const from = new Date(until - hours * 3_600_000).toISOString();
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
@@ -53,7 +53,7 @@ function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
     {
       label: t.overview.tiles.late,
       value: past?.late,
-      // How late each was is seen there, and each piece leads to its runs: a list cannot be narrowed to what was late.
+      // The runs list has no filter for late runs; the chart shows each delay, and its bars link to the runs.
       to: `?${new URLSearchParams({ range })}#${START_DELAY_ID}`,
       tone: "warn",
       about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
@@ -82,7 +82,7 @@ function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
   );
 }
 
-/** What there is, and how it stands. */
+/** Counts of jobs, shards, instances and servers, and of jobs by status. */
 function InventoryTiles({ seen }: { seen: Overview }) {
   const t = useText();
   const to = useRegistryLink();

@@ -1,4 +1,4 @@
-/** From cold to hot, beside what is usual: an even load is mild, a crowd is hot; what is not zero is never cold. */
+/** Heat level 0–4 of each count relative to the average of non-zero counts: 0 only for zero, 2 for an even load. */
 export function levels(counts: number[]): number[] {
   const nonZero = counts.filter((count) => count > 0);
   const average = nonZero.reduce((sum, count) => sum + count, 0) / Math.max(1, nonZero.length);
@@ -9,13 +9,13 @@ export function levels(counts: number[]): number[] {
   });
 }
 
-/** Where it is hottest, if it is hotter there than elsewhere. */
+/** Index of the busiest cell, or null if the load is even. */
 export function peak(counts: number[]): number | null {
   const most = Math.max(...counts);
   const at = counts.indexOf(most);
   return (levels(counts)[at] ?? 0) >= 3 ? at : null;
 }
 
-/** Which cells have a label below them. */
+/** Indexes of the cells with a label. */
 export const labelledCells = (count: number): number[] =>
   Array.from({ length: 6 }, (_, index) => Math.round((index * count) / 6));

@@ -11,7 +11,7 @@ const item = (minute: number, state: RunState, runs: number, latestMs: number | 
   latestMs,
 });
 
-test("pieces stand where they belong, the empty ones too", () => {
+test("buckets are placed by time, and gaps are zero", () => {
   const buckets: Buckets = {
     from: "2026-11-15T17:00:00Z",
     to: "2026-11-15T17:02:30Z",
@@ -27,7 +27,7 @@ test("pieces stand where they belong, the empty ones too", () => {
   expect(series.latest).toEqual([90, 0, 0]);
 });
 
-test("what began after the question changes nothing", () => {
+test("a bucket after the requested range is ignored", () => {
   const buckets: Buckets = {
     from: "2026-11-15T17:00:00Z",
     to: "2026-11-15T17:01:01Z",

@@ -1,14 +1,14 @@
 import type { Buckets, RunState } from "../../api/types";
 
 export interface Series {
-  /** When the first piece begins. */
+  /** Start of the first bucket (ms since the epoch). */
   from: number;
   counts: Record<RunState, number[]>;
-  /** How late the latest run of each piece began. */
+  /** Longest start delay (ms) in each bucket. */
   latest: number[];
 }
 
-/** Pieces of time without gaps, out of those in which something ran. */
+/** Fills the gaps: the server sends only buckets with runs. */
 export function toSeries({ from, bucketMs, items }: Buckets, count: number): Series {
   const start = Date.parse(from ?? "");
   const none = () => Array.from({ length: count }, () => 0);
@@ -16,7 +16,7 @@ export function toSeries({ from, bucketMs, items }: Buckets, count: number): Ser
   const latest = none();
   for (const item of items) {
     const index = Math.round((Date.parse(item.from) - start) / bucketMs);
-    // Time goes on while an answer is under way.
+    // A bucket may start after the request was sent.
     if (index < 0 || index >= count) continue;
     counts[item.state][index] = (counts[item.state][index] ?? 0) + item.runs;
     latest[index] = Math.max(latest[index] ?? 0, item.latestMs ?? 0);

@@ -8,22 +8,21 @@ import { ProblemText } from "../../components/ProblemText";
 import { useText } from "../../i18n";
 
 interface Props {
-  /** Where it is added; it is tried below, at `/test`. */
+  /** API path to add a connection; `/test` below it tests the URL. */
   path: "/registries" | "/histories";
   title: string;
-  /** What it is for, as it is sent; without, it cannot be added yet. */
+  /** Identifying properties of the request; null while they are incomplete. */
   identity: Record<string, string> | null;
-  /** Where that is said. */
+  /** Input for the identity. */
   identityField: ReactNode;
   urlAbout: string;
-  /** What every URL begins with. */
   initialUrl: string;
   successMessage: string;
   invalidates: readonly (readonly unknown[])[];
   onClose: () => void;
 }
 
-/** Something with a URL to be added: tried before, if one likes. */
+/** Adds a registry or history store by URL; the URL can be tested first. */
 export function AddConnectionDialog(props: Props) {
   const {
     path,

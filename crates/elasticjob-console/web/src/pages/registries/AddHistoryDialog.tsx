@@ -6,7 +6,7 @@ import { queryKeys } from "../../api/queries";
 import { useText } from "../../i18n";
 import { AddConnectionDialog } from "./AddConnectionDialog";
 
-/** The history of a registry that has none yet. */
+/** Adds a history store for one of the registries that have none. */
 export function AddHistoryDialog({
   registries,
   onClose,
@@ -35,7 +35,7 @@ export function AddHistoryDialog({
       urlAbout={t.histories.urlAbout}
       initialUrl="postgres://"
       successMessage={t.histories.added(registry)}
-      // What a registry shows of history is looked at again.
+      // All history pages of the registry are refetched.
       invalidates={[HISTORIES_KEY, queryKeys.of(registry)]}
       onClose={onClose}
     />

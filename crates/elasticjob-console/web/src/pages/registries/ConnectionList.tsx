@@ -15,7 +15,7 @@ import { EmptyState } from "../../components/states";
 import { useText } from "../../i18n";
 import { ConnectionTabs } from "./ConnectionTabs";
 
-/** Places the console looks at, named when it was started or added here; those that were added can be removed. */
+/** A list of connections from the configuration or added in the console; only added ones can be removed. */
 export function ConnectionList<T extends { isAdded: boolean }>({
   tab,
   title,
@@ -45,12 +45,10 @@ export function ConnectionList<T extends { isAdded: boolean }>({
   nameOf: (place: T) => string;
   columns: Column<T>[];
   width: number;
-  /** What is looked at again once one is removed. */
+  /** Cache keys to refetch after a removal. */
   invalidates: (name: string) => QueryKey[];
   canAdd: boolean;
-  /** There is none that could be added. */
   isAddDisabled?: boolean;
-  /** How one is added. */
   addDialog: (close: () => void) => ReactNode;
 }) {
   const t = useText();

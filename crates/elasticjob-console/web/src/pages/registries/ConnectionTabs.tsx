@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { LinkTabs } from "../../components/LinkTabs";
 import { useText } from "../../i18n";
 
-/** Where the console looks: registries, and what is kept of each. */
+/** Tabs for registries and history stores. */
 export function ConnectionTabs({
   tab,
   children,

@@ -9,7 +9,7 @@ import { useText } from "../../i18n";
 import { AddHistoryDialog } from "./AddHistoryDialog";
 import { ConnectionList } from "./ConnectionList";
 
-/** Where what ran is kept, for each registry. */
+/** The history store of each registry. */
 export function HistoriesPage() {
   const t = useText();
   const session = useSession();

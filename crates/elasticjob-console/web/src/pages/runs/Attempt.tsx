@@ -5,7 +5,7 @@ import { Timestamp } from "../../components/Timestamp";
 import { formatDuration } from "../../components/time";
 import { useText } from "../../i18n";
 
-/** Why there was an attempt, and the how-manieth it was. */
+/** Reason and number of an attempt. */
 export function AttemptReason({ attempt }: { attempt: Execution }) {
   const t = useText();
   const { reason, executionSource } = attempt;
@@ -24,7 +24,7 @@ export function AttemptReason({ attempt }: { attempt: Execution }) {
   );
 }
 
-/** Why it failed, in few words. */
+/** First line of the failure cause. */
 export function AttemptCause({ attempt }: { attempt: Execution }) {
   if (!attempt.failureCause) return null;
   return (
@@ -34,7 +34,7 @@ export function AttemptCause({ attempt }: { attempt: Execution }) {
   );
 }
 
-/** Everything else that is known of it. */
+/** Failure cause and details of an attempt. */
 export function AttemptDetail({ attempt }: { attempt: Execution }) {
   const t = useText();
   return (

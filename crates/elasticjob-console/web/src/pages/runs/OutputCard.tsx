@@ -19,10 +19,10 @@ const TONES: Record<StreamState, Tone> = {
   lost: "warn",
   ended: "off",
 };
-/** So near to the end counts as the end. */
+/** Distance (px) from the end that still counts as the end. */
 const END_TOLERANCE = 24;
 
-/** What a run says, while it says it. */
+/** Live output of a run. */
 export function OutputCard({ runId, shards }: { runId: string; shards: number[] }) {
   const t = useText();
   const [params, setParams] = useSearchParams();
@@ -30,7 +30,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
   const { lines, omitted, streamState } = useOutput(useRegistry(), runId, shard);
   const box = useRef<HTMLElement>(null);
   const [isFollowing, setFollowing] = useState(true);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: more lines make the box higher, and its end is followed.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new lines make the box higher, and the view follows its end.
   useLayoutEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines, isFollowing]);
@@ -91,7 +91,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
             ref={box}
             className={classes.lines}
             aria-label={t.runs.output}
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by those who scroll with the keyboard.
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scroll area must be reachable by keyboard.
             tabIndex={0}
             onScroll={onScroll}
           >
@@ -101,7 +101,7 @@ export function OutputCard({ runId, shards }: { runId: string; shards: number[] 
               </Text>
             )}
             {lines.map((line, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: lines are only added at the end; with those left out the index is the number of the line.
+              // biome-ignore lint/suspicious/noArrayIndexKey: lines are only appended; with the omitted ones the index is the line number.
               <OutputRow key={omitted + index} line={line} hasShard={shard === ""} />
             ))}
           </section>

@@ -123,7 +123,7 @@ function RunView({ run }: { run: RunDetails }) {
   );
 }
 
-/** What can be done about a run: stop it, or run again what failed. */
+/** Cancels a running run, or retries the failed shards of an ended one. */
 function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined }) {
   const t = useText();
   const actions = useJobActions(run.jobName);
@@ -156,7 +156,7 @@ function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined
           <Button
             variant="default"
             leftSection={<Icon name="play" />}
-            // A job that is gone cannot run.
+            // A removed job cannot run.
             disabled={isRefused || !job}
             onClick={() => setOpen(true)}
           >
@@ -171,7 +171,7 @@ function RunActions({ run, job }: { run: RunDetails; job: JobDetails | undefined
   );
 }
 
-/** What failed, run again as it ran: the same shards, for the same time, with the same parameter where that is known. */
+/** Triggers the failed shards again with the same logical time and, if recorded, the same parameter. */
 function RetryDialog({
   run,
   job,
@@ -187,7 +187,7 @@ function RetryDialog({
   const to = useRegistryLink();
   const navigate = useNavigate();
   const { parameter } = run;
-  // What was due by itself had the job's own parameter.
+  // A scheduled run had the job parameter.
   const isUnknown = run.source === "trigger" && parameter === undefined;
   return (
     <TriggerDialog

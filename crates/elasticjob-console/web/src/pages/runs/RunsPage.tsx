@@ -15,7 +15,7 @@ import { useText } from "../../i18n";
 import { useRuns } from "./api";
 import { RunBadge } from "./RunBadge";
 
-/** What ran, the newest first. */
+/** All runs, newest first. */
 export function RunsPage() {
   const t = useText();
   const registry = useRegistry();

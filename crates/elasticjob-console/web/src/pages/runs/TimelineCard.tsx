@@ -16,7 +16,7 @@ import { RunBadge, STATE_TONES } from "./RunBadge";
 import classes from "./TimelineCard.module.css";
 import { type Bar, INITIAL_LIMIT, toTimeline } from "./timeline";
 
-/** Every attempt of every shard: who had it, why, for how long, and how it ended. */
+/** Every attempt of every shard: instance, reason, duration and outcome. */
 export function TimelineCard({ attempts, known }: { attempts: Execution[]; known?: Instance[] }) {
   const t = useText();
   const locale = useLocale();

@@ -7,10 +7,9 @@ import { Card } from "../../components/Card";
 import { useText } from "../../i18n";
 import { TraceTable } from "../history/Traces";
 
-/** How many are shown here. */
 const MAX_TRACES = 50;
 
-/** What instances said of their parts of a run, the newest first. */
+/** Status changes of a run, newest first. */
 export function TracesCard({ run }: { run: RunDetails }) {
   const t = useText();
   const to = useRegistryLink();

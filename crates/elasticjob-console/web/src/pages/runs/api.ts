@@ -5,14 +5,14 @@ import { queryKeys, registryPath } from "../../api/queries";
 import type { AttemptState, Execution, Run, RunDetails } from "../../api/types";
 import type { ListFilters } from "../../components/filters";
 
-/** How an attempt stands; the ancestor says only whether it succeeded. */
+/** State of an attempt. Records of Java ElasticJob have no outcome, only whether the attempt succeeded. */
 export function stateOf(attempt: Execution): AttemptState {
   if (attempt.outcome) return attempt.outcome;
   if (attempt.success) return "done";
   return attempt.completeTime || attempt.failureCause ? "failed" : "running";
 }
 
-/** A run's id as one segment of a path: a tilde for its slash, which not every proxy lets through. */
+/** A run id as one path segment: its slash becomes a tilde, because some proxies reject encoded slashes. */
 export const runSegment = (runId: string) => encodeURIComponent(runId.replace(/\/(?=-?\d+$)/, "~"));
 
 export const runPath = (registry: string, runId: string) =>
@@ -36,7 +36,7 @@ export const useRun = (registry: string, runId: string) =>
     queryFn: () => request<RunDetails>("GET", runPath(registry, runId)),
     retry: false,
     refetchInterval: ({ state }) => {
-      // What was just triggered is recorded a moment later.
+      // A run that was just triggered is recorded with a delay.
       if (state.error && toProblem(state.error).code === "notFound") return 2_000;
       return state.data?.state === "running" ? 2_000 : 15_000;
     },

@@ -11,7 +11,7 @@ const line = (text: string): OutputLine => ({
   text,
 });
 
-test("of very much output the end is kept, and what is left out is counted", () => {
+test("the oldest lines are dropped and counted", () => {
   const many = Array.from({ length: MAX_LINES }, (_, number) => line(String(number)));
 
   const printed = appendLines(appendLines(NO_OUTPUT, many), [line("last"), line("very last")]);
@@ -22,6 +22,6 @@ test("of very much output the end is kept, and what is left out is counted", () 
   expect(printed.omitted).toBe(2);
 });
 
-test("what colours a terminal is not shown", () => {
+test("ANSI escape sequences are removed", () => {
   expect(stripAnsi("\u001b[31mred\u001b[0m and \u001b[1;32mgreen")).toBe("red and green");
 });

@@ -6,34 +6,34 @@ import { runPath } from "./api";
 
 export interface Output {
   lines: OutputLine[];
-  /** How many earlier ones are no longer shown. */
+  /** Number of earlier lines that were dropped. */
   omitted: number;
 }
 
-/** How many lines a page shows. */
+/** Lines that a page keeps. */
 export const MAX_LINES = 5_000;
 
 export const NO_OUTPUT: Output = { lines: [], omitted: 0 };
 
-/** What was printed, and more of it; of very much the end is kept. */
+/** Appends lines and drops the oldest beyond the limit. */
 export function appendLines(before: Output, more: OutputLine[]): Output {
   const all = [...before.lines, ...more];
   const over = Math.max(0, all.length - MAX_LINES);
   return { lines: over > 0 ? all.slice(over) : all, omitted: before.omitted + over };
 }
 
-/** What colours a terminal is no use here. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what colours a terminal begins with this character.
+/** Removes ANSI escape sequences. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: ANSI escape sequences start with this character.
 export const stripAnsi = (text: string) => text.replace(/\u001b\[[0-9;]*[A-Za-z]/g, "");
 
 export type StreamState = "connecting" | "live" | "lost" | "ended";
 
-/** What a run prints, as it prints it; `shard` for that of one alone. */
+/** Streams the output of a run, or of one shard of it. */
 export function useOutput(registry: string, runId: string, shard: string) {
   const [printed, setPrinted] = useState<Output>(NO_OUTPUT);
   const [streamState, setStreamState] = useState<StreamState>("connecting");
   useEffect(() => {
-    // After an interruption it is told from the beginning again.
+    // After an interruption the server sends the output from the start again.
     let isRestarted = false;
     setPrinted(NO_OUTPUT);
     setStreamState("connecting");

@@ -31,7 +31,7 @@ function attempt(item: number, number: number, start: number, end: number | null
   };
 }
 
-test("attempts stand by shard, along the time of the run", () => {
+test("attempts are ordered by shard and positioned by time", () => {
   const lost: Execution = { ...attempt(1, 1, 0, 4), success: false, outcome: "lost" };
   const { bars, lengthMs } = toTimeline([attempt(1, 2, 4, 8), attempt(0, 1, 0, 2), lost], NOW);
 
@@ -43,14 +43,14 @@ test("attempts stand by shard, along the time of the run", () => {
   ]);
 });
 
-test("what runs reaches to now", () => {
+test("the bar of a running attempt ends now", () => {
   const { bars, lengthMs } = toTimeline([attempt(0, 1, 0, null)], NOW);
 
   expect(lengthMs).toBe(10_000);
   expect(bars[0]).toMatchObject({ left: 0, width: 100, tookMs: 10_000 });
 });
 
-test("of very many attempts those that did not end well are among the few that are shown", () => {
+test("unsuccessful attempts are shown first if the number is limited", () => {
   const failed: Execution = { ...attempt(3, 1, 0, 1), success: false, outcome: "failed" };
   const many = [attempt(0, 1, 0, 1), attempt(1, 1, 0, 1), attempt(2, 1, 0, 1), failed];
 
@@ -60,6 +60,6 @@ test("of very many attempts those that did not end well are among the few that a
   expect(omitted).toBe(2);
 });
 
-test("a run of which nothing is known has no bars", () => {
+test("a run without attempts has no bars", () => {
   expect(toTimeline([], NOW).bars).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { stateOf } from "./api";
 
 export interface Bar {
   attempt: Execution;
-  /** Of the run's whole time, in percent. */
+  /** Position and width in percent of the run's duration. */
   left: number;
   width: number;
   tookMs: number | null;
@@ -11,17 +11,15 @@ export interface Bar {
 
 export interface Timeline {
   bars: Bar[];
-  /** From when, and how long. */
   from: number | null;
   lengthMs: number;
-  /** How many attempts are not among the bars. */
+  /** Number of attempts without a bar. */
   omitted: number;
 }
 
-/** How many attempts are shown at first. */
 export const INITIAL_LIMIT = 100;
 
-/** The attempts of a run, shard by shard, along its time; of very many first those that did not end well. */
+/** Attempts of a run by shard and time. If there are more than `limit`, unsuccessful attempts come first. */
 export function toTimeline(attempts: Execution[], now: number, limit = INITIAL_LIMIT): Timeline {
   const starts = attempts.flatMap(({ startTime }) => (startTime ? [Date.parse(startTime)] : []));
   const from = starts.length > 0 ? Math.min(...starts) : null;

@@ -2,7 +2,7 @@ import { ConfirmDialog } from "../../components/ConfirmDialog";
 import { useText } from "../../i18n";
 import { type ServerAction, useServerActions } from "./actions";
 
-/** Asks before a server, or a job on it, is switched. */
+/** Confirms an action for a server, or for one job on it. */
 export function ServerActionDialog({
   server,
   job,

@@ -6,7 +6,7 @@ import { useText } from "../../i18n";
 import { type ServerAction, useServerActions } from "./actions";
 import { ServerActionDialog } from "./ServerActionDialog";
 
-/** What can be done to a server; with a job, to that job there. */
+/** Menu with the actions for a server, or for one job on it. */
 export function ServerMenu({
   server,
   job,

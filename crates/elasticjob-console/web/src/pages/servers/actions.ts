@@ -4,7 +4,7 @@ import { queryKeys, serverPath } from "../../api/queries";
 import { useRegistry } from "../../app/registry";
 import { useText } from "../../i18n";
 
-/** What can be done to a server, or to one job on it. */
+/** Actions for a server, or for one job on it. */
 export function useServerActions(server: string) {
   const t = useText();
   const registry = useRegistry();

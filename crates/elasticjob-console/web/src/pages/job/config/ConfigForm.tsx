@@ -22,20 +22,20 @@ import { ReviewDialog } from "./ReviewDialog";
 
 interface Props {
   job: string;
-  /** What it starts from. */
+  /** The configuration before the edits. */
   base: Properties;
   about?: string;
   writtenAt?: string;
-  /** What runs it, for a new one. */
+  /** Handler type of a new job. */
   handler?: string;
   store: UseMutationResult<StoredConfig, unknown, Properties>;
-  /** What is looked at again when somebody was faster. */
+  /** Cache keys to refetch after a version conflict. */
   invalidates?: readonly (readonly unknown[])[];
-  /** Said when a newer version is stored. */
+  /** Notice shown when a newer version is stored. */
   conflictNotice?: (rebase: (theirs: Properties) => void) => ReactNode;
 }
 
-/** A configuration to be edited: tried by the server while it is typed, shown as a difference before it is stored. */
+/** Edits a configuration. The server validates it while the user types, and the changes are reviewed before they are saved. */
 export function ConfigForm({
   job,
   base,
@@ -74,7 +74,7 @@ export function ConfigForm({
   const differences = plan.data?.differences ?? [];
   const isNew = plan.data?.change === "new";
   const count = isNew ? 1 : differences.length;
-  // What is stored is what was tried and shown, and that is a moment behind what is typed.
+  // Only the validated configuration that the dialog shows is saved; it lags behind typing by the debounce delay.
   const isPlanCurrent = planned === properties && !plan.isFetching;
 
   const change = (key: string, value: string | boolean) =>
@@ -82,12 +82,12 @@ export function ConfigForm({
 
   const onStoreError = (error: unknown) => {
     if (toProblem(error).code !== "preconditionFailed") return;
-    // Somebody was faster: what they stored is looked at, and the form says so.
+    // A newer version was stored: refetch it, and the form shows the conflict notice.
     setReviewing(false);
     for (const queryKey of invalidates ?? []) void client.invalidateQueries({ queryKey });
   };
 
-  // What turned out wrong is mended in the form, and reviewed when somebody asks for it again.
+  // An invalid configuration closes the review; the user fixes it in the form.
   const hasProblem = problem !== null;
   useEffect(() => {
     if (hasProblem) setReviewing(false);

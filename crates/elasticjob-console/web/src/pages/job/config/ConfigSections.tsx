@@ -15,7 +15,7 @@ interface Props {
   onOthers: (others: Draft["others"]) => void;
 }
 
-/** The fields of a configuration, in two columns. */
+/** The fields of a configuration in two columns. */
 export function ConfigSections(props: Props) {
   const t = useText();
   const { draft, errors, isReadOnly, onOthers } = props;

@@ -30,7 +30,7 @@ function UnreadableConfig({ problem }: { problem: string }) {
   );
 }
 
-/** Edits the version that was seen first; if another is stored meanwhile, says so. */
+/** Edits the version that was loaded first, and shows a notice if a newer one is stored. */
 function ConfigEditor({ job, latest }: { job: string; latest: VersionedConfiguration }) {
   const t = useText();
   const registry = useRegistry();
@@ -49,7 +49,7 @@ function ConfigEditor({ job, latest }: { job: string; latest: VersionedConfigura
       queryKeys.shards(registry, job),
       queryKeys.jobs(registry),
     ],
-    // The form says that itself, where it can be mended.
+    // The form shows this problem, with a way to resolve it.
     onProblem: (problem) => problem.code === "preconditionFailed",
     onSuccess: (stored, sent) =>
       setBase({

@@ -5,7 +5,7 @@ import { useCronCheck, useCronNext } from "../../../api/queries";
 import { FireList } from "../../../components/FireList";
 import { useText } from "../../../i18n";
 
-/** A cron, and what it means: when it would be due, while it is typed. */
+/** A cron field that shows the next fires while the user types. */
 export function CronField({
   value,
   zone,

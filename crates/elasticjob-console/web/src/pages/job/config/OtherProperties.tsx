@@ -3,7 +3,7 @@ import { Icon } from "../../../components/Icon";
 import { useText } from "../../../i18n";
 import type { Draft } from "./draft";
 
-/** Properties that have no field of their own. */
+/** Properties without a dedicated field. */
 export function OtherProperties({
   rows,
   errors,
@@ -24,7 +24,7 @@ export function OtherProperties({
         {t.config.othersAbout}
       </Text>
       {rows.map((row, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: while it is typed a key may be empty or be there twice; the fields keep no state.
+        // biome-ignore lint/suspicious/noArrayIndexKey: while typing, a key may be empty or duplicate; the fields keep no state.
         <Group key={index} gap="xs" wrap="nowrap" align="flex-start">
           <TextInput
             flex={1}

@@ -12,7 +12,7 @@ interface Props {
   onChange: (value: string | boolean) => void;
 }
 
-/** One property of a configuration. Its own name is said too: that is what files and logs call it. */
+/** Input for one property of a configuration. */
 export function PropertyField({ field, value, error, isReadOnly, onChange }: Props) {
   const t = useText();
   const { label, about } = t.config.fields[field.key] ?? { label: field.key, about: "" };
@@ -44,7 +44,7 @@ export function PropertyField({ field, value, error, isReadOnly, onChange }: Pro
       );
     case "choice": {
       const text = String(value);
-      // Others may have stored words that we do not know; they stay choosable.
+      // A stored value that the pages do not know stays selectable.
       const choices =
         text === "" || field.choices.includes(text) ? field.choices : [...field.choices, text];
       return (

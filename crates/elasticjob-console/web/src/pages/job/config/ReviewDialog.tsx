@@ -4,7 +4,7 @@ import type { ConfigPlan } from "../../../api/types";
 import { DifferencesTable } from "../../../components/DifferencesTable";
 import { useText } from "../../../i18n";
 
-/** What will change, before it does. */
+/** Shows the changes before they are saved. */
 export function ReviewDialog({
   job,
   plan,

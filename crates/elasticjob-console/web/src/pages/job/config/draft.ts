@@ -1,14 +1,14 @@
 import type { Properties } from "../../../api/types";
 import { FIELD_KEYS, SECTIONS } from "./fields";
 
-/** What is typed into the form: a value for each field, and properties that have no field of their own. */
+/** State of the form: a value per field, and the properties without a field. */
 export interface Draft {
   values: Record<string, string | boolean>;
   others: { key: string; value: string }[];
 }
 
 const FIELDS = SECTIONS.flatMap((section) => section.fields);
-/** What a property was called up to 3.0.4; the server keeps the spelling that is stored. */
+/** Property names up to ElasticJob 3.0.4; the server keeps the stored spelling. */
 const OLD_NAMES: Record<string, string> = {
   jobExecutorThreadPoolSizeProviderType: "jobExecutorServiceHandlerType",
 };
@@ -30,7 +30,7 @@ export function toDraft(properties: Properties): Draft {
   return { values, others };
 }
 
-/** The whole configuration: what has no field is as it was. */
+/** The whole configuration; properties without a field are copied from `base`. */
 export function toProperties(draft: Draft, base: Properties): Properties {
   const properties: Record<string, unknown> = { ...base };
   for (const key of Object.values(OLD_NAMES)) delete properties[key];
@@ -52,7 +52,7 @@ export function toProperties(draft: Draft, base: Properties): Properties {
   return properties;
 }
 
-/** Somebody else stored something meanwhile: what was typed here stays, the rest is theirs. */
+/** Applies the edits of a draft to a newer stored version. */
 export function rebaseDraft(draft: Draft, before: Properties, theirs: Properties): Draft {
   const old = toDraft(before);
   const next = toDraft(theirs);
@@ -63,7 +63,7 @@ export function rebaseDraft(draft: Draft, before: Properties, theirs: Properties
   return { values, others: rebaseOthers(draft.others, old.others, next.others) };
 }
 
-/** The same, property by property: also what was taken away here or there stays away. */
+/** The same for properties without a field; a property removed on either side stays removed. */
 function rebaseOthers(
   mine: Draft["others"],
   before: Draft["others"],
@@ -77,7 +77,7 @@ function rebaseOthers(
     const typed = ours.get(key);
     return typed === undefined ? [] : [{ key, value: typed }];
   });
-  // A row without a name yet is being typed.
+  // A row with an empty key is still being typed.
   const added = mine.filter(({ key }) => {
     const name = key.trim();
     return name === "" || (isChangedHere(name) && !next.has(name));

@@ -1,4 +1,4 @@
-/** What a configuration's form has, part by part. A key below `props.` stands in the properties' own map. */
+/** A field of the configuration form. A key that starts with `props.` belongs to the map `props`. */
 export type Field =
   | { key: string; kind: "text" | "number" | "area"; placeholder?: string }
   | { key: string; kind: "switch" }

@@ -10,7 +10,7 @@ import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
 import classes from "./ExplainTab.module.css";
 
-/** Why it runs, or why not: what was looked at, the gravest first. */
+/** Explains why a job runs or does not run; the most severe findings come first. */
 export function ExplainTab({ job }: { job: JobDetails }) {
   const t = useText();
   const registry = useRegistry();
@@ -53,7 +53,7 @@ export function ExplainTab({ job }: { job: JobDetails }) {
               findings
                 .filter((each) => each.weight === weight)
                 .map((each, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: findings have no name, two may be alike, and a row keeps no state.
+                  // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
                   <FindingRow key={`${weight}${index}`} finding={each} known={job.instanceList} />
                 )),
             )}

@@ -14,7 +14,7 @@ import { LAST_RUNS } from "./FiguresCard";
 
 const OUTCOMES: RunState[] = ["failed", "cancelled", "done"];
 
-/** How long the last runs took, each with a way to it. */
+/** Duration of recent runs, each linked to its run. */
 export function DurationsChart({ job }: { job: string }) {
   const t = useText();
   const to = useRegistryLink();
@@ -57,7 +57,7 @@ export function DurationsChart({ job }: { job: string }) {
       </Card>
     );
   }
-  // The figures beside it say that it never ran.
+  // FiguresCard already says that there are no runs.
   if (runs.length === 0) return null;
   const longest = Math.max(...runs.map((run) => run.durationMs ?? 0));
   return (

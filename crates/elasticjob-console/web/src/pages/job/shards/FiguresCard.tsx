@@ -14,10 +14,10 @@ import { useText } from "../../../i18n";
 import { percent } from "../../jobs/sparklineBars";
 import classes from "./FiguresCard.module.css";
 
-/** How many of its last runs a job's page shows. */
+/** Recent runs shown on a job's page. */
 export const LAST_RUNS = 40;
 
-/** How a job does, over a week. Without a history there is nothing to say, and the page of runs says why. */
+/** Statistics of a job over a week. Without a history store it is hidden; the runs page says why. */
 export function FiguresCard({ job }: { job: string }) {
   const t = useText();
   const to = useRegistryLink();

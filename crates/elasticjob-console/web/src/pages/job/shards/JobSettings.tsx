@@ -9,7 +9,7 @@ import { Timestamp } from "../../../components/Timestamp";
 import { useText } from "../../../i18n";
 import classes from "./JobSettings.module.css";
 
-/** What kind of job it is, and what is promised about it, in words. */
+/** Type, leader, servers and policies of a job. */
 export function JobSettings({ job }: { job: JobDetails }) {
   const t = useText();
   const to = useRegistryLink();
@@ -18,7 +18,7 @@ export function JobSettings({ job }: { job: JobDetails }) {
   const attempts = Number(props["elasticjob.retry.max.attempts"] ?? "1");
   const catchUp = props["elasticjob.catch.up"] ?? "none";
   const leaseLoss = props["elasticjob.on.lease.loss"] ?? "cancel";
-  // What says nothing was scheduled by Java.
+  // A job without this property was stored by Java, which follows Quartz.
   const dstRule = props["elasticjob.dst"] ?? "quartz";
   const isJavaOnly =
     job.instanceList.length > 0 && job.instanceList.every(({ language }) => language === "java");
@@ -54,7 +54,7 @@ export function JobSettings({ job }: { job: JobDetails }) {
       <Setting name={t.settings.onShardFailure}>
         {attempts > 1 ? t.settings.attempts(attempts) : t.settings.noRetry}
       </Setting>
-      {/* Java holds no lease, and catches up with nothing. */}
+      {/* Java ElasticJob has neither leases nor catch-up. */}
       {!isJavaOnly && (
         <Setting name={t.settings.onLeaseLoss}>
           {t.settings.leaseLoss[leaseLoss] ?? leaseLoss}

@@ -23,7 +23,7 @@ const TONES: Record<Cell["state"], Tone> = {
   FENCED: "warn",
 };
 
-/** Which way an arrow key leads, in rounds and in shards. */
+/** Steps of the arrow keys, in runs and shards. */
 const ARROWS: Record<string, [round: number, shard: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
@@ -31,7 +31,7 @@ const ARROWS: Record<string, [round: number, shard: number]> = {
   ArrowDown: [0, 1],
 };
 
-/** Rounds from left to right, shards from top to bottom: one look says which went wrong, and when. */
+/** Runs from left to right, shards from top to bottom. */
 export function RunMatrix({
   runs,
   shards,
@@ -41,7 +41,7 @@ export function RunMatrix({
   runs: MatrixRun[];
   shards: Shard[];
   known: Instance[];
-  /** Whether there is more to see of a round. */
+  /** The runs are in the history store, so their cells link to them. */
   isRecorded: boolean;
 }) {
   const t = useText();
@@ -51,8 +51,8 @@ export function RunMatrix({
   const box = useRef<HTMLElement>(null);
   const [hovered, setHovered] = useState<string | null>(null);
   const newest = runs.at(-1)?.runId;
-  // New ones come at the right.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new round makes the box wider; what it is called is not read.
+  // New runs appear on the right, so scroll there.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new run makes the box wider; its id is not read.
   useEffect(() => {
     if (box.current) box.current.scrollLeft = box.current.scrollWidth;
   }, [newest]);
@@ -73,7 +73,7 @@ export function RunMatrix({
     return parts.join(" · ");
   };
 
-  /** One stop of the tab key; from there arrows lead on. */
+  /** The table is one tab stop; arrow keys move the focus between cells. */
   const moveFocus = (event: KeyboardEvent<HTMLTableElement>) => {
     const step = ARROWS[event.key];
     const from = (event.target as HTMLElement).dataset;

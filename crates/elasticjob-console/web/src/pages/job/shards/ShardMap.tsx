@@ -8,7 +8,7 @@ import { useText } from "../../../i18n";
 import { laneOf, toneOf } from "./lanes";
 import classes from "./ShardMap.module.css";
 
-/** Who has which shard: a lane for each instance. When one dies, its shards are seen to move. */
+/** Shard assignment with one lane per instance. When an instance dies, its shards move to other lanes. */
 export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   if (shards.length === 0 && job.instanceList.length === 0) {

@@ -61,7 +61,7 @@ export function ShardsTab({ job }: { job: JobDetails }) {
   );
 }
 
-/** What history has, and what goes on. Java tells the registry nothing of its runs: where nothing can be seen, nothing is shown. */
+/** Recorded and observed runs. Java instances record no runs in the registry; without any run the card is hidden. */
 function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   const registry = useRegistry();

@@ -8,7 +8,6 @@ import { useNow } from "../../../components/now";
 import { ErrorState, Loading } from "../../../components/states";
 import { useText } from "../../../i18n";
 
-/** When it is due next. */
 export function UpcomingFires({ job }: { job: JobDetails }) {
   const t = useText();
   const now = useNow();

@@ -16,7 +16,7 @@ const shard = (item: number, second: number, state: LastRunState, since: string)
     },
   }) as Shard;
 
-test("a round is seen to begin and to end, shard by shard", () => {
+test("shards of a run are observed to start and end", () => {
   const begun = addObserved([], [shard(0, 10, "RUNNING", "10.1"), shard(1, 10, "RUNNING", "10.2")]);
   const half = addObserved(begun, [shard(0, 10, "DONE", "12"), shard(1, 10, "RUNNING", "10.2")]);
 
@@ -25,20 +25,20 @@ test("a round is seen to begin and to end, shard by shard", () => {
   expect(half[0]?.cells[1]).toMatchObject({ state: "RUNNING", endedAt: null });
 });
 
-test("a run whose end was not seen does not run for ever", () => {
+test("a run with an unobserved end is over when the next one starts", () => {
   const begun = addObserved([], [shard(0, 10, "RUNNING", "10.1")]);
   const next = addObserved(begun, [shard(0, 20, "RUNNING", "20.1")]);
 
   expect(next.map((round) => round.cells[0]?.state)).toEqual(["OVER", "RUNNING"]);
 });
 
-test("what says nothing new changes nothing", () => {
+test("an unchanged observation returns the same list", () => {
   const rounds = addObserved([], [shard(0, 10, "DONE", "12")]);
 
   expect(addObserved(rounds, [shard(0, 10, "DONE", "12")])).toBe(rounds);
 });
 
-test("rounds stand in the order they were due, and the oldest are forgotten", () => {
+test("runs are ordered by due time, and the oldest are dropped", () => {
   let rounds = addObserved([], [shard(0, 500, "DONE", "1")]);
   for (let second = 1; second <= MAX_RUNS; second += 1) {
     rounds = addObserved(rounds, [shard(0, second, "DONE", "1")]);
@@ -59,7 +59,7 @@ const past = (second: number, state: RecordedRun["items"][number]["state"]): Rec
     items: [{ item: 0, state, attempts: 1, instance: "a", startedAt: null, endedAt: null }],
   }) as RecordedRun;
 
-test("a page that is opened shows what was before, and goes on from there", () => {
+test("recorded runs are followed by observed ones", () => {
   const rounds = mergeRuns(
     fromHistory([past(20, "running"), past(15, "lost"), past(10, "timed_out")]),
     addObserved([], [shard(0, 30, "RUNNING", "30.1")]),
@@ -73,7 +73,7 @@ test("a page that is opened shows what was before, and goes on from there", () =
   ]);
 });
 
-test("what was seen to end has ended, though history does not know it yet", () => {
+test("an observed end overrides a running record", () => {
   const seen = addObserved([], [shard(0, 20, "DONE", "22")]);
 
   expect(mergeRuns(fromHistory([past(20, "running")]), seen)[0]?.cells[0]?.state).toBe("DONE");

@@ -4,29 +4,27 @@ import { useEffect } from "react";
 import type { LastRunState, RecordedRun, Shard } from "../../../api/types";
 
 export interface Cell {
-  /** `OVER`: the next one had begun before it was seen how this one ended. */
+  /** `OVER`: the next run started before the outcome was observed. */
   state: LastRunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
   attempt: number;
   instanceId: string | null;
-  /** When it was first seen to run, by the registry's clock. */
+  /** When the attempt was first observed running, by the registry's clock. */
   startedAt: string | null;
-  /** When it came to an end. */
   endedAt: string | null;
 }
 
 export interface MatrixRun {
   runId: string;
-  /** None if somebody asked for it. */
+  /** Null for a triggered run. */
   dueAt: string | null;
-  /** When it was first heard of: what rounds are ordered by. */
+  /** When the run was first observed; orders runs without `dueAt`. */
   since: string;
   cells: Record<number, Cell>;
 }
 
-/** How many rounds are kept. */
 export const MAX_RUNS = 40;
 
-/** What has been seen, and what each shard says of its newest run. */
+/** Adds the last run of each shard to the observed runs. */
 export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
   let next = rounds;
   for (const shard of shards) {
@@ -47,7 +45,7 @@ export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
       ? { ...before, cells: { ...before.cells, [shard.item]: changed } }
       : {
           runId: run.runId,
-          // A shard keeps its last due time through rounds that somebody asked for.
+          // A shard keeps its last due time through triggered runs, so that time is not theirs.
           dueAt: run.runId.includes("/") ? run.dueAt : null,
           since: run.since ?? run.dueAt ?? "",
           cells: { [shard.item]: changed },
@@ -58,7 +56,7 @@ export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
   return next.sort((a, b) => timeOf(a) - timeOf(b)).slice(-MAX_RUNS);
 }
 
-/** A shard does one thing at a time: what it did before is over. */
+/** A shard has one run at a time, so its previous run has ended. */
 const endPrevious = (item: number) => (round: MatrixRun) => {
   const cell = round.cells[item];
   if (cell?.state !== "RUNNING") return round;
@@ -75,7 +73,7 @@ const STATES: Record<RecordedRun["items"][number]["state"], Cell["state"]> = {
   lost: "LOST",
 };
 
-/** Rounds that history knows, the oldest first. */
+/** Runs from the history store, oldest first. */
 export const fromHistory = (past: RecordedRun[]): MatrixRun[] =>
   past
     .map(({ run, items }) => ({
@@ -97,7 +95,7 @@ export const fromHistory = (past: RecordedRun[]): MatrixRun[] =>
     }))
     .reverse();
 
-/** What history knows, and what was seen that it does not know yet. */
+/** Merges recorded runs with observed ones that are newer than the history store. */
 export function mergeRuns(past: MatrixRun[], seen: MatrixRun[]): MatrixRun[] {
   if (past.length === 0) return seen;
   const rounds = new Map(past.map((round) => [round.runId, round]));
@@ -117,14 +115,14 @@ export function mergeRuns(past: MatrixRun[], seen: MatrixRun[]): MatrixRun[] {
   return [...rounds.values()].sort((a, b) => timeOf(a) - timeOf(b)).slice(-MAX_RUNS);
 }
 
-/** History says more, but a moment later. */
+/** The history store has more details but lags behind. */
 const isNewer = (seen: Cell, known: Cell) =>
   seen.attempt > known.attempt ||
   (known.state === "RUNNING" && seen.state !== "RUNNING" && seen.state !== "OVER");
 
 const timeOf = (round: MatrixRun) => Date.parse(round.dueAt ?? round.since) || 0;
 
-/** The rounds that this page has seen; they are kept while one looks at something else, and forgotten as answers are. */
+/** The runs observed by this page. They live in the query cache, so they survive navigation and expire like responses. */
 export function useObservedRuns(registry: string, job: string, shards: Shard[]): MatrixRun[] {
   const client = useQueryClient();
   const { data } = useQuery<MatrixRun[]>({
@@ -141,5 +139,5 @@ export function useObservedRuns(registry: string, job: string, shards: Shard[]):
 
 const NONE: MatrixRun[] = [];
 
-/** Not below the registry: nobody can be asked for them again. */
+/** Outside the registry's keys, because observed runs cannot be refetched. */
 const observedKey = (registry: string, job: string) => ["seen", registry, job] as const;
