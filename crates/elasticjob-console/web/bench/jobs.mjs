@@ -47,10 +47,10 @@ const timeToOtherRows = (first) =>
 
 // One login for all loads, because the login is not measured.
 const login = await browser.newContext();
-const answer = await login.request.post(`${url}/api/v1/login`, {
+const response = await login.request.post(`${url}/api/v1/login`, {
   data: { username: "admin", password },
 });
-if (!answer.ok()) throw new Error(`login failed: ${answer.status()}`);
+if (!response.ok()) throw new Error(`login failed: ${response.status()}`);
 const storageState = await login.storageState();
 
 const readyMs = [];

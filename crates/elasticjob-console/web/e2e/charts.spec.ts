@@ -44,9 +44,11 @@ test("a chart can be shown as a table that links to failed runs", async ({ root 
   const counts = root.locator("td:nth-child(2)").filter({ hasText: /^[1-9]/ });
   await table.getByRole("row").filter({ has: counts }).first().getByRole("link").click();
   await expect(root.getByRole("heading", { name: "Runs", level: 1 })).toBeVisible();
-  const asked = new URL(root.url()).searchParams;
-  expect(asked.get("state")).toBe("failed");
-  const [from, to] = [asked.get("from"), asked.get("to")].map((at) => Date.parse(at ?? ""));
+  const parameters = new URL(root.url()).searchParams;
+  expect(parameters.get("state")).toBe("failed");
+  const [from, to] = [parameters.get("from"), parameters.get("to")].map((at) =>
+    Date.parse(at ?? ""),
+  );
   expect((to ?? 0) - (from ?? 0)).toBe(60_000);
 });
 
@@ -57,10 +59,10 @@ test("a bar links to the failed runs of its period", async ({ root }) => {
     .toBeGreaterThan(0);
   const plot = root.getByRole("figure", { name: "Runs by outcome" }).locator(".u-over");
   const box = await plot.boundingBox();
-  if (!box) throw new Error("the plot is not to be seen");
+  if (!box) throw new Error("the plot is not visible");
   // From the newest bar to older ones, until one has failed runs.
-  for (let piece = 0.5; piece < 5; piece += 1) {
-    await root.mouse.move(box.x + box.width * (1 - piece / 60), box.y + box.height / 2);
+  for (let bar = 0.5; bar < 5; bar += 1) {
+    await root.mouse.move(box.x + box.width * (1 - bar / 60), box.y + box.height / 2);
     if ((await legendCount(root, "Runs by outcome", "failed")) > 0) break;
   }
   await root.mouse.down();
@@ -106,8 +108,8 @@ test("truncated and estimated data is marked", async ({ root }) => {
   let incidentCount = 1_234;
   await root.route("**/api/v1/r/dev/overview*", async (route) => {
     const response = await route.fetch();
-    const seen = (await response.json()) as Record<string, unknown>;
-    await route.fulfill({ response, json: { ...seen, incidents, incidentCount } });
+    const overview = (await response.json()) as Record<string, unknown>;
+    await route.fulfill({ response, json: { ...overview, incidents, incidentCount } });
   });
   let isEstimated = true;
   await root.route("**/api/v1/r/dev/forecast*", async (route) => {

@@ -150,10 +150,10 @@ interface RunList {
 /** Opens a run of settle that has just started; it runs for at least seven seconds. */
 async function openRunningRun(page: Page) {
   await expect(async () => {
-    const answer = await page.request.get(
+    const response = await page.request.get(
       `${baseUrl()}/api/v1/r/dev/runs?job=settle&state=running`,
     );
-    const [run] = ((await answer.json()) as RunList).items;
+    const [run] = ((await response.json()) as RunList).items;
     expect(run && Date.now() - Date.parse(run.startedAt)).toBeLessThan(4_000);
     await page.goto(`${baseUrl()}/r/dev/runs/${encodeURIComponent(run?.runId ?? "")}`);
     await expect(page.locator('[data-stream-state="live"]')).toBeVisible({ timeout: 4_000 });
@@ -204,7 +204,7 @@ test("a page holds one event stream, and none while hidden", async ({ root }) =>
   for (const over of ["requestfailed", "requestfinished"] as const) {
     root.on(over as "requestfailed", (request: Request) => open.delete(request));
   }
-  const lines = () =>
+  const streams = () =>
     [...open].map((request) => new URL(request.url()).pathname.split("/").slice(5));
   await root.addInitScript(() => {
     let isHidden = false;
@@ -223,14 +223,14 @@ test("a page holds one event stream, and none while hidden", async ({ root }) =>
     );
 
   await openRunningRun(root);
-  await expect.poll(() => lines().map((path) => path.at(-2))).toEqual(["output"]);
+  await expect.poll(() => streams().map((path) => path.at(-2))).toEqual(["output"]);
   await hide(true);
-  await expect.poll(lines).toEqual([]);
+  await expect.poll(streams).toEqual([]);
   await hide(false);
-  await expect.poll(() => lines().length).toBe(1);
+  await expect.poll(() => streams().length).toBe(1);
 
   await root.getByRole("link", { name: "Jobs", exact: true }).first().click();
-  await expect.poll(lines).toEqual([["events"]]);
+  await expect.poll(streams).toEqual([["events"]]);
 });
 
 test("failed shards are retried and the new run is opened", async ({ root }) => {

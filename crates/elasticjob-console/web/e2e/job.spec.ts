@@ -119,14 +119,14 @@ test("only the reviewed configuration can be saved", async ({ root }) => {
   await expect(root.getByText("1 change")).toBeVisible();
   // Save must never be enabled while the dialog shows an outdated configuration.
   await root.evaluate(() => {
-    const seen: string[] = [];
-    (window as unknown as { seen: string[] }).seen = seen;
+    const enabledWith: string[] = [];
+    (window as unknown as { enabledWith: string[] }).enabledWith = enabledWith;
     new MutationObserver(() => {
       const dialog = document.querySelector('[role="dialog"]');
       const store = [...(dialog?.querySelectorAll("button") ?? [])].find(
         (button) => button.textContent === "Save",
       );
-      if (store && !store.disabled) seen.push(dialog?.textContent ?? "");
+      if (store && !store.disabled) enabledWith.push(dialog?.textContent ?? "");
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
   });
 
@@ -136,7 +136,9 @@ test("only the reviewed configuration can be saved", async ({ root }) => {
   await expect(dialog).toContainText("second");
   await expect(dialog.getByRole("button", { name: "Save" })).toBeEnabled();
 
-  const shown = await root.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  const shown = await root.evaluate(
+    () => (window as unknown as { enabledWith: string[] }).enabledWith,
+  );
   expect(shown.length).toBeGreaterThan(0);
   expect(shown.filter((text) => text.includes("first"))).toEqual([]);
 });
@@ -153,11 +155,11 @@ test("a failed refetch keeps the page and the edits", async ({ root }) => {
 
   // Returning to the page refetches everything.
   await expect(async () => {
-    const look = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
+    const refetch = root.waitForResponse(/\/api\/v1\/registries$/, { timeout: 500 });
     await root.evaluate(() =>
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true })),
     );
-    await look;
+    await refetch;
   }).toPass();
 
   await expect(label).toHaveValue("half typed");

@@ -34,8 +34,8 @@ test("logout ends the session", async ({ page }) => {
   await page.getByRole("menuitem", { name: "Log out" }).click();
 
   await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
-  const answer = await page.request.get(`${baseUrl()}/api/v1/session`);
-  expect(answer.status()).toBe(401);
+  const response = await page.request.get(`${baseUrl()}/api/v1/session`);
+  expect(response.status()).toBe(401);
 });
 
 test("a failed logout keeps the page logged in", async ({ root }) => {

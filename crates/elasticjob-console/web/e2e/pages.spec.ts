@@ -62,10 +62,10 @@ for (const [language, scheme, width] of VARIANTS) {
       expect(wider, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
       // The pages have no frames, so axe needs no extra page for each run.
       const { violations } = await new AxeBuilder({ page: root }).setLegacyMode().analyze();
-      const told = violations.map(
+      const messages = violations.map(
         ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`,
       );
-      if (told.length > 0) found[path] = told;
+      if (messages.length > 0) found[path] = messages;
     }
     expect(found).toEqual({});
   });
@@ -97,7 +97,7 @@ for (const scheme of ["light", "dark"] as const) {
       localStorage.setItem("elasticjob-language", "en");
     }, scheme);
     const found: Record<string, string[]> = {};
-    const look = async (what: string) => {
+    const check = async (name: string) => {
       // Wait until fade-in animations have finished.
       await page.evaluate(() =>
         Promise.all(
@@ -110,18 +110,18 @@ for (const scheme of ["light", "dark"] as const) {
       // A menu is rendered outside the regions of the page.
       const axe = new AxeBuilder({ page }).setLegacyMode().disableRules(["region"]);
       const { violations } = await axe.analyze();
-      const told = violations.map(({ id, nodes }) => {
+      const messages = violations.map(({ id, nodes }) => {
         const where = nodes.map((node) => `${node.html} ${node.failureSummary ?? ""}`);
         return `${id}: ${where.join(" | ")}`;
       });
-      if (told.length > 0) found[what] = told;
+      if (messages.length > 0) found[name] = messages;
     };
     await page.goto(baseUrl());
     await expect(page.getByRole("button", { name: "Log in" })).toBeVisible();
-    await look("login");
+    await check("login");
     await submitLogin(page, "root", "wrong");
     await expect(page.getByRole("alert")).toBeVisible();
-    await look("login refused");
+    await check("login refused");
     await submitLogin(page, "root", "root");
     await expect(page.getByRole("heading", { name: "Overview" })).toBeVisible();
 
@@ -131,7 +131,7 @@ for (const scheme of ["light", "dark"] as const) {
       for (const item of items) await page.getByRole("menuitem", { name: item }).click();
       await expect(page.getByRole("dialog").or(page.getByRole("menu")).first()).toBeVisible();
       await expect(page.getByRole("status")).toHaveCount(0);
-      await look([path, first, ...items].join(" > "));
+      await check([path, first, ...items].join(" > "));
     }
     expect(found).toEqual({});
   });

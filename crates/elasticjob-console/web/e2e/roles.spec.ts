@@ -29,12 +29,12 @@ test("a viewer can see everything and change nothing", async ({ root, browser })
 });
 
 test("a change without CSRF token is refused", async ({ root }) => {
-  const answer = await root.evaluate(async () => {
+  const result = await root.evaluate(async () => {
     const response = await fetch("/api/v1/r/dev/jobs/greet/trigger", { method: "POST" });
     return { status: response.status, problem: (await response.json()) as { code: string } };
   });
-  expect(answer.status).toBe(403);
-  expect(answer.problem.code).toBe("csrf");
+  expect(result.status).toBe(403);
+  expect(result.problem.code).toBe("csrf");
 });
 
 test("a token is shown once, works, and stops working when removed", async ({

@@ -33,8 +33,8 @@ const NARROW = ["overview", "jobs", "job", "run", "history", "failures"];
 /** Waits for a failed run of flaky and a finished run of settle; returns the id of the latter. */
 async function finishedRun(page: Page): Promise<string> {
   const firstRunId = async (query: string) => {
-    const answer = await page.request.get(`${baseUrl()}/api/v1/r/dev/runs?${query}`);
-    return ((await answer.json()) as { items: { runId: string }[] }).items[0]?.runId;
+    const response = await page.request.get(`${baseUrl()}/api/v1/r/dev/runs?${query}`);
+    return ((await response.json()) as { items: { runId: string }[] }).items[0]?.runId;
   };
   await expect.poll(() => firstRunId("job=flaky&state=failed"), { timeout: 75_000 }).toBeTruthy();
   await expect.poll(() => firstRunId("job=settle&state=done"), { timeout: 75_000 }).toBeTruthy();
@@ -46,7 +46,10 @@ for (const language of ["en", "zh"] as const) {
     test.skip(!FOLDER, "only on request: npm run screenshots");
     test.setTimeout(600_000);
     const run = await finishedRun(root);
-    await root.evaluate((kept) => localStorage.setItem("elasticjob-language", kept), language);
+    await root.evaluate(
+      (language) => localStorage.setItem("elasticjob-language", language),
+      language,
+    );
     for (const [name, path] of PAGES) {
       await root.goto(baseUrl() + path.replace("{run}", run));
       await expect(root.getByRole("heading", { level: 1 })).toBeVisible();

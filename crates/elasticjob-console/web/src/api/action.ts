@@ -22,18 +22,18 @@ export function useAction<In = void, Out = unknown>({
   onProblem,
 }: ActionOptions<In, Out>) {
   const client = useQueryClient();
-  const tell = useNotify();
+  const notify = useNotify();
   return useMutation<Out, unknown, In>({
     mutationFn: send,
     onSuccess: (output, input) => {
       for (const queryKey of invalidates ?? []) void client.invalidateQueries({ queryKey });
-      if (successMessage) tell.success(successMessage(output, input));
+      if (successMessage) notify.success(successMessage(output, input));
       onSuccess?.(output, input);
     },
     onError: (error) => {
       const problem = toProblem(error);
       if (problem.code === "notAuthenticated" || onProblem?.(problem)) return;
-      tell.problem(problem);
+      notify.problem(problem);
     },
   });
 }

@@ -4,7 +4,7 @@ import { FakeEventSource, stubBrowser } from "./fakeEventSource.testing";
 
 afterEach(() => void vi.unstubAllGlobals());
 
-const paths = () => FakeEventSource.open.map((line) => line.url);
+const paths = () => FakeEventSource.open.map((source) => source.url);
 
 test("a hidden page closes its stream and reopens it when visible", () => {
   const page = stubBrowser();
@@ -55,9 +55,9 @@ test("a rejected stream is reopened unless it has been closed", () => {
   stubBrowser();
   const end = openStream("/a", { onEvent: {} });
   const refuse = () => {
-    const [line] = FakeEventSource.open;
-    line?.close();
-    line?.onerror?.();
+    const [source] = FakeEventSource.open;
+    source?.close();
+    source?.onerror?.();
   };
 
   refuse();

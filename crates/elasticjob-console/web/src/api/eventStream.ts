@@ -24,21 +24,21 @@ const connections: Connection[] = [];
 
 function updateConnections() {
   const wanted = document.hidden ? undefined : connections.at(-1);
-  for (const line of connections) if (line !== wanted) line.close();
+  for (const connection of connections) if (connection !== wanted) connection.close();
   wanted?.open();
 }
 
 /** Opens an event stream. Returns a function that closes it. */
-export function openStream(path: string, heard: StreamHandlers): () => void {
-  const line = createConnection(path, heard);
+export function openStream(path: string, handlers: StreamHandlers): () => void {
+  const connection = createConnection(path, handlers);
   if (connections.length === 0) document.addEventListener("visibilitychange", updateConnections);
-  connections.push(line);
+  connections.push(connection);
   updateConnections();
   return () => {
-    const place = connections.indexOf(line);
-    if (place < 0) return;
-    line.close();
-    connections.splice(place, 1);
+    const index = connections.indexOf(connection);
+    if (index < 0) return;
+    connection.close();
+    connections.splice(index, 1);
     if (connections.length === 0)
       document.removeEventListener("visibilitychange", updateConnections);
     updateConnections();
@@ -48,22 +48,22 @@ export function openStream(path: string, heard: StreamHandlers): () => void {
 function createConnection(path: string, { onEvent, onOpen, onLost }: StreamHandlers): Connection {
   let source: EventSource | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const begin = () => {
-    const begun = new EventSource(`/api/v1${path}`);
-    source = begun;
-    begun.onopen = () => onOpen?.();
-    for (const [name, hear] of Object.entries(onEvent)) {
-      begun.addEventListener(name, (event) => hear(JSON.parse((event as MessageEvent).data)));
+  const connect = () => {
+    const opened = new EventSource(`/api/v1${path}`);
+    source = opened;
+    opened.onopen = () => onOpen?.();
+    for (const [name, handler] of Object.entries(onEvent)) {
+      opened.addEventListener(name, (event) => handler(JSON.parse((event as MessageEvent).data)));
     }
-    begun.onerror = () => {
+    opened.onerror = () => {
       onLost?.();
       // The browser reconnects by itself, except after a response that is not an event stream.
-      if (begun.readyState === EventSource.CLOSED) timer = setTimeout(begin, RECONNECT_DELAY);
+      if (opened.readyState === EventSource.CLOSED) timer = setTimeout(connect, RECONNECT_DELAY);
     };
   };
   return {
     open: () => {
-      if (!source) begin();
+      if (!source) connect();
     },
     close: () => {
       clearTimeout(timer);

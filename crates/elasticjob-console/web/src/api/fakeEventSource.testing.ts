@@ -14,7 +14,7 @@ export class FakeEventSource extends EventTarget {
   }
 
   static get open() {
-    return FakeEventSource.all.filter((line) => line.readyState !== FakeEventSource.CLOSED);
+    return FakeEventSource.all.filter((source) => source.readyState !== FakeEventSource.CLOSED);
   }
 
   close() {

@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { queryString, request } from "./client";
 import { Problem } from "./problem";
 import { jobPath, queryKeys, registryPath } from "./queries";
-import type { Buckets, JobFigures, LastRun, RecordedRun, Run } from "./types";
+import type { Buckets, JobFigures, LastRun, Matrix, Run } from "./types";
 
 /** Cache keys of queries to the history store. */
 export const historyKeys = {
@@ -45,9 +45,9 @@ export const useFigures = (registry: string, jobs: string[]) => {
   return useQuery({
     queryKey: [...historyKeys.figures(registry), names],
     queryFn: () => {
-      const asked = new URLSearchParams(names.map((name) => ["job", name]));
-      asked.set("last", String(LAST_RUNS));
-      return request<JobFigures[]>("GET", `${registryPath(registry)}/figures?${asked}`);
+      const parameters = new URLSearchParams(names.map((name) => ["job", name]));
+      parameters.set("last", String(LAST_RUNS));
+      return request<JobFigures[]>("GET", `${registryPath(registry)}/figures?${parameters}`);
     },
     enabled: names.length > 0,
     staleTime: 10_000,
@@ -68,10 +68,7 @@ export const useMatrix = (registry: string, job: string, limit: number) =>
   useQuery({
     queryKey: [...historyKeys.job(registry, job), "matrix", limit],
     queryFn: () =>
-      request<{ rounds: RecordedRun[] }>(
-        "GET",
-        `${jobPath(registry, job)}/matrix${queryString({ limit })}`,
-      ),
+      request<Matrix>("GET", `${jobPath(registry, job)}/matrix${queryString({ limit })}`),
     refetchInterval: refetchEvery(30_000),
   });
 

@@ -16,46 +16,46 @@ const row = (jobName: string, status: JobRow["status"] = "OK", runningCount = 0)
 const page = (...items: JobRow[]) => ({ items, total: items.length }) as JobsPage;
 
 /** Subscribes to the registry `r` and records the cache keys that are refetched. */
-function follower() {
-  const seen = stubBrowser();
+function startSubscription() {
+  const browser = stubBrowser();
   const client = new QueryClient();
-  const asked: (readonly unknown[] | undefined)[] = [];
+  const refetched: (readonly unknown[] | undefined)[] = [];
   vi.spyOn(client, "invalidateQueries").mockImplementation((filters) => {
-    asked.push(filters?.queryKey);
+    refetched.push(filters?.queryKey);
     return Promise.resolve();
   });
-  const lines: string[] = [];
-  const end = subscribe(client, "r", (line) => lines.push(line));
+  const connections: string[] = [];
+  const end = subscribe(client, "r", (connection) => connections.push(connection));
   const connect = () => {
     FakeEventSource.open[0]?.onopen?.();
     FakeEventSource.open[0]?.emit("connection", { isConnected: true });
   };
   connect();
-  const say = (name: string, data: unknown) => FakeEventSource.open[0]?.emit(name, data);
-  return { ...seen, client, asked, lines, connect, say, end };
+  const emit = (name: string, data: unknown) => FakeEventSource.open[0]?.emit(name, data);
+  return { ...browser, client, refetched, connections, connect, emit, end };
 }
 
 test("everything is refetched when a hidden page becomes visible", () => {
-  const { setVisible, connect, asked, end } = follower();
+  const { setVisible, connect, refetched, end } = startSubscription();
   vi.advanceTimersByTime(10_000);
-  expect(asked).toEqual([]);
+  expect(refetched).toEqual([]);
 
   setVisible(false);
   setVisible(true);
   connect();
   vi.advanceTimersByTime(1_000);
 
-  expect(asked).toEqual([["r", "r"]]);
+  expect(refetched).toEqual([["r", "r"]]);
   end();
 });
 
 test("a shards event updates the counts of its job only", () => {
-  const { client, say, end } = follower();
+  const { client, emit, end } = startSubscription();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b", "OK", 1));
   client.setQueryData(key, before);
 
-  say("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
+  emit("shards", { jobName: "a", runningItems: [0, 2], waitingForFailoverItems: [1] });
   vi.advanceTimersByTime(300);
 
   const after = client.getQueryData<JobsPage>(key);
@@ -65,38 +65,38 @@ test("a shards event updates the counts of its job only", () => {
 });
 
 test("shards events refetch the list at a limited rate", () => {
-  const { say, asked, end } = follower();
+  const { emit, refetched, end } = startSubscription();
   for (let tick = 0; tick < 100; tick += 1) {
-    say("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
+    emit("shards", { jobName: "a", runningItems: [tick], waitingForFailoverItems: [] });
     vi.advanceTimersByTime(100);
   }
 
-  const lists = asked.filter((key) => key?.[2] === "jobs");
+  const lists = refetched.filter((key) => key?.[2] === "jobs");
   expect(lists.length).toBeGreaterThanOrEqual(2);
   expect(lists.length).toBeLessThanOrEqual(3);
   end();
 });
 
 test("reload events refetch everything at most every five seconds", () => {
-  const { say, asked, end } = follower();
+  const { emit, refetched, end } = startSubscription();
   for (let second = 0; second < 20; second += 1) {
-    say("reload", {});
+    emit("reload", {});
     vi.advanceTimersByTime(1_000);
   }
 
-  const everything = asked.filter((key) => key?.length === 2);
+  const everything = refetched.filter((key) => key?.length === 2);
   expect(everything.length).toBeGreaterThanOrEqual(4);
   expect(everything.length).toBeLessThanOrEqual(5);
   end();
 });
 
 test("a job event replaces its row and keeps the others", () => {
-  const { client, say, end } = follower();
+  const { client, emit, end } = startSubscription();
   const key = ["r", "r", "jobs", {}];
   const before = page(row("a"), row("b"));
   client.setQueryData(key, before);
 
-  say("job", { jobName: "b", job: row("b", "DISABLED") });
+  emit("job", { jobName: "b", job: row("b", "DISABLED") });
   vi.advanceTimersByTime(300);
 
   const after = client.getQueryData<JobsPage>(key);

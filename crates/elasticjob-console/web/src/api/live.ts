@@ -40,34 +40,34 @@ export function useLive(registry: string): ConnectionState {
 export function subscribe(
   client: QueryClient,
   registry: string,
-  setLine: (line: ConnectionState) => void,
+  setConnection: (connection: ConnectionState) => void,
 ): () => void {
-  const heard = new ChangeBuffer(client, registry);
+  const changes = new ChangeBuffer(client, registry);
   let wasOpen = false;
-  let wasAway = false;
+  let wasInterrupted = false;
   const end = openStream(`${registryPath(registry)}/events`, {
     onEvent: {
       connection: (data) => {
         const { isConnected } = data as { isConnected: boolean };
-        setLine(isConnected ? "live" : "registryDown");
+        setConnection(isConnected ? "live" : "registryDown");
         // Missed events are not replayed, so everything is refetched after an interruption.
-        if (wasAway) heard.reload();
-        wasAway = !isConnected;
+        if (wasInterrupted) changes.reload();
+        wasInterrupted = !isConnected;
       },
-      job: (data) => heard.job(data as { jobName: string; job: JobRow | null }),
-      shards: (data) => heard.shards(data as ShardActivity),
-      run: (data) => heard.run(data as Run),
-      reload: () => heard.reload(),
+      job: (data) => changes.job(data as { jobName: string; job: JobRow | null }),
+      shards: (data) => changes.shards(data as ShardActivity),
+      run: (data) => changes.run(data as Run),
+      reload: () => changes.reload(),
     },
     onOpen: () => {
-      wasAway ||= wasOpen;
+      wasInterrupted ||= wasOpen;
       wasOpen = true;
     },
-    onLost: () => setLine("lost"),
+    onLost: () => setConnection("lost"),
   });
   return () => {
     end();
-    heard.close();
+    changes.close();
   };
 }
 
@@ -109,8 +109,8 @@ class ChangeBuffer {
     this.scheduleFlush();
   }
 
-  shards(bustle: ShardActivity) {
-    this.activities.set(bustle.jobName, bustle);
+  shards(activity: ShardActivity) {
+    this.activities.set(activity.jobName, activity);
     this.scheduleFlush();
   }
 
@@ -126,7 +126,7 @@ class ChangeBuffer {
   close() {
     clearTimeout(this.timer);
     const { lists, badges, everything, runList, rates, charts } = this;
-    for (const look of [lists, badges, everything, runList, rates, charts]) look.cancel();
+    for (const throttled of [lists, badges, everything, runList, rates, charts]) throttled.cancel();
   }
 
   private scheduleFlush() {
@@ -207,16 +207,16 @@ export function mergeRows(
 /** Updates the counts of running shards and of shards that await failover. */
 export function mergeActivity(
   page: JobsPage,
-  bustles: ReadonlyMap<string, ShardActivity>,
+  activities: ReadonlyMap<string, ShardActivity>,
 ): JobsPage {
-  if (!page.items.some((row) => bustles.has(row.jobName))) return page;
+  if (!page.items.some((row) => activities.has(row.jobName))) return page;
   const items = page.items.map((row) => {
-    const bustle = bustles.get(row.jobName);
-    if (!bustle) return row;
+    const activity = activities.get(row.jobName);
+    if (!activity) return row;
     return {
       ...row,
-      runningCount: bustle.runningItems.length,
-      waitingForFailoverCount: bustle.waitingForFailoverItems.length,
+      runningCount: activity.runningItems.length,
+      waitingForFailoverCount: activity.waitingForFailoverItems.length,
     };
   });
   return { ...page, items };

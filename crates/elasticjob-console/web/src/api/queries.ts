@@ -67,13 +67,13 @@ export const useOverview = (registry: string, hours: number) =>
     refetchInterval: 5_000,
   });
 
-export const fetchJobs = (registry: string, asked: JobsQuery) =>
-  request<JobsPage>("GET", `${registryPath(registry)}/jobs${queryString({ ...asked })}`);
+export const fetchJobs = (registry: string, query: JobsQuery) =>
+  request<JobsPage>("GET", `${registryPath(registry)}/jobs${queryString({ ...query })}`);
 
-export const useJobs = (registry: string, asked: JobsQuery) =>
+export const useJobs = (registry: string, query: JobsQuery) =>
   useQuery({
-    queryKey: [...queryKeys.jobs(registry), asked],
-    queryFn: () => fetchJobs(registry, asked),
+    queryKey: [...queryKeys.jobs(registry), query],
+    queryFn: () => fetchJobs(registry, query),
     placeholderData: keepPreviousData,
     refetchInterval: 15_000,
   });
@@ -199,10 +199,10 @@ export interface AuditQuery {
   page?: number;
 }
 
-export const useAudit = (asked: AuditQuery) =>
+export const useAudit = (query: AuditQuery) =>
   useQuery({
-    queryKey: [...queryKeys.audit, asked],
-    queryFn: () => request<AuditPage>("GET", `/audit${queryString({ ...asked, pageSize: 50 })}`),
+    queryKey: [...queryKeys.audit, query],
+    queryFn: () => request<AuditPage>("GET", `/audit${queryString({ ...query, pageSize: 50 })}`),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
   });

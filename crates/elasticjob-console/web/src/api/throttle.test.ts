@@ -6,26 +6,26 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 test("throttle calls at once, then per interval, and after the last schedule", () => {
-  const act = vi.fn();
-  const look = throttle(2_000, act);
+  const callback = vi.fn();
+  const throttled = throttle(2_000, callback);
 
   for (let tick = 0; tick < 50; tick += 1) {
-    look.schedule();
+    throttled.schedule();
     vi.advanceTimersByTime(100);
   }
 
-  expect(act).toHaveBeenCalledTimes(3);
+  expect(callback).toHaveBeenCalledTimes(3);
   vi.advanceTimersByTime(10_000);
-  expect(act).toHaveBeenCalledTimes(4);
+  expect(callback).toHaveBeenCalledTimes(4);
 });
 
 test("cancel prevents a scheduled call", () => {
-  const act = vi.fn();
-  const look = throttle(2_000, act);
-  look.schedule();
+  const callback = vi.fn();
+  const throttled = throttle(2_000, callback);
+  throttled.schedule();
 
-  look.cancel();
+  throttled.cancel();
   vi.advanceTimersByTime(10_000);
 
-  expect(act).not.toHaveBeenCalled();
+  expect(callback).not.toHaveBeenCalled();
 });

@@ -1,13 +1,13 @@
 /** Calls back soon after `schedule`, but at most once per interval. The last `schedule` is always followed by a call. */
 export function throttle(milliseconds: number, callback: () => void) {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let done = -Infinity;
+  let lastCall = -Infinity;
   return {
     schedule() {
-      const wait = Math.max(0, done + milliseconds - Date.now());
+      const wait = Math.max(0, lastCall + milliseconds - Date.now());
       timer ??= setTimeout(() => {
         timer = undefined;
-        done = Date.now();
+        lastCall = Date.now();
         callback();
       }, wait);
     },

@@ -48,12 +48,12 @@ export function CommandPalette({
   );
   const choices: Option[] = [
     ...items
-      .filter((place) => place.label.toLowerCase().includes(word))
-      .map((place) => ({
-        to: place.to,
-        label: place.label,
+      .filter((item) => item.label.toLowerCase().includes(word))
+      .map((item) => ({
+        to: item.to,
+        label: item.label,
         about: t.palette.page,
-        icon: place.icon,
+        icon: item.icon,
       })),
     ...found.map((job) => ({
       to: `/r/${encodeURIComponent(registry)}/jobs/${encodeURIComponent(job.jobName)}`,

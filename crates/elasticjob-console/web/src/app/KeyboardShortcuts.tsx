@@ -28,8 +28,8 @@ export function KeyboardShortcuts() {
     ["?", help.open],
   ]);
   useGoSequence((key) => {
-    const place = items.find((each) => each.key === key);
-    if (place) void navigate(place.to);
+    const item = items.find((each) => each.key === key);
+    if (item) void navigate(item.to);
   });
 
   return (

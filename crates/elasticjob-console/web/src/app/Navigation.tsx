@@ -17,29 +17,29 @@ export function Navigation() {
   const navigation = navItems(t, registry, isAdmin(session));
   return (
     <>
-      <NavGroup items={navigation.filter((place) => place.needsRegistry)} />
+      <NavGroup items={navigation.filter((item) => item.needsRegistry)} />
       <Divider my="xs" />
       <Text size="xs" c="dimmed" px="sm" pb={4}>
         {t.nav.console}
       </Text>
-      <NavGroup items={navigation.filter((place) => !place.needsRegistry)} />
+      <NavGroup items={navigation.filter((item) => !item.needsRegistry)} />
     </>
   );
 }
 
 function NavGroup({ items }: { items: NavItem[] }) {
   const { pathname } = useLocation();
-  return items.map((place) => {
-    const isActive = place.isExact
-      ? pathname.replace(/\/$/, "") === place.to
-      : pathname.startsWith(place.to);
+  return items.map((item) => {
+    const isActive = item.isExact
+      ? pathname.replace(/\/$/, "") === item.to
+      : pathname.startsWith(item.to);
     return (
       <NavLink
-        key={place.to}
+        key={item.to}
         component={Link}
-        to={place.to}
-        label={place.label}
-        leftSection={<Icon name={place.icon} />}
+        to={item.to}
+        label={item.label}
+        leftSection={<Icon name={item.icon} />}
         active={isActive}
         aria-current={isActive ? "page" : undefined}
         variant="light"

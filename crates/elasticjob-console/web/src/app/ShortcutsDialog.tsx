@@ -10,8 +10,8 @@ export function ShortcutsDialog({ items, onClose }: { items: NavItem[]; onClose:
     [["Ctrl", "K"], t.keys.palette],
     [["?"], t.keys.help],
     ...items
-      .filter((place) => place.key)
-      .map((place): [string[], string] => [["g", place.key ?? ""], place.label]),
+      .filter((item) => item.key)
+      .map((item): [string[], string] => [["g", item.key ?? ""], item.label]),
   ];
   return (
     <Modal

@@ -75,13 +75,13 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 
 export function useSessionControl(): SessionControl {
   const control = use(Context);
-  if (!control) throw new Error("there is no SessionProvider");
+  if (!control) throw new Error("SessionProvider is missing");
   return control;
 }
 
 export function useSession(): Session {
   const { state } = useSessionControl();
-  if (state.status !== "loggedIn") throw new Error("nobody is logged in");
+  if (state.status !== "loggedIn") throw new Error("no session");
   return state.session;
 }
 

@@ -8,8 +8,8 @@ test("tokenize finds instants and instances and keeps the whole text", () => {
 
   const found = tokenize(text);
 
-  expect(found.map((piece) => piece.text).join("")).toBe(text);
-  expect(found.filter((piece) => piece.kind !== "text").map((piece) => piece.text)).toEqual([
+  expect(found.map((token) => token.text).join("")).toBe(text);
+  expect(found.filter((token) => token.kind !== "text").map((token) => token.text)).toEqual([
     "2026-11-15T15:47:10Z",
     "127.0.0.1@-@17327-0a19bc5d",
   ]);

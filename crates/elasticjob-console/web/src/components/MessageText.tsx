@@ -10,15 +10,15 @@ const TOKENS = new RegExp(`(${INSTANT.source}|${INSTANCE.source})`);
 
 /** A server message with instants in the viewer's time zone and instances by name. */
 export function MessageText({ text, known }: { text: string; known?: Instance[] }) {
-  return tokenize(text).map((piece, index) => (
+  return tokenize(text).map((token, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: the same text may occur twice; a token is identified by its position.
     <Fragment key={index}>
-      {piece.kind === "instant" ? (
-        <Timestamp at={piece.text} />
-      ) : piece.kind === "instance" ? (
-        <InstanceName id={piece.text} known={known} />
+      {token.kind === "instant" ? (
+        <Timestamp at={token.text} />
+      ) : token.kind === "instance" ? (
+        <InstanceName id={token.text} known={known} />
       ) : (
-        piece.text
+        token.text
       )}
     </Fragment>
   ));
@@ -27,9 +27,9 @@ export function MessageText({ text, known }: { text: string; known?: Instance[] 
 export function tokenize(text: string): { kind: "text" | "instant" | "instance"; text: string }[] {
   return text
     .split(TOKENS)
-    .filter((piece) => piece !== "")
-    .map((piece) => ({
-      kind: piece.includes("@-@") ? "instance" : INSTANT.test(piece) ? "instant" : "text",
-      text: piece,
+    .filter((token) => token !== "")
+    .map((token) => ({
+      kind: token.includes("@-@") ? "instance" : INSTANT.test(token) ? "instant" : "text",
+      text: token,
     }));
 }

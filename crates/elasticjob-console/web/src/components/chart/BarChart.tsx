@@ -101,8 +101,8 @@ export function BarChart(props: Props) {
               onHover={setHovered}
               hasLink={(index) => linkOf?.(index) != null}
               onSelect={(index) => {
-                const place = linkOf?.(index);
-                if (place) void navigate(place);
+                const link = linkOf?.(index);
+                if (link) void navigate(link);
               }}
             />
           </div>
@@ -140,12 +140,12 @@ function ChartTable({ title, layers, barLabel, barHeader, format, linkOf }: Prop
         </Table.Thead>
         <Table.Tbody>
           {indices.map((index) => {
-            const place = linkOf?.(index);
+            const link = linkOf?.(index);
             return (
               <Table.Tr key={index}>
                 <Table.Td className="numeric">
-                  {place ? (
-                    <Link className="name" to={place}>
+                  {link ? (
+                    <Link className="name" to={link}>
                       {barLabel(index)}
                     </Link>
                   ) : (

@@ -25,15 +25,15 @@ export function timeTicks(
       : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
   );
   const ticks: Tick[] = [];
-  let before = -1;
+  let previous = -1;
   for (let index = 0; index < count; index += 1) {
     const at = from + index * bucketMs;
     // The first bucket of each step, because a bucket may be longer than the zone offset.
     const local = at - new Date(at).getTimezoneOffset() * MINUTE;
-    const place = Math.floor(local / step);
-    const isFirst = before !== -1 ? place !== before : local % step === 0;
+    const stepIndex = Math.floor(local / step);
+    const isFirst = previous !== -1 ? stepIndex !== previous : local % step === 0;
     if (isFirst) ticks.push({ index, label: format.format(at) });
-    before = place;
+    previous = stepIndex;
   }
   return ticks;
 }

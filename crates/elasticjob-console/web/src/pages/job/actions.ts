@@ -27,16 +27,16 @@ export function useJobActions(job: string) {
   return {
     trigger: useAction<TriggerRequest, TriggerResponse>({
       // A trigger that is sent twice runs once.
-      send: (asked) =>
-        request("POST", `${path}/trigger`, asked, {
-          "Idempotency-Key": idempotencyKey.keyFor(asked),
+      send: (body) =>
+        request("POST", `${path}/trigger`, body, {
+          "Idempotency-Key": idempotencyKey.keyFor(body),
         }),
       successMessage: (done) => t.job.triggered(job, done.instances.length, done.waiting.length),
       invalidates,
       onSuccess: () => idempotencyKey.clear(),
     }),
     cancel: useAction<CancelRequest, CancelResponse>({
-      send: (asked) => request("POST", `${path}/cancel`, asked),
+      send: (body) => request("POST", `${path}/cancel`, body),
       successMessage: ({ asked, notCancellable }) => {
         const cancelled = Object.values(asked).flat().length;
         return t.job.cancelled(job, cancelled, Object.keys(notCancellable).length);

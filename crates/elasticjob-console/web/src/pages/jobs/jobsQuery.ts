@@ -17,7 +17,7 @@ export interface JobsListQuery extends JobsQuery {
 /** The query of the jobs list, stored in the URL so that it can be linked and the back button works. */
 export function useJobsQuery(): [JobsListQuery, (change: Partial<JobsListQuery>) => void] {
   const [params, setParams] = useSearchParams();
-  const asked = useMemo(() => parseQuery(params), [params]);
+  const query = useMemo(() => parseQuery(params), [params]);
   const change = useCallback(
     (change: Partial<JobsListQuery>) => {
       setParams(
@@ -28,7 +28,7 @@ export function useJobsQuery(): [JobsListQuery, (change: Partial<JobsListQuery>)
     },
     [setParams],
   );
-  return [asked, change];
+  return [query, change];
 }
 
 export function parseQuery(params: URLSearchParams): JobsListQuery {
@@ -42,12 +42,12 @@ export function parseQuery(params: URLSearchParams): JobsListQuery {
   };
 }
 
-export function toSearchParams(asked: JobsListQuery): URLSearchParams {
+export function toSearchParams(query: JobsListQuery): URLSearchParams {
   const params = new URLSearchParams();
-  if (asked.search) params.set("q", asked.search);
-  if (asked.status) params.set("status", asked.status);
-  if (asked.sort !== "jobName") params.set("sort", asked.sort);
-  if (asked.order !== "asc") params.set("order", asked.order);
-  if (asked.page > 1) params.set("page", String(asked.page));
+  if (query.search) params.set("q", query.search);
+  if (query.status) params.set("status", query.status);
+  if (query.sort !== "jobName") params.set("sort", query.sort);
+  if (query.order !== "asc") params.set("order", query.order);
+  if (query.page > 1) params.set("page", String(query.page));
   return params;
 }

@@ -10,7 +10,7 @@ test("a view of the same name is replaced", () => {
 });
 
 test("a list query survives conversion to the URL and back", () => {
-  const asked = {
+  const query = {
     search: 'status:CRASHED "two words"',
     status: "OK,CRASHED",
     sort: "nextFireTime",
@@ -19,5 +19,5 @@ test("a list query survives conversion to the URL and back", () => {
     pageSize: 50,
   };
 
-  expect(parseQuery(toSearchParams(asked))).toEqual(asked);
+  expect(parseQuery(toSearchParams(query))).toEqual(query);
 });

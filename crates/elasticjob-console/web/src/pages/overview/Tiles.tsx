@@ -23,54 +23,54 @@ interface Tile {
 export function Tiles({ overview, range }: { overview: Overview; range: RangeName }) {
   return (
     <>
-      <ActivityTiles seen={overview} range={range} />
-      <InventoryTiles seen={overview} />
+      <ActivityTiles overview={overview} range={range} />
+      <InventoryTiles overview={overview} />
     </>
   );
 }
 
 /** Current activity, and failures in the selected time range. */
-function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
+function ActivityTiles({ overview, range }: { overview: Overview; range: RangeName }) {
   const t = useText();
   const to = useRegistryLink();
   const registry = useRegistry();
   const due = useForecast(registry, 1, 48).data?.counts.reduce((sum, count) => sum + count, 0);
-  const past = seen.lastHours ?? undefined;
+  const figures = overview.lastHours ?? undefined;
   const { hours, bucketMs } = RANGES[range];
   // Rounded to the bucket, so that links stay stable while the page is open.
-  const until = Math.floor(new Date(seen.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
+  const until = Math.floor(new Date(overview.asOf ?? Date.now()).getTime() / bucketMs) * bucketMs;
   const from = new Date(until - hours * 3_600_000).toISOString();
   const since = t.overview.inRange(t.overview.ranges[range] ?? range);
-  const missing = past ? undefined : t.history.noHistory(registry);
+  const noHistory = figures ? undefined : t.history.noHistory(registry);
   const tiles: Tile[] = [
     { label: t.overview.tiles.due, value: due, to: `${to("jobs")}?sort=nextFireTime` },
     {
       label: t.overview.tiles.running,
-      value: seen.runningCount,
+      value: overview.runningCount,
       to: `${to("jobs")}?q=${encodeURIComponent("is:running")}`,
       tone: "busy",
     },
     {
       label: t.overview.tiles.late,
-      value: past?.late,
+      value: figures?.late,
       // The runs list has no filter for late runs; the chart shows each delay, and its bars link to the runs.
       to: `?${new URLSearchParams({ range })}#${START_DELAY_ID}`,
       tone: "warn",
-      about: missing ?? t.overview.lateAbout((past?.lateAfterMs ?? 0) / 1_000, since),
+      about: noHistory ?? t.overview.lateAbout((figures?.lateAfterMs ?? 0) / 1_000, since),
     },
     {
       label: t.overview.tiles.failed,
-      value: past?.failed,
+      value: figures?.failed,
       to: `${to("runs")}?${new URLSearchParams({ state: "failed", from })}`,
       tone: "bad",
-      about: missing ?? t.overview.ofRuns(past?.runs ?? 0, since),
+      about: noHistory ?? t.overview.ofRuns(figures?.runs ?? 0, since),
     },
     {
       label: t.overview.tiles.missed,
-      value: past?.missed,
+      value: figures?.missed,
       to: `${to("history", "missed")}?${new URLSearchParams({ from })}`,
       tone: "bad",
-      about: missing ?? t.overview.missedAbout(since),
+      about: noHistory ?? t.overview.missedAbout(since),
     },
   ];
   return (
@@ -83,29 +83,39 @@ function ActivityTiles({ seen, range }: { seen: Overview; range: RangeName }) {
 }
 
 /** Counts of jobs, shards, instances and servers, and of jobs by status. */
-function InventoryTiles({ seen }: { seen: Overview }) {
+function InventoryTiles({ overview }: { overview: Overview }) {
   const t = useText();
   const to = useRegistryLink();
   const search = (text: string) => `${to("jobs")}?q=${encodeURIComponent(text)}`;
   const status = (name: string) => `${to("jobs")}?status=${name}`;
   const names = t.overview.tiles;
   const tiles: Tile[] = [
-    { label: names.jobs, value: seen.jobCount, to: to("jobs") },
-    { label: names.shards, value: seen.shardCount, to: to("jobs") },
-    { label: names.instances, value: seen.instanceCount, to: to("instances") },
-    { label: names.servers, value: seen.serverCount, to: to("servers") },
-    { label: names.crashed, value: seen.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
+    { label: names.jobs, value: overview.jobCount, to: to("jobs") },
+    { label: names.shards, value: overview.shardCount, to: to("jobs") },
+    { label: names.instances, value: overview.instanceCount, to: to("instances") },
+    { label: names.servers, value: overview.serverCount, to: to("servers") },
+    { label: names.crashed, value: overview.statuses.CRASHED, to: status("CRASHED"), tone: "bad" },
     {
       label: names.waiting,
-      value: seen.waitingForFailoverCount,
+      value: overview.waitingForFailoverCount,
       to: search("is:waiting"),
       tone: "bad",
     },
-    { label: names.misfired, value: seen.misfiredCount, to: search("is:misfired"), tone: "warn" },
-    { label: names.disabled, value: seen.statuses.DISABLED, to: status("DISABLED"), tone: "off" },
+    {
+      label: names.misfired,
+      value: overview.misfiredCount,
+      to: search("is:misfired"),
+      tone: "warn",
+    },
+    {
+      label: names.disabled,
+      value: overview.statuses.DISABLED,
+      to: status("DISABLED"),
+      tone: "off",
+    },
     {
       label: names.unreadable,
-      value: seen.unreadableCount,
+      value: overview.unreadableCount,
       to: search("is:unreadable"),
       tone: "bad",
     },

@@ -42,7 +42,7 @@ export function ConnectionList<T extends { isAdded: boolean }>({
     removeConsequences: string[];
   };
   query: UseQueryResult<T[]>;
-  nameOf: (place: T) => string;
+  nameOf: (item: T) => string;
   columns: Column<T>[];
   width: number;
   /** Cache keys to refetch after a removal. */
@@ -63,12 +63,12 @@ export function ConnectionList<T extends { isAdded: boolean }>({
     header: t.jobs.actions,
     isActions: true,
     width: 44,
-    cell: (place) =>
+    cell: (item) =>
       canAdd &&
-      place.isAdded && (
+      item.isAdded && (
         <RemoveButton
-          label={texts.remove(nameOf(place))}
-          onClick={() => setRemoving(nameOf(place))}
+          label={texts.remove(nameOf(item))}
+          onClick={() => setRemoving(nameOf(item))}
         />
       ),
   };

@@ -24,7 +24,7 @@ const TONES: Record<Cell["state"], Tone> = {
 };
 
 /** Steps of the arrow keys, in runs and shards. */
-const ARROWS: Record<string, [round: number, shard: number]> = {
+const ARROWS: Record<string, [run: number, shard: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
   ArrowUp: [0, -1],
@@ -57,14 +57,14 @@ export function RunMatrix({
     if (box.current) box.current.scrollLeft = box.current.scrollWidth;
   }, [newest]);
 
-  const runLabel = (round: MatrixRun) =>
-    round.dueAt
-      ? t.runMatrix.due(shortTime(round.dueAt, locale, now))
-      : t.runMatrix.triggered(shortTime(round.since, locale, now));
-  const cellLabel = (round: MatrixRun, item: number, cell: Cell | undefined) => {
-    if (!cell) return `${runLabel(round)} · ${t.explain.ofShard(item)}: ${t.runMatrix.didNotRun}`;
+  const runLabel = (run: MatrixRun) =>
+    run.dueAt
+      ? t.runMatrix.due(shortTime(run.dueAt, locale, now))
+      : t.runMatrix.triggered(shortTime(run.since, locale, now));
+  const cellLabel = (run: MatrixRun, item: number, cell: Cell | undefined) => {
+    if (!cell) return `${runLabel(run)} · ${t.explain.ofShard(item)}: ${t.runMatrix.didNotRun}`;
     const name = known.find((each) => each.instanceId === cell.instanceId)?.labels?.name;
-    const parts = [runLabel(round), t.explain.ofShard(item), t.runMatrix.states[cell.state]];
+    const parts = [runLabel(run), t.explain.ofShard(item), t.runMatrix.states[cell.state]];
     if (cell.attempt > 1) parts.push(t.shards.attempt(cell.attempt));
     if (cell.startedAt && cell.endedAt) {
       parts.push(formatDuration(Date.parse(cell.endedAt) - Date.parse(cell.startedAt)));
@@ -77,10 +77,10 @@ export function RunMatrix({
   const moveFocus = (event: KeyboardEvent<HTMLTableElement>) => {
     const step = ARROWS[event.key];
     const from = (event.target as HTMLElement).dataset;
-    if (!step || from.round === undefined || from.row === undefined) return;
-    const [round, row] = [Number(from.round) + step[0], Number(from.row) + step[1]];
+    if (!step || from.column === undefined || from.row === undefined) return;
+    const [column, row] = [Number(from.column) + step[0], Number(from.row) + step[1]];
     const next = event.currentTarget.querySelector<HTMLElement>(
-      `[data-round="${round}"][data-row="${row}"]`,
+      `[data-column="${column}"][data-row="${row}"]`,
     );
     if (!next) return;
     event.preventDefault();
@@ -104,25 +104,25 @@ export function RunMatrix({
             {shards.map(({ item }, row) => (
               <tr key={item}>
                 <th scope="row">{item}</th>
-                {runs.map((round, column) => {
-                  const cell = round.cells[item];
-                  const label = cellLabel(round, item, cell);
+                {runs.map((run, column) => {
+                  const cell = run.cells[item];
+                  const label = cellLabel(run, item, cell);
                   const attributes = {
                     className: classes.cell,
                     "data-tone": cell && TONES[cell.state],
                     "data-retried": (cell && cell.attempt > 1) || undefined,
-                    "data-triggered": round.dueAt === null || undefined,
+                    "data-triggered": run.dueAt === null || undefined,
                     "aria-label": label,
                     onMouseEnter: () => setHovered(label),
                   };
                   const isTabStop = row === 0 && column === runs.length - 1;
                   return (
-                    <td key={round.runId}>
+                    <td key={run.runId}>
                       {isRecorded ? (
                         <Link
                           {...attributes}
-                          to={to("runs", round.runId)}
-                          data-round={column}
+                          to={to("runs", run.runId)}
+                          data-column={column}
                           data-row={row}
                           tabIndex={isTabStop ? 0 : -1}
                           onFocus={() => setHovered(label)}

@@ -24,7 +24,7 @@ export function ShardMap({ job, shards }: { job: JobDetails; shards: Shard[] }) 
     <div className={classes.lanes}>
       {unassigned.length > 0 && (
         <div className={classes.lane} data-unassigned>
-          <div className={classes.who}>
+          <div className={classes.instance}>
             <Text size="sm" fw={600} c="var(--bad)">
               {t.shards.unassigned}
             </Text>
@@ -52,7 +52,7 @@ function Lane({ instance, job, shards }: { instance: Instance; job: JobDetails; 
   const t = useText();
   return (
     <div className={classes.lane} data-instance={instance.instanceId}>
-      <div className={classes.who}>
+      <div className={classes.instance}>
         <Group gap={6} wrap="nowrap">
           <Text size="sm" fw={600} component="div">
             <InstanceName id={instance.instanceId} known={job.instanceList} />

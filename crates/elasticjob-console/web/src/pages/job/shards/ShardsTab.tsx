@@ -66,10 +66,10 @@ function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
   const t = useText();
   const registry = useRegistry();
   const matrix = useMatrix(registry, job.jobName, MAX_RUNS);
-  const seen = useObservedRuns(registry, job.jobName, shards);
-  const past = useMemo(() => fromHistory(matrix.data?.rounds ?? []), [matrix.data]);
-  const rounds = useMemo(() => mergeRuns(past, seen), [past, seen]);
-  if (rounds.length === 0) {
+  const observed = useObservedRuns(registry, job.jobName, shards);
+  const recorded = useMemo(() => fromHistory(matrix.data?.rounds ?? []), [matrix.data]);
+  const runs = useMemo(() => mergeRuns(recorded, observed), [recorded, observed]);
+  if (runs.length === 0) {
     return matrix.isPending ? (
       <Card title={t.runMatrix.title}>
         <Loading rows={2} />
@@ -82,11 +82,11 @@ function RunMatrixCard({ job, shards }: { job: JobDetails; shards: Shard[] }) {
       title={t.runMatrix.title}
       right={
         <Text size="xs" c="dimmed">
-          {isRecorded ? t.runMatrix.aboutHistory(rounds.length) : t.runMatrix.about}
+          {isRecorded ? t.runMatrix.aboutHistory(runs.length) : t.runMatrix.about}
         </Text>
       }
     >
-      <RunMatrix runs={rounds} shards={shards} known={job.instanceList} isRecorded={isRecorded} />
+      <RunMatrix runs={runs} shards={shards} known={job.instanceList} isRecorded={isRecorded} />
     </Card>
   );
 }

@@ -17,8 +17,11 @@ const shard = (item: number, second: number, state: LastRunState, since: string)
   }) as Shard;
 
 test("shards of a run are observed to start and end", () => {
-  const begun = addObserved([], [shard(0, 10, "RUNNING", "10.1"), shard(1, 10, "RUNNING", "10.2")]);
-  const half = addObserved(begun, [shard(0, 10, "DONE", "12"), shard(1, 10, "RUNNING", "10.2")]);
+  const started = addObserved(
+    [],
+    [shard(0, 10, "RUNNING", "10.1"), shard(1, 10, "RUNNING", "10.2")],
+  );
+  const half = addObserved(started, [shard(0, 10, "DONE", "12"), shard(1, 10, "RUNNING", "10.2")]);
 
   expect(half).toHaveLength(1);
   expect(half[0]?.cells[0]).toMatchObject({ state: "DONE", startedAt: "10.1", endedAt: "12" });
@@ -26,30 +29,30 @@ test("shards of a run are observed to start and end", () => {
 });
 
 test("a run with an unobserved end is over when the next one starts", () => {
-  const begun = addObserved([], [shard(0, 10, "RUNNING", "10.1")]);
-  const next = addObserved(begun, [shard(0, 20, "RUNNING", "20.1")]);
+  const started = addObserved([], [shard(0, 10, "RUNNING", "10.1")]);
+  const next = addObserved(started, [shard(0, 20, "RUNNING", "20.1")]);
 
-  expect(next.map((round) => round.cells[0]?.state)).toEqual(["OVER", "RUNNING"]);
+  expect(next.map((entry) => entry.cells[0]?.state)).toEqual(["OVER", "RUNNING"]);
 });
 
 test("an unchanged observation returns the same list", () => {
-  const rounds = addObserved([], [shard(0, 10, "DONE", "12")]);
+  const runs = addObserved([], [shard(0, 10, "DONE", "12")]);
 
-  expect(addObserved(rounds, [shard(0, 10, "DONE", "12")])).toBe(rounds);
+  expect(addObserved(runs, [shard(0, 10, "DONE", "12")])).toBe(runs);
 });
 
 test("runs are ordered by due time, and the oldest are dropped", () => {
-  let rounds = addObserved([], [shard(0, 500, "DONE", "1")]);
+  let runs = addObserved([], [shard(0, 500, "DONE", "1")]);
   for (let second = 1; second <= MAX_RUNS; second += 1) {
-    rounds = addObserved(rounds, [shard(0, second, "DONE", "1")]);
+    runs = addObserved(runs, [shard(0, second, "DONE", "1")]);
   }
 
-  expect(rounds).toHaveLength(MAX_RUNS);
-  expect(rounds.at(-1)?.runId).toBe("settle/500");
-  expect(rounds[0]?.runId).toBe("settle/2");
+  expect(runs).toHaveLength(MAX_RUNS);
+  expect(runs.at(-1)?.runId).toBe("settle/500");
+  expect(runs[0]?.runId).toBe("settle/2");
 });
 
-const past = (second: number, state: RecordedRun["items"][number]["state"]): RecordedRun =>
+const recorded = (second: number, state: RecordedRun["items"][number]["state"]): RecordedRun =>
   ({
     run: {
       runId: `settle/${second}`,
@@ -60,12 +63,12 @@ const past = (second: number, state: RecordedRun["items"][number]["state"]): Rec
   }) as RecordedRun;
 
 test("recorded runs are followed by observed ones", () => {
-  const rounds = mergeRuns(
-    fromHistory([past(20, "running"), past(15, "lost"), past(10, "timed_out")]),
+  const runs = mergeRuns(
+    fromHistory([recorded(20, "running"), recorded(15, "lost"), recorded(10, "timed_out")]),
     addObserved([], [shard(0, 30, "RUNNING", "30.1")]),
   );
 
-  expect(rounds.map((round) => [round.runId, round.cells[0]?.state])).toEqual([
+  expect(runs.map((entry) => [entry.runId, entry.cells[0]?.state])).toEqual([
     ["settle/10", "TIMED_OUT"],
     ["settle/15", "LOST"],
     ["settle/20", "RUNNING"],
@@ -74,8 +77,12 @@ test("recorded runs are followed by observed ones", () => {
 });
 
 test("an observed end overrides a running record", () => {
-  const seen = addObserved([], [shard(0, 20, "DONE", "22")]);
+  const observed = addObserved([], [shard(0, 20, "DONE", "22")]);
 
-  expect(mergeRuns(fromHistory([past(20, "running")]), seen)[0]?.cells[0]?.state).toBe("DONE");
-  expect(mergeRuns(fromHistory([past(20, "failed")]), seen)[0]?.cells[0]?.state).toBe("FAILED");
+  expect(mergeRuns(fromHistory([recorded(20, "running")]), observed)[0]?.cells[0]?.state).toBe(
+    "DONE",
+  );
+  expect(mergeRuns(fromHistory([recorded(20, "failed")]), observed)[0]?.cells[0]?.state).toBe(
+    "FAILED",
+  );
 });

@@ -4,7 +4,7 @@ import { useEffect } from "react";
 import type { LastRunState, RecordedRun, Shard } from "../../../api/types";
 
 export interface Cell {
-  /** `OVER`: the next run started before the outcome was observed. */
+  /** `OVER`: the next run started previous the outcome was observed. */
   state: LastRunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
   attempt: number;
   instanceId: string | null;
@@ -25,13 +25,13 @@ export interface MatrixRun {
 export const MAX_RUNS = 40;
 
 /** Adds the last run of each shard to the observed runs. */
-export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
-  let next = rounds;
+export function addObserved(runs: MatrixRun[], shards: Shard[]): MatrixRun[] {
+  let next = runs;
   for (const shard of shards) {
     const run = shard.lastRun;
     if (!run?.runId || run.state === "FRESH") continue;
-    const before = next.find((round) => round.runId === run.runId);
-    const cell = before?.cells[shard.item];
+    const previous = next.find((entry) => entry.runId === run.runId);
+    const cell = previous?.cells[shard.item];
     if (cell?.state === run.state && cell.attempt === run.attempt) continue;
     const isOver = run.state !== "RUNNING";
     const changed: Cell = {
@@ -41,8 +41,8 @@ export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
       startedAt: isOver ? (cell?.startedAt ?? null) : run.since,
       endedAt: isOver ? run.since : null,
     };
-    const round: MatrixRun = before
-      ? { ...before, cells: { ...before.cells, [shard.item]: changed } }
+    const entry: MatrixRun = previous
+      ? { ...previous, cells: { ...previous.cells, [shard.item]: changed } }
       : {
           runId: run.runId,
           // A shard keeps its last due time through triggered runs, so that time is not theirs.
@@ -50,17 +50,17 @@ export function addObserved(rounds: MatrixRun[], shards: Shard[]): MatrixRun[] {
           since: run.since ?? run.dueAt ?? "",
           cells: { [shard.item]: changed },
         };
-    next = [...next.filter((each) => each.runId !== run.runId).map(endPrevious(shard.item)), round];
+    next = [...next.filter((each) => each.runId !== run.runId).map(endPrevious(shard.item)), entry];
   }
-  if (next === rounds) return rounds;
+  if (next === runs) return runs;
   return next.sort((a, b) => timeOf(a) - timeOf(b)).slice(-MAX_RUNS);
 }
 
 /** A shard has one run at a time, so its previous run has ended. */
-const endPrevious = (item: number) => (round: MatrixRun) => {
-  const cell = round.cells[item];
-  if (cell?.state !== "RUNNING") return round;
-  return { ...round, cells: { ...round.cells, [item]: { ...cell, state: "OVER" as const } } };
+const endPrevious = (item: number) => (entry: MatrixRun) => {
+  const cell = entry.cells[item];
+  if (cell?.state !== "RUNNING") return entry;
+  return { ...entry, cells: { ...entry.cells, [item]: { ...cell, state: "OVER" as const } } };
 };
 
 const STATES: Record<RecordedRun["items"][number]["state"], Cell["state"]> = {
@@ -74,8 +74,8 @@ const STATES: Record<RecordedRun["items"][number]["state"], Cell["state"]> = {
 };
 
 /** Runs from the history store, oldest first. */
-export const fromHistory = (past: RecordedRun[]): MatrixRun[] =>
-  past
+export const fromHistory = (recorded: RecordedRun[]): MatrixRun[] =>
+  recorded
     .map(({ run, items }) => ({
       runId: run.runId,
       dueAt: run.runId.includes("/") ? run.dueAt : null,
@@ -96,31 +96,31 @@ export const fromHistory = (past: RecordedRun[]): MatrixRun[] =>
     .reverse();
 
 /** Merges recorded runs with observed ones that are newer than the history store. */
-export function mergeRuns(past: MatrixRun[], seen: MatrixRun[]): MatrixRun[] {
-  if (past.length === 0) return seen;
-  const rounds = new Map(past.map((round) => [round.runId, round]));
-  for (const round of seen) {
-    const known = rounds.get(round.runId);
+export function mergeRuns(recorded: MatrixRun[], observed: MatrixRun[]): MatrixRun[] {
+  if (recorded.length === 0) return observed;
+  const runs = new Map(recorded.map((entry) => [entry.runId, entry]));
+  for (const entry of observed) {
+    const known = runs.get(entry.runId);
     if (!known) {
-      rounds.set(round.runId, round);
+      runs.set(entry.runId, entry);
       continue;
     }
     const cells = { ...known.cells };
-    for (const [item, cell] of Object.entries(round.cells)) {
-      const before = cells[Number(item)];
-      if (!before || isNewer(cell, before)) cells[Number(item)] = cell;
+    for (const [item, cell] of Object.entries(entry.cells)) {
+      const previous = cells[Number(item)];
+      if (!previous || isNewer(cell, previous)) cells[Number(item)] = cell;
     }
-    rounds.set(round.runId, { ...known, cells });
+    runs.set(entry.runId, { ...known, cells });
   }
-  return [...rounds.values()].sort((a, b) => timeOf(a) - timeOf(b)).slice(-MAX_RUNS);
+  return [...runs.values()].sort((a, b) => timeOf(a) - timeOf(b)).slice(-MAX_RUNS);
 }
 
 /** The history store has more details but lags behind. */
-const isNewer = (seen: Cell, known: Cell) =>
-  seen.attempt > known.attempt ||
-  (known.state === "RUNNING" && seen.state !== "RUNNING" && seen.state !== "OVER");
+const isNewer = (observed: Cell, known: Cell) =>
+  observed.attempt > known.attempt ||
+  (known.state === "RUNNING" && observed.state !== "RUNNING" && observed.state !== "OVER");
 
-const timeOf = (round: MatrixRun) => Date.parse(round.dueAt ?? round.since) || 0;
+const timeOf = (entry: MatrixRun) => Date.parse(entry.dueAt ?? entry.since) || 0;
 
 /** The runs observed by this page. They live in the query cache, so they survive navigation and expire like responses. */
 export function useObservedRuns(registry: string, job: string, shards: Shard[]): MatrixRun[] {
@@ -130,8 +130,8 @@ export function useObservedRuns(registry: string, job: string, shards: Shard[]):
     queryFn: skipToken,
   });
   useEffect(() => {
-    client.setQueryData<MatrixRun[]>(observedKey(registry, job), (before) =>
-      addObserved(before ?? [], shards),
+    client.setQueryData<MatrixRun[]>(observedKey(registry, job), (previous) =>
+      addObserved(previous ?? [], shards),
     );
   }, [client, registry, job, shards]);
   return data ?? NONE;
@@ -140,4 +140,4 @@ export function useObservedRuns(registry: string, job: string, shards: Shard[]):
 const NONE: MatrixRun[] = [];
 
 /** Outside the registry's keys, because observed runs cannot be refetched. */
-const observedKey = (registry: string, job: string) => ["seen", registry, job] as const;
+const observedKey = (registry: string, job: string) => ["observed", registry, job] as const;
