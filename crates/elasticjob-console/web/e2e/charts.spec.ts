@@ -156,7 +156,7 @@ test("the run history shows recorded runs, is updated live and links to runs", a
   await root.goto(`${baseUrl()}/r/dev/jobs/greet`);
   const cells = root.getByRole("region", { name: "Run history" }).getByRole("link");
   await expect.poll(() => cells.count()).toBeGreaterThanOrEqual(3);
-  const newest = () => cells.first().locator("xpath=ancestor::tr").getByRole("link").count();
+  const newest = () => cells.first().locator("xpath=../..").getByRole("link").count();
   const before = await newest();
   await expect.poll(newest, { timeout: 25_000 }).toBeGreaterThan(before);
   await expect(root.locator("[data-figures]")).toContainText("Last success");

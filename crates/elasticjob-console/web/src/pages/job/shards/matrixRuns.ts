@@ -4,7 +4,7 @@ import { useEffect } from "react";
 import type { LastRunState, RecordedRun, Shard } from "../../../api/types";
 
 export interface Cell {
-  /** `OVER`: the next run started previous the outcome was observed. */
+  /** `OVER`: the next run started before the outcome was observed. */
   state: LastRunState | "OVER" | "CANCELLED" | "TIMED_OUT" | "FENCED";
   attempt: number;
   instanceId: string | null;
