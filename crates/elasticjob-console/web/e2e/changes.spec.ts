@@ -1,4 +1,5 @@
 import type { Page } from "@playwright/test";
+
 import { type ConsoleProcess, startBareConsole, startDemo } from "./consoleProcess";
 import { expect, expectNotification, submitLogin, test } from "./fixtures";
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Download, Page, Request } from "@playwright/test";
+
 import { startBareConsole } from "./consoleProcess";
 import {
   baseUrl,

@@ -1,4 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+
 import { useNotify } from "../components/notify";
 import { type Problem, toProblem } from "./problem";
 

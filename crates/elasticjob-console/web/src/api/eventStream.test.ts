@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
+
 import { openStream } from "./eventStream";
 import { FakeEventSource, stubBrowser } from "./fakeEventSource.testing";
 

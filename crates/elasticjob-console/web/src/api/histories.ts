@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+
 import { request } from "./client";
 import type { HistoryStore } from "./types";
 

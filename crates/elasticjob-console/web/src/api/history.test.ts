@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+
 import { mergeRuns } from "./history";
 import type { JobFigures, Run } from "./types";
 

@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
 import { queryString, request } from "./client";
 import { Problem } from "./problem";
 import { jobPath, queryKeys, registryPath } from "./queries";

@@ -1,5 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
 import { FakeEventSource, stubBrowser } from "./fakeEventSource.testing";
 import { mergeRows, subscribe } from "./live";
 import type { JobRow, JobsPage } from "./types";

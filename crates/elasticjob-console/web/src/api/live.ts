@@ -1,5 +1,6 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+
 import { openStream } from "./eventStream";
 import { historyKeys, mergeRuns } from "./history";
 import { queryKeys, registryPath } from "./queries";

@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
 import { encodeSegment, queryString, request, requestWithEtag } from "./client";
 import type {
   Account,

@@ -1,4 +1,5 @@
 import { useRouteError } from "react-router";
+
 import { Problem } from "../api/problem";
 import { ErrorState } from "../components/states";
 import { useText } from "../i18n";

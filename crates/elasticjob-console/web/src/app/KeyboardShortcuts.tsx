@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import { useMatch, useNavigate } from "react-router";
+
 import { Icon } from "../components/Icon";
 import { useText } from "../i18n";
 import { CommandPalette } from "./CommandPalette";

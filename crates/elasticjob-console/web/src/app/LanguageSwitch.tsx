@@ -1,4 +1,5 @@
 import { Button } from "@mantine/core";
+
 import { Icon } from "../components/Icon";
 import { useLanguage } from "../i18n";
 

@@ -1,5 +1,6 @@
 import { Anchor } from "@mantine/core";
 import { Link } from "react-router";
+
 import { EmptyState } from "../components/states";
 import { useText } from "../i18n";
 

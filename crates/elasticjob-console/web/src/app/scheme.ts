@@ -1,4 +1,5 @@
 import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+
 import type { IconName } from "../components/Icon";
 import { useText } from "../i18n";
 

@@ -8,6 +8,7 @@ import {
   useMemo,
   useState,
 } from "react";
+
 import { onSessionExpired, request, setCsrfToken } from "../api/client";
 import { toProblem } from "../api/problem";
 import type { Role, Session } from "../api/types";

@@ -33,10 +33,10 @@ export const job = {
       waiting > 0
         ? `${name}: triggered on ${plural(instances, "instance")}; ${waiting} already had a pending trigger and will run once.`
         : `${name}: triggered on ${plural(instances, "instance")}.`,
-    cancelled: (name: string, told: number, not: number) =>
-      told === 0 && not === 0
+    cancelled: (name: string, requested: number, refused: number) =>
+      requested === 0 && refused === 0
         ? `${name}: no shard is running.`
-        : `${name}: cancellation requested for ${plural(told, "shard")}${not > 0 ? `; ${not} cannot be cancelled` : ""}.`,
+        : `${name}: cancellation requested for ${plural(requested, "shard")}${refused > 0 ? `; ${refused} cannot be cancelled` : ""}.`,
     enabled: (name: string) => `${name} enabled.`,
     disabled: (name: string) => `${name} disabled.`,
     shutDown: (name: string, count: number) =>

@@ -67,14 +67,14 @@ export const runs = {
     outcomes: { true: "succeeded", false: "not succeeded" } as Texts,
     reason: "Reason",
     reasons: {
-      due: "schedule",
+      due: "schedule or trigger",
       misfire: "misfire",
       failover: "failover",
       retry: "retry",
       catch_up: "catch-up",
     } as Texts,
     origins: {
-      NORMAL_TRIGGER: "schedule",
+      NORMAL_TRIGGER: "schedule or trigger",
       MISFIRE: "misfire",
       FAILOVER: "failover",
       RETRY: "retry",

@@ -55,10 +55,10 @@ export const job: typeof English = {
       waiting > 0
         ? `${name}：已在 ${instances} 个实例上触发；${waiting} 个实例已有待处理的触发，只运行一次。`
         : `${name}：已在 ${instances} 个实例上触发。`,
-    cancelled: (name, told, not) =>
-      told === 0 && not === 0
+    cancelled: (name, requested, refused) =>
+      requested === 0 && refused === 0
         ? `${name}：没有正在运行的分片。`
-        : `${name}：已请求终止 ${told} 个分片${not > 0 ? `；${not} 个无法终止` : ""}。`,
+        : `${name}：已请求终止 ${requested} 个分片${refused > 0 ? `；${refused} 个无法终止` : ""}。`,
     enabled: (name) => `${name} 已启用。`,
     disabled: (name) => `${name} 已禁用。`,
     shutDown: (name, count) => `${name}：已请求 ${count} 个实例下线。`,

@@ -61,14 +61,14 @@ export const runs: typeof English = {
     outcomes: { true: "成功", false: "未成功" },
     reason: "运行原因",
     reasons: {
-      due: "调度",
+      due: "调度或触发",
       misfire: "错过补偿",
       failover: "失效转移",
       retry: "重试",
       catch_up: "补数",
     },
     origins: {
-      NORMAL_TRIGGER: "调度",
+      NORMAL_TRIGGER: "调度或触发",
       MISFIRE: "错过补偿",
       FAILOVER: "失效转移",
       RETRY: "重试",

@@ -1,5 +1,6 @@
 import { Alert, Button, Code, CopyButton, Group, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
+
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import { queryKeys, useTokens } from "../../api/queries";

@@ -10,6 +10,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useState } from "react";
+
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import type { Problem } from "../../api/problem";

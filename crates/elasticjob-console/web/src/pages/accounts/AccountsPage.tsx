@@ -1,5 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
+
 import { useAction } from "../../api/action";
 import { encodeSegment, request } from "../../api/client";
 import { queryKeys, useAccounts } from "../../api/queries";

@@ -1,6 +1,7 @@
 import { Alert, Box, Group, Select, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useSearchParams } from "react-router";
+
 import { useAudit, useRegistries } from "../../api/queries";
 import type { AuditEntry } from "../../api/types";
 import { Badge } from "../../components/Badge";

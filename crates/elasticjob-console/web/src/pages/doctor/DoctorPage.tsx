@@ -1,4 +1,5 @@
 import { Button, Stack, Text } from "@mantine/core";
+
 import { useDoctor } from "../../api/queries";
 import type { DoctorFinding } from "../../api/types";
 import { useHasRole, useRegistry } from "../../app/registry";

@@ -1,4 +1,5 @@
 import { Anchor, Grid, Stack, Table, Text } from "@mantine/core";
+
 import { Card } from "../../components/Card";
 import { PageHeader } from "../../components/PageHeader";
 import { JobStatusBadge } from "../../components/statuses";

@@ -1,4 +1,5 @@
 import { Box } from "@mantine/core";
+
 import { queryString, request } from "../../api/client";
 import { registryPath } from "../../api/queries";
 import type { Execution, Page, ServerRow } from "../../api/types";

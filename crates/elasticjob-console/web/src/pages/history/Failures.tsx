@@ -1,5 +1,6 @@
 import { Anchor, Box, Group, Text } from "@mantine/core";
 import { Link } from "react-router";
+
 import { queryString } from "../../api/client";
 import type { FailureGroup } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";

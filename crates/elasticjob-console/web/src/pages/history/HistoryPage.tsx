@@ -1,5 +1,6 @@
 import type { ComponentType } from "react";
 import { useParams, useSearchParams } from "react-router";
+
 import { NotFoundPage } from "../../app/NotFoundPage";
 import { useRegistryLink } from "../../app/registry";
 import { LinkTabs } from "../../components/LinkTabs";

@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
 import { queryString, request } from "../../api/client";
 import { queryKeys, registryPath } from "../../api/queries";
 import type { Execution, FailureGroup, MissedFires, Trace } from "../../api/types";

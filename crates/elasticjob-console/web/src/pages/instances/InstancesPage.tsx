@@ -1,5 +1,6 @@
 import { Group, Text } from "@mantine/core";
 import { Link } from "react-router";
+
 import { queryString } from "../../api/client";
 import { useInstances } from "../../api/queries";
 import type { InstanceRow } from "../../api/types";

@@ -1,5 +1,6 @@
 import { Button, Chip, Group, List, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
+
 import { useShards } from "../../api/queries";
 import type { JobDetails, TriggerRequest, TriggerResponse } from "../../api/types";
 import { useRegistry } from "../../app/registry";

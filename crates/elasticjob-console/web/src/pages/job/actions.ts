@@ -1,4 +1,5 @@
 import { useState } from "react";
+
 import { useAction } from "../../api/action";
 import { queryString, request } from "../../api/client";
 import { IdempotencyKey } from "../../api/idempotency";

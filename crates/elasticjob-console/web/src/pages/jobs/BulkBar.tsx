@@ -1,5 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
+
 import { toProblem } from "../../api/problem";
 import { fetchJobs } from "../../api/queries";
 import type { BulkAction } from "../../api/types";

@@ -11,6 +11,7 @@ import {
 } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
+
 import { request } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import { queryKeys, registryPath } from "../../api/queries";

@@ -1,4 +1,5 @@
 import { Box, Checkbox, Group, Text } from "@mantine/core";
+
 import { JobLink } from "../../components/JobLink";
 import { JobStatusBadge } from "../../components/statuses";
 import { useText } from "../../i18n";

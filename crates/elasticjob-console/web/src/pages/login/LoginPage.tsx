@@ -11,6 +11,7 @@ import {
   Title,
 } from "@mantine/core";
 import { type FormEvent, useEffect, useState } from "react";
+
 import { request } from "../../api/client";
 import { type Problem, toProblem } from "../../api/problem";
 import type { LoginMethods, Session } from "../../api/types";

@@ -2,6 +2,7 @@ import { Anchor, Breadcrumbs, Grid, Select, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
+
 import { useAction } from "../../api/action";
 import { queryString, request } from "../../api/client";
 import { jobPath, queryKeys } from "../../api/queries";

@@ -2,6 +2,7 @@ import { Grid, SegmentedControl } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useEffect, useMemo, useRef } from "react";
 import { useLocation } from "react-router";
+
 import { isNoHistoryError, useBuckets } from "../../api/history";
 import type { Buckets } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";

@@ -1,5 +1,6 @@
 import { Text, Tooltip } from "@mantine/core";
 import { Link } from "react-router";
+
 import { useForecast } from "../../api/queries";
 import type { Overview } from "../../api/types";
 import { useRegistry, useRegistryLink } from "../../app/registry";

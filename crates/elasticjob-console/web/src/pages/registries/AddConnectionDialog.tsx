@@ -1,5 +1,6 @@
 import { Alert, Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
+
 import { useAction } from "../../api/action";
 import { request } from "../../api/client";
 import type { Problem } from "../../api/problem";

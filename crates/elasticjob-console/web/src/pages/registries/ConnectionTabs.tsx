@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+
 import { LinkTabs } from "../../components/LinkTabs";
 import { useText } from "../../i18n";
 

@@ -1,5 +1,6 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
+
 import { HISTORIES_KEY, useHistories } from "../../api/histories";
 import { queryKeys, useRegistries } from "../../api/queries";
 import type { HistoryStore } from "../../api/types";

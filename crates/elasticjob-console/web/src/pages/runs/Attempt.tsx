@@ -1,4 +1,5 @@
 import { Text } from "@mantine/core";
+
 import type { Execution } from "../../api/types";
 import { DescriptionItem, DescriptionList } from "../../components/DescriptionList";
 import { Timestamp } from "../../components/Timestamp";

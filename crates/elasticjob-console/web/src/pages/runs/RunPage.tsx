@@ -1,6 +1,7 @@
 import { Anchor, Breadcrumbs, Button, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
+
 import { toProblem } from "../../api/problem";
 import { useJob } from "../../api/queries";
 import type { JobDetails, RunDetails } from "../../api/types";

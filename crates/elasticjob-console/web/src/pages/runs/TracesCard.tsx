@@ -1,5 +1,6 @@
 import { Anchor } from "@mantine/core";
 import { Link } from "react-router";
+
 import { queryString } from "../../api/client";
 import type { RunDetails } from "../../api/types";
 import { useRegistryLink } from "../../app/registry";

@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
 import { queryString, request } from "../../api/client";
 import { toProblem } from "../../api/problem";
 import { queryKeys, registryPath } from "../../api/queries";

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+
 import { queryString } from "../../api/client";
 import { openStream } from "../../api/eventStream";
 import type { OutputLine } from "../../api/types";

@@ -7,6 +7,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
+
 import { queryString, request } from "../../../api/client";
 import { toProblem } from "../../../api/problem";
 import { jobPath } from "../../../api/queries";

@@ -1,4 +1,5 @@
 import { Grid, Stack } from "@mantine/core";
+
 import { Card } from "../../../components/Card";
 import { useText } from "../../../i18n";
 import { CronField } from "./CronField";

@@ -1,5 +1,6 @@
 import { Alert, Button } from "@mantine/core";
 import { useState } from "react";
+
 import { useAction } from "../../../api/action";
 import { requestWithEtag } from "../../../api/client";
 import { jobPath, queryKeys, useConfig, type VersionedConfiguration } from "../../../api/queries";

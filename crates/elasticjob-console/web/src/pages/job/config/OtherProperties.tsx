@@ -1,4 +1,5 @@
 import { ActionIcon, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+
 import { Icon } from "../../../components/Icon";
 import { useText } from "../../../i18n";
 import type { Draft } from "./draft";

@@ -1,5 +1,6 @@
 import { Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
+
 import { useExplain } from "../../../api/queries";
 import type { Finding, Instance, JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";

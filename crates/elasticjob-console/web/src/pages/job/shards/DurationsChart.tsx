@@ -1,5 +1,6 @@
 import { useMediaQuery } from "@mantine/hooks";
 import { useMemo } from "react";
+
 import { isNoHistoryError, useJobFigures } from "../../../api/history";
 import type { RunState } from "../../../api/types";
 import { useRegistry, useRegistryLink } from "../../../app/registry";

@@ -2,6 +2,7 @@ import "../../../components/chart/chart.css";
 
 import { Anchor, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
+
 import { isNoHistoryError, useJobFigures } from "../../../api/history";
 import type { JobFigures, Percentiles } from "../../../api/types";
 import { useRegistry, useRegistryLink } from "../../../app/registry";

@@ -1,5 +1,6 @@
 import { Grid, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
+
 import { useMatrix } from "../../../api/history";
 import { useShards } from "../../../api/queries";
 import type { JobDetails, Shard } from "../../../api/types";

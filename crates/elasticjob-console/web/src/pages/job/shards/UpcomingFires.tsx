@@ -1,5 +1,6 @@
 import { Stack, Text } from "@mantine/core";
 import { useEffect } from "react";
+
 import { useFires } from "../../../api/queries";
 import type { JobDetails } from "../../../api/types";
 import { useRegistry } from "../../../app/registry";
