@@ -17,6 +17,7 @@
 pub mod admin;
 pub mod coordination;
 pub mod execution;
+pub mod extension;
 pub mod history;
 pub mod job;
 pub mod node;

@@ -124,7 +124,10 @@ async fn running_shards_are_shown_and_cancelled() {
     assert_eq!(page["total"], 1);
     let cancelled = admin.post(&format!("{R}/jobs/settle/cancel")).json();
 
-    assert_eq!(cancelled["asked"].as_object().unwrap().values().next().unwrap(), &json!([0, 1, 2]));
+    assert_eq!(
+        cancelled["requested"].as_object().unwrap().values().next().unwrap(),
+        &json!([0, 1, 2])
+    );
     admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
 }
 
@@ -147,7 +150,7 @@ async fn cancelling_an_ended_run_does_not_cancel_the_next() {
     };
     let first = trigger();
     running(&first);
-    assert_eq!(cancel(&first).json()["asked"].as_object().unwrap().len(), 1);
+    assert_eq!(cancel(&first).json()["requested"].as_object().unwrap().len(), 1);
     admin.wait_until(&format!("{R}/jobs"), |page| page["items"][0]["runningCount"] == 0);
     let second = trigger();
     running(&second);

@@ -64,7 +64,7 @@ async fn wait_times_out_and_a_hanging_run_can_be_cancelled() {
     assert_eq!(waited.code, Some(20), "{}", waited.stderr);
     assert!(waited.stderr.contains("shard 2 of job settle has not ended within 300ms"));
     assert!(waited.stderr.contains("hint: elasticjob job explain settle --shard 2"));
-    let asked = one["asked"].as_object().unwrap();
+    let asked = one["requested"].as_object().unwrap();
     assert_eq!(asked.values().collect::<Vec<_>>(), [&json!([2])], "{one:#}");
     assert!(all.stdout.contains("\n0      cancel requested  10.0.0.7@-@"), "{}", all.stdout);
     assert_eq!(shards[0]["lastRun"]["state"], "FAILED");
@@ -79,7 +79,7 @@ async fn trigger_without_wait_prints_the_triggered_instances() {
     let triggered = scene.data(&["job", "trigger", "settle", "--at", "2026-11-15T06:36:07Z"]);
 
     assert!(triggered["instances"][0].as_str().unwrap().starts_with(ADDRESS), "{triggered:#}");
-    assert_eq!(triggered["waiting"], json!([]));
+    assert_eq!(triggered["alreadyPending"], json!([]));
     let run = &triggered["runId"];
     scene.wait_until(&["shard", "list", "settle"], |shards| shards[0]["lastRun"]["runId"] == *run);
     let beyond = scene.run(&["job", "trigger", "settle", "--shards", "3"]);

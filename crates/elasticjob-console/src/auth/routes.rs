@@ -54,7 +54,7 @@ pub(crate) struct Credentials {
 /// The logged-in user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = SessionShown)]
+#[schema(as = Session)]
 struct SessionInfo {
     username: String,
     /// Roles by registry; `*` stands for all of them and the console itself.
@@ -178,7 +178,7 @@ async fn change_password(
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = AccountShown)]
+#[schema(as = Account)]
 struct AccountInfo {
     username: String,
     roles: Roles,
@@ -202,7 +202,7 @@ async fn accounts(
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = AccountPut)]
+#[schema(as = AccountRequest)]
 struct AccountBody {
     /// Required for a new account.
     #[schema(format = Password, min_length = 8, max_length = 1024)]
@@ -260,7 +260,7 @@ async fn delete_account(
 /// An API token without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = TokenShown)]
+#[schema(as = Token)]
 struct TokenInfo {
     id: String,
     name: String,
@@ -287,7 +287,7 @@ async fn tokens(State(app): State<AppState>, caller: Caller) -> Json<Vec<TokenIn
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = TokenAsked)]
+#[schema(as = TokenRequest)]
 struct TokenBody {
     /// A name that tells its purpose.
     #[schema(min_length = 1, max_length = 100)]
@@ -302,7 +302,7 @@ struct TokenBody {
 /// A new token with its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = TokenMade)]
+#[schema(as = NewToken)]
 struct NewToken {
     #[serde(flatten)]
     info: TokenInfo,
@@ -384,7 +384,7 @@ fn remove_token(
 /// The open sessions of a user.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = SessionsShown)]
+#[schema(as = UserSessions)]
 struct UserSessions {
     username: String,
     /// Number of open sessions.

@@ -42,7 +42,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// Figures of a job with its last runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = FiguresShown)]
+#[schema(as = JobFiguresWithRuns)]
 struct JobFiguresWithRuns {
     job_name: String,
     /// Figures over the requested span; null if the job did not run then.
@@ -54,7 +54,7 @@ struct JobFiguresWithRuns {
 /// Figures with the success rate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Rated)]
+#[schema(as = RatedFigures)]
 struct RatedFigures {
     #[serde(flatten)]
     figures: JobFigures,
@@ -64,7 +64,7 @@ struct RatedFigures {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RunBrief)]
+#[schema(as = RecentRun)]
 struct LastRun {
     run_id: String,
     state: RunState,

@@ -126,7 +126,7 @@ async fn runs(
 /// A run with all details.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RunShown)]
+#[schema(as = RunWithShards)]
 struct RunWithShards {
     #[serde(flatten)]
     details: RunDetails,
@@ -137,7 +137,7 @@ struct RunWithShards {
 /// State of a shard in a run: that of its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShardShown)]
+#[schema(as = RunShard)]
 struct ShardState {
     item: i64,
     /// `running`, `done`, `failed`, `timed_out`, `cancelled`, `fenced` or `lost`.
@@ -218,7 +218,7 @@ struct Matrix {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Round)]
+#[schema(as = MatrixRun)]
 struct MatrixRun {
     run: Run,
     items: Vec<ShardState>,

@@ -33,7 +33,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// The history store of a registry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HistoryShown)]
+#[schema(as = HistoryStore)]
 struct HistoryInfo {
     registry: String,
     /// The password is masked.
@@ -70,7 +70,7 @@ async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<Hist
 /// A history to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = HistoryAsked)]
+#[schema(as = HistoryStoreRequest)]
 struct HistoryBody {
     /// Name of the registry.
     registry: String,
@@ -110,7 +110,7 @@ pub(crate) fn add(
 /// A history to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = HistoryTried)]
+#[schema(as = HistoryTestRequest)]
 struct HistoryTestBody {
     url: String,
 }
@@ -118,7 +118,7 @@ struct HistoryTestBody {
 /// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = HistoryTrial)]
+#[schema(as = HistoryTest)]
 pub(crate) struct HistoryTestResult {
     pub(crate) is_reachable: bool,
     /// Number of jobs with runs.

@@ -19,7 +19,7 @@ use crate::{
 /// Instances that were told to leave the job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShutDown)]
+#[schema(as = JobShutdown)]
 pub(crate) struct JobShutdown {
     /// Instance ids.
     instances: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct JobShutdown {
 /// Result of enabling or disabling a shard.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ShardSwitched)]
+#[schema(as = ShardSwitch)]
 pub(crate) struct ShardSwitch {
     /// Whether the action changed anything.
     is_changed: bool,
@@ -37,7 +37,7 @@ pub(crate) struct ShardSwitch {
 /// Result of enabling, disabling or removing a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ServerSwitched)]
+#[schema(as = ServerSwitch)]
 pub(crate) struct ServerChange {
     /// The jobs in which the action changed something.
     job_names: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct ServerChange {
 /// Instances that were told to leave, by job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ServerShutDown)]
+#[schema(as = ServerShutdown)]
 pub(crate) struct ServerShutdown {
     /// Instance ids by job.
     instances: BTreeMap<String, Vec<String>>,

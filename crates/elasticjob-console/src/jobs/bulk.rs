@@ -29,7 +29,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// An action and its jobs: either `jobs` or `search`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = BulkAsked)]
+#[schema(as = BulkRequest)]
 struct BulkBody {
     action: BulkAction,
     /// Job names.
@@ -52,7 +52,7 @@ enum BulkAction {
 /// Results of a bulk action.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = BulkDone)]
+#[schema(as = BulkResult)]
 struct BulkResult {
     /// Number of jobs.
     total: usize,

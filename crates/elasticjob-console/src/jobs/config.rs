@@ -40,7 +40,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// A configuration under Java ElasticJob's names. `null` unsets a property.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = ConfigSent)]
+#[schema(as = ConfigProperties)]
 pub(crate) struct ConfigBody {
     /// Must equal the name in the path, if present.
     job_name: Option<String>,
@@ -255,7 +255,7 @@ struct PutQuery {
 /// The stored configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ConfigStored)]
+#[schema(as = StoredConfig)]
 pub(crate) struct StoredConfig {
     #[serde(flatten)]
     applied: ApplyResult,
@@ -266,7 +266,7 @@ pub(crate) struct StoredConfig {
 /// What storing a configuration changes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ConfigPlanned)]
+#[schema(as = ConfigPlan)]
 pub(crate) struct ConfigPlan {
     change: ChangeKind,
     differences: Vec<ConfigDifference>,
@@ -285,7 +285,7 @@ enum ChangeKind {
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DifferenceShown)]
+#[schema(as = Difference)]
 struct ConfigDifference {
     key: String,
     stored: Option<String>,

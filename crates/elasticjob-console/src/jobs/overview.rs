@@ -90,7 +90,7 @@ struct LastHours {
 #[expect(clippy::struct_field_names, reason = "they are the names of the answer")]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Bustling)]
+#[schema(as = ActivityTotals)]
 struct ActivityTotals {
     shard_count: u64,
     running_count: usize,
@@ -104,7 +104,7 @@ struct ActivityTotals {
 /// The next fire of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Due)]
+#[schema(as = UpcomingFire)]
 struct UpcomingFire {
     job_name: String,
     at: Timestamp,

@@ -97,7 +97,7 @@ struct CheckQuery {
 
 /// Result of checking a cron expression.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Checked)]
+#[schema(as = CronCheck)]
 struct CronCheck {
     /// The normalized expression.
     cron: String,
@@ -128,7 +128,7 @@ async fn check(_: Caller, Query(query): Query<CheckQuery>) -> Result<Json<CronCh
 /// Input of a shard assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = PlanAsked)]
+#[schema(as = ShardingPlanRequest)]
 struct PlanBody {
     /// Three strategies depend on the job's name.
     job_name: String,

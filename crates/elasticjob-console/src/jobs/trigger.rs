@@ -46,7 +46,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// Options of a trigger.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = TriggerAsked)]
+#[schema(as = TriggerRequest)]
 pub(crate) struct TriggerBody {
     /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]
@@ -108,7 +108,7 @@ fn run_id_of_key(key: &str, fingerprint: &str) -> RunId {
 /// Options of a cancellation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schema(as = CancelAsked)]
+#[schema(as = CancelRequest)]
 struct CancelBody {
     /// Only these shards; if omitted, all.
     #[schema(value_type = Vec<u32>)]

@@ -70,7 +70,7 @@ enum ConnectionState {
 /// State of a connection as shown to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = LineState)]
+#[schema(as = ConnectionStatus)]
 pub(crate) enum ConnectionStatus {
     /// Not used yet.
     Idle,

@@ -40,7 +40,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// A registry and the state of its connection.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RegistryShown)]
+#[schema(as = Registry)]
 pub(crate) struct RegistryInfo {
     name: String,
     /// The password is masked.
@@ -82,7 +82,7 @@ async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<Reg
 /// A registry to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = RegistryAsked)]
+#[schema(as = RegistryRequest)]
 struct RegistryBody {
     name: String,
     /// `zookeeper://[user:password@]host[:2181],…/namespace`, allowed hosts only.
@@ -118,7 +118,7 @@ pub(crate) fn add_registry(
 /// A registry to test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = RegistryTried)]
+#[schema(as = RegistryTestRequest)]
 struct RegistryTestBody {
     url: String,
 }
@@ -126,7 +126,7 @@ struct RegistryTestBody {
 /// Result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = RegistryTrial)]
+#[schema(as = RegistryTest)]
 struct RegistryTestResult {
     is_reachable: bool,
     /// Number of jobs.

@@ -19,6 +19,7 @@ mod alert;
 mod attempt;
 mod blocking;
 mod dataflow;
+mod executor;
 mod failure;
 #[cfg(test)]
 mod fixture;
@@ -38,11 +39,13 @@ mod script;
 mod http_client;
 mod work;
 
+pub(crate) use self::executor::Executors;
 pub use self::{
-    alert::{Alerts, Notice, Routing, Transport, Transports},
+    alert::{AlertChannel, AlertChannels, Alerts, Notice, Routing},
     attempt::{AttemptContext, AttemptPolicy, attempt, retry_delay},
     blocking::{Blocking, Threads, blocking},
     dataflow::DataflowJob,
+    executor::{Executor, RuntimeExecutor},
     failure::{BoxError, Failure},
     guard::{Guard, Guarded, LeaseLost, guarded},
     handler::{Handler, SimpleJob},

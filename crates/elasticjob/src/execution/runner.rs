@@ -8,6 +8,7 @@ use tracing::Instrument;
 
 use super::{
     attempt::{AttemptContext, AttemptPolicy, attempt},
+    executor::{Executor, spawn_on},
     failure::Failure,
     guard::Guard,
     handler::Handler,
@@ -21,6 +22,8 @@ use crate::{job::Shard, runtime::CancelReason};
 pub struct Runner {
     context: AttemptContext,
     slots: Arc<Semaphore>,
+    /// Where shards run; without one, on the runtime of the caller.
+    executor: Option<Arc<dyn Executor>>,
 }
 
 /// A shard and its outcome.
@@ -35,7 +38,12 @@ impl Runner {
     /// Runs at most `limit` shards at once, and at least one.
     pub fn new(context: AttemptContext, limit: usize) -> Self {
         let slots = Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS));
-        Self { context, slots: Arc::new(slots) }
+        Self { context, slots: Arc::new(slots), executor: None }
+    }
+
+    /// Runs shards on this executor, with its limit.
+    pub fn on(context: AttemptContext, executor: Arc<dyn Executor>) -> Self {
+        Self { executor: Some(Arc::clone(&executor)), ..Self::new(context, executor.limit()) }
     }
 
     /// Runs these shards and returns their outcomes in the order of `shards`. Without a handler, all of them fail with the failure that
@@ -68,7 +76,17 @@ impl Runner {
                 let outcome = AssertUnwindSafe(attempts).catch_unwind().await;
                 (index, outcome.unwrap_or_else(|payload| failed(&Failure::panicked(&*payload))))
             };
-            running.spawn(task.instrument(span));
+            let task = task.instrument(span);
+            match &self.executor {
+                None => running.spawn(task),
+                Some(executor) => {
+                    let result = spawn_on(&**executor, task);
+                    running.spawn(async move {
+                        let dropped = || Failure::new("the executor dropped the shard");
+                        result.await.unwrap_or_else(|| (index, failed(&dropped())))
+                    })
+                }
+            };
         }
         while let Some(ended) = running.join_next().await {
             if let Ok((index, outcome)) = ended {

@@ -13,7 +13,9 @@ use crate::{
         flaw::Flaws,
         sharding::{CustomStrategies, ShardingStrategy},
     },
-    execution::{Alerts, IntoWork, Output, Supervisor, Transports},
+    execution::{
+        AlertChannel, AlertChannels, Alerts, Executor, Executors, IntoWork, Output, Supervisor,
+    },
     history::Recorder,
     job::Job,
     registry::{self, Registry, RegistryUrl, UrlError},
@@ -53,6 +55,8 @@ pub struct Node {
     randomness: Arc<dyn Randomness>,
     zone: Option<Zone>,
     strategies: CustomStrategies,
+    alert_channels: AlertChannels,
+    executors: Executors,
     output: Arc<dyn Output>,
     wrap_registry: RegistryWrapper,
     history: Option<Recorder>,
@@ -92,6 +96,8 @@ impl Node {
             randomness: Arc::new(SystemRandomness),
             zone: None,
             strategies: CustomStrategies::default(),
+            alert_channels: AlertChannels::default(),
+            executors: Executors::default(),
             output: Arc::new(()),
             wrap_registry: Box::new(|registry| registry),
             history: None,
@@ -172,6 +178,24 @@ impl Node {
     #[must_use]
     pub fn strategy(mut self, name: impl AsRef<str>, strategy: Arc<dyn ShardingStrategy>) -> Self {
         self.strategies.insert(name, strategy);
+        self
+    }
+
+    /// Adds an alert channel that jobs can name in `jobErrorHandlerType`. Failures of such jobs are logged and sent through it.
+    #[must_use]
+    pub fn alert_channel(
+        mut self,
+        name: impl Into<String>,
+        channel: Arc<dyn AlertChannel>,
+    ) -> Self {
+        self.alert_channels.named.insert(name.into(), channel);
+        self
+    }
+
+    /// Adds an executor that jobs can name as their thread pool ([`ThreadPool::Named`](crate::job::ThreadPool::Named)): their shards run there.
+    #[must_use]
+    pub fn executor(mut self, name: impl AsRef<str>, executor: Arc<dyn Executor>) -> Self {
+        self.executors.insert(name.as_ref(), executor);
         self
     }
 
@@ -290,7 +314,7 @@ impl Node {
         let registry = (self.wrap_registry)(registry);
         let timer = Timer::new(Arc::clone(&self.clock));
         let mut alert_tasks = Tasks::new();
-        let alerts = Alerts::start(Transports::default(), &mut alert_tasks);
+        let alerts = Alerts::start(self.alert_channels, &mut alert_tasks);
         let mut history_tasks = Tasks::new();
         let mut recording = None;
         let mut history = HistoryTap::default();
@@ -308,6 +332,7 @@ impl Node {
             identity: Identity::new(address),
             labels: self.labels,
             strategies: self.strategies,
+            executors: self.executors,
             zone: self.zone.unwrap_or_else(|| Zone::from(jiff::tz::TimeZone::system())),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             drain: self.drain,

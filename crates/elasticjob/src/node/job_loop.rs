@@ -33,7 +33,7 @@ use crate::{
         tree::JobTree,
         trigger::TriggerRequest,
     },
-    execution::{Alerts, AttemptContext, Listeners, Output, Runner, Work},
+    execution::{Alerts, AttemptContext, Executors, Listeners, Output, Runner, Work},
     job::{
         Difference, Fire, Handler, Instance, Job, JobName, LeaseLoss, Misfire, RunId, TaskId,
         ThreadPool,
@@ -58,6 +58,7 @@ pub(super) struct NodeContext {
     pub(super) labels: Option<String>,
     /// Sharding strategies of the program, by name.
     pub(super) strategies: CustomStrategies,
+    pub(super) executors: Executors,
     /// Default time zone for jobs that set none.
     pub(super) zone: Zone,
     pub(super) processors: usize,
@@ -393,7 +394,10 @@ impl JobLoop {
             dice: Arc::new(move || randomness.fraction()),
             observer: self.node.history.observer(),
         };
-        Arc::new(Runner::new(context, ThreadPool::of(job).limit(self.node.processors)))
+        Arc::new(match self.node.executors.of(job) {
+            Some(executor) => Runner::on(context, executor),
+            None => Runner::new(context, ThreadPool::of(job).limit(self.node.processors)),
+        })
     }
 
     fn run_context(

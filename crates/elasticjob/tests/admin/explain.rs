@@ -67,7 +67,8 @@ pub(crate) async fn explanation_names_every_blocking_state(ground: &dyn TestServ
     }
     let gone = all.findings.iter().find(|finding| finding.topic == Topic::Running).unwrap();
     assert!(
-        gone.severity == Severity::Warning && gone.message.contains("10.0.0.8@-@9 was running it since"),
+        gone.severity == Severity::Warning
+            && gone.message.contains("10.0.0.8@-@9 was running it since"),
         "{gone:?}"
     );
     let one = explain(Some(1)).await;

@@ -58,7 +58,9 @@ pub(crate) async fn java_job_shows_the_statuses_of_javas_console(ground: &dyn Te
     assert!(matches!(admin.job(&settle).await.unwrap_err(), AdminError::NotFound { .. }));
 }
 
-pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(ground: &dyn TestServer) {
+pub(crate) async fn unreadable_configuration_is_listed_and_hides_no_other_job(
+    ground: &dyn TestServer,
+) {
     let fixture = Fixture::new(ground, "unreadable-configuration").await;
     let node = fixture
         .rust(

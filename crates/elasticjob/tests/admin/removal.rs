@@ -87,7 +87,9 @@ pub(crate) async fn job_recreated_during_removal_is_complete_or_absent(ground: &
     assert!(recreated > 0, "the job was never re-created");
 }
 
-pub(crate) async fn job_too_large_for_one_transaction_is_removed_completely(ground: &dyn TestServer) {
+pub(crate) async fn job_too_large_for_one_transaction_is_removed_completely(
+    ground: &dyn TestServer,
+) {
     let fixture = Fixture::new(ground, "large-job").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     fixture.write(&tree.config(), &job(1).to_yaml()).await;

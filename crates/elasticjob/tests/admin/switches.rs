@@ -106,7 +106,9 @@ pub(crate) async fn shard_status_disabled_precedes_all_others(ground: &dyn TestS
     ));
 }
 
-pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(ground: &dyn TestServer) {
+pub(crate) async fn shut_down_job_has_no_instances_but_still_shows_its_shards(
+    ground: &dyn TestServer,
+) {
     let fixture = Fixture::new(ground, "shut-down-job").await;
     let (admin, settle) = (fixture.admin(), name("settle"));
     let mut node = fixture.rust(1, job(1).items("0=Beijing").unwrap()).await;

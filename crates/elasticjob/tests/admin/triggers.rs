@@ -13,7 +13,9 @@ use elasticjob::{
 use crate::fixture::{Fixture, TIMEOUT, at, job, name};
 use elasticjob::admin::AdminError;
 
-pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(ground: &dyn TestServer) {
+pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(
+    ground: &dyn TestServer,
+) {
     let fixture = Fixture::new(ground, "trigger-all").await;
     let (admin, tree, settle) = (fixture.admin(), fixture.tree("settle"), name("settle"));
     let mut node = fixture.rust(1, job(2)).await;
@@ -25,7 +27,10 @@ pub(crate) async fn trigger_reaches_all_instances_and_keeps_pending_triggers(gro
     let response = admin.trigger(&settle, TriggerRequest::default()).await.unwrap();
     let news = node.wait_for_news(|news| matches!(news, News::Triggered(_))).await;
 
-    assert_eq!((response.instances, response.already_pending), (vec![node.id()], vec![java.id.clone()]));
+    assert_eq!(
+        (response.instances, response.already_pending),
+        (vec![node.id()], vec![java.id.clone()])
+    );
     assert!(
         matches!(&news, News::Triggered(request) if request.run == Some(response.run.clone())),
         "{news:?}"

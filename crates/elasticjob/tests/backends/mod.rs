@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use elasticjob::{
     registry::{Digest, Retry, ZooKeeperSettings, zookeeper::ZooKeeper},
-    testing::conformance::{TestServer, TestLink, TestClient},
+    testing::conformance::{TestClient, TestLink, TestServer},
 };
 use testbed::Proxy;
 

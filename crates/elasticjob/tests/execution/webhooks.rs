@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use elasticjob::{
-    execution::{Alerts, HttpClient, Notice, Outcome, Routing, Transports},
+    execution::{AlertChannels, Alerts, HttpClient, Notice, Outcome, Routing},
     job::Job,
     runtime::Tasks,
 };
@@ -25,10 +25,12 @@ fn accepted() -> Response {
 /// Sends an alert, waits until it was sent or given up, and returns the log.
 async fn send_alert(job: &Job) -> String {
     Log::start_capture();
-    let transports =
-        Transports { http_client: Arc::new(HttpClient::new().no_proxy()), ..Transports::default() };
+    let channels = AlertChannels {
+        http_client: Arc::new(HttpClient::new().no_proxy()),
+        ..AlertChannels::default()
+    };
     let mut tasks = Tasks::new();
-    let alerts = Alerts::start(transports, &mut tasks);
+    let alerts = Alerts::start(channels, &mut tasks);
     let outcome = Outcome::Failed { message: "no \"table\"".into(), attempts: 3 };
     let at = "2026-03-29T02:00:01Z".parse().unwrap();
     let notice = Notice::of_shard(&fixture::shard(job, 1), &outcome, at).unwrap();

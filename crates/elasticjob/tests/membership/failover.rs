@@ -155,7 +155,9 @@ pub(crate) async fn takeover_ending_after_an_outage_leaves_no_nodes(ground: &dyn
     }
 }
 
-pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(ground: &dyn TestServer) {
+pub(crate) async fn java_failover_flag_after_a_finished_run_starts_a_new_run(
+    ground: &dyn TestServer,
+) {
     let mut cluster = Cluster::new(ground, "java-failover-flag").await;
     let mut node = cluster.join(1, with_failover(1)).await;
     let fire = cluster.fire();

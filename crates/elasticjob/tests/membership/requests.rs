@@ -31,7 +31,9 @@ pub(crate) async fn trigger_is_deleted_and_reported(ground: &dyn TestServer) {
     assert_eq!(cluster.registry().exists(&trigger).await.unwrap(), None);
 }
 
-pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(ground: &dyn TestServer) {
+pub(crate) async fn removed_instance_starts_nothing_but_releases_its_shards(
+    ground: &dyn TestServer,
+) {
     let mut cluster = Cluster::new(ground, "removed-instance-starts").await;
     let mut node = cluster.join(1, job(1)).await;
 
@@ -71,7 +73,9 @@ pub(crate) async fn ending_session_is_not_mistaken_for_a_shutdown(ground: &dyn T
     assert_eq!(wait_for_news(&mut node, is_end).await, News::SessionLost);
 }
 
-pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(ground: &dyn TestServer) {
+pub(crate) async fn trigger_waits_for_a_busy_shard_and_leaves_no_misfire_mark(
+    ground: &dyn TestServer,
+) {
     let mut cluster = Cluster::new(ground, "trigger-waits-for").await;
     let node = cluster.join(1, job(1)).await;
     cluster.wait_for_shares("all", 1, &[1]).await;

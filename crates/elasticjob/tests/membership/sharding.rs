@@ -49,7 +49,9 @@ pub(crate) async fn more_shards_than_fit_into_one_request_are_assigned(ground: &
     assert_eq!(shards.unwrap().len(), 9_000);
 }
 
-pub(crate) async fn shards_are_reassigned_when_an_instance_joins_or_leaves(ground: &dyn TestServer) {
+pub(crate) async fn shards_are_reassigned_when_an_instance_joins_or_leaves(
+    ground: &dyn TestServer,
+) {
     let cluster = Cluster::new(ground, "shards-are-reassigned").await;
     let one = cluster.join(1, job(4)).await;
     cluster.wait_for_shares("all", 4, &[4]).await;

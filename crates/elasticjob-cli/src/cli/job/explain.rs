@@ -48,7 +48,7 @@ impl Explain {
                 let at = format_instant(Some(explanation.at));
                 output::print_message(&format!("job {job} at {at}: last due {due}, next {next}"));
             }
-            let mut table = Table::new(["SHARD", "WEIGHT", "FINDING"]);
+            let mut table = Table::new(["SHARD", "SEVERITY", "FINDING"]);
             for finding in &explanation.findings {
                 let shard = finding.shard.map_or("-".to_owned(), |shard| shard.to_string());
                 table.row([shard, status_text(&finding.severity), finding.message.clone()]);

@@ -29,15 +29,15 @@ export interface Page<T> {
 
 export type Role = Schemas["Role"];
 /** A session with a cookie always has a CSRF token. */
-export type Session = Refined<Response<"SessionShown">, { csrfToken: string }>;
+export type Session = Refined<Response<"Session">, { csrfToken: string }>;
 export type LoginMethods = Response<"LoginMethods">;
 /** Registries in which the user has no role are not listed. */
-export type Registry = Refined<Response<"RegistryShown">, { role: Role }>;
-export type ConnectionTest = Response<"RegistryTrial">;
-export type HistoryStore = Response<"HistoryShown">;
-export type Account = Response<"AccountShown">;
-export type Token = Response<"TokenShown">;
-export type NewToken = Response<"TokenMade">;
+export type Registry = Refined<Response<"Registry">, { role: Role }>;
+export type ConnectionTest = Response<"RegistryTest">;
+export type HistoryStore = Response<"HistoryStore">;
+export type Account = Response<"Account">;
+export type Token = Response<"Token">;
+export type NewToken = Response<"NewToken">;
 export type AuditEntry = Response<"Entry">;
 export type AuditPage = Response<"AuditPage">;
 
@@ -46,7 +46,7 @@ export type ShardStatus = Schemas["ShardStatus"];
 export type LastRunState = Schemas["RunState"];
 /** The union of the document, flattened: only some kinds have a class or a handler. */
 export interface Handler {
-  kind: Schemas["RunsWith"]["kind"];
+  kind: Schemas["HandlerInfo"]["kind"];
   class?: string;
   handler?: string | null;
 }
@@ -54,7 +54,7 @@ export type JobSummary = Refined<Response<"JobSummary">, { handler: Handler }>;
 export type JobRow = Refined<Response<"JobRow">, { handler: Handler }>;
 export type JobsPage = Refined<Response<"JobsPage">, { items: JobRow[] }>;
 /** The properties of a stored configuration, of which each may be absent. */
-export type Properties = Partial<Schemas["ConfigSent"]>;
+export type Properties = Partial<Schemas["ConfigProperties"]>;
 export type Configuration = Refined<Response<"Configuration">, { properties: Properties | null }>;
 export type JobDetails = Refined<
   Response<"JobDetails">,
@@ -77,24 +77,24 @@ export type Forecast = Response<"Forecast">;
 export type Finding = Response<"Finding">;
 export type Explanation = Response<"Explanation">;
 export type DoctorFinding = Response<"DoctorFinding">;
-export type CronCheck = Response<"Checked">;
+export type CronCheck = Response<"CronCheck">;
 
-export type Difference = Response<"DifferenceShown">;
-export type ConfigPlan = Refined<Response<"ConfigPlanned">, { config: Properties }>;
-export type StoredConfig = Refined<Response<"ConfigStored">, { config: Properties }>;
+export type Difference = Response<"Difference">;
+export type ConfigPlan = Refined<Response<"ConfigPlan">, { config: Properties }>;
+export type StoredConfig = Refined<Response<"StoredConfig">, { config: Properties }>;
 /** Each property of a trigger or a cancellation may be left out. */
-export type TriggerRequest = Partial<Schemas["TriggerAsked"]>;
-export type TriggerResponse = Response<"Asked">;
-export type CancelRequest = Partial<Schemas["CancelAsked"]>;
-export type CancelResponse = Response<"Cancelled">;
-export type SwitchResponse = Response<"Switched">;
-export type ShutDownResponse = Response<"ShutDown">;
-export type RemoveResponse = Response<"Removed">;
-export type ShardSwitchResponse = Response<"ShardSwitched">;
-export type ServerSwitchResponse = Response<"ServerSwitched">;
-export type ServerShutDownResponse = Response<"ServerShutDown">;
+export type TriggerRequest = Partial<Schemas["TriggerRequest"]>;
+export type TriggerResponse = Response<"TriggerResponse">;
+export type CancelRequest = Partial<Schemas["CancelRequest"]>;
+export type CancelResponse = Response<"CancellationResult">;
+export type SwitchResponse = Response<"SwitchResult">;
+export type ShutDownResponse = Response<"JobShutdown">;
+export type RemoveResponse = Response<"RemovalResult">;
+export type ShardSwitchResponse = Response<"ShardSwitch">;
+export type ServerSwitchResponse = Response<"ServerSwitch">;
+export type ServerShutDownResponse = Response<"ServerShutdown">;
 export type BulkAction = Schemas["BulkAction"];
-export type BulkResult = Response<"BulkDone">;
+export type BulkResult = Response<"BulkResult">;
 
 export type RunState = Schemas["HistoryRunState"];
 export type AttemptState = RunState | "timed_out" | "fenced" | "lost";
@@ -105,7 +105,7 @@ export type Run = Refined<
 >;
 export type RunPage = Refined<Response<"RunPage">, { items: Run[] }>;
 /** One shard of a run, over all its attempts. */
-export type RunShard = Refined<Response<"ShardShown">, { state: AttemptState }>;
+export type RunShard = Refined<Response<"RunShard">, { state: AttemptState }>;
 /** One attempt of a shard. `token` is text because it exceeds the range of exact numbers. */
 export type Execution = Refined<Response<"Execution">, { outcome: AttemptState | null }>;
 /** One status change that an instance reported for its shards of a run. */
@@ -113,9 +113,9 @@ export type Trace = Response<"Trace">;
 export type RunDetails = Run & { items: RunShard[]; executions: Execution[]; traces: Trace[] };
 export type RecordedRun = { run: Run; items: RunShard[] };
 export type Matrix = { rounds: RecordedRun[] };
-export type LastRun = Response<"RunBrief">;
+export type LastRun = Response<"RecentRun">;
 export type Percentiles = Response<"Percentiles">;
-export type JobFigures = Response<"FiguresShown">;
+export type JobFigures = Response<"JobFiguresWithRuns">;
 export type Bucket = Refined<Response<"Bucket">, { state: RunState }>;
 export type Buckets = Refined<Response<"Buckets">, { items: Bucket[] }>;
 export type FailureGroup = Response<"FailureGroup">;

@@ -19,7 +19,7 @@ const FINDINGS: Record<string, string> = {
   schedule: "它的调度：上次与下次到期的时间。",
   started: "最近一次触发已经开始运行。",
   missed: "该次触发没有开始运行。",
-  remembered: "历史记录了这次触发的情况。",
+  history: "历史记录了这次触发的情况。",
   limits: "有些情况无法得知。",
 };
 
@@ -207,12 +207,12 @@ export const job: typeof English = {
     at: "时间（留空为现在）",
     ofShard: (item) => `分片 ${item}`,
     summaries: {
-      blocks: "目前无法运行",
-      matters: "可以运行，但有警告",
-      informs: "未发现问题",
+      blocking: "目前无法运行",
+      warning: "可以运行，但有警告",
+      info: "未发现问题",
     },
     describe: (topic, message) => FINDINGS[topic] ?? message,
-    weights: { blocks: "阻塞", matters: "警告", informs: "信息" },
+    severities: { blocking: "阻塞", warning: "警告", info: "信息" },
     topics: {
       missing: "作业",
       unreadable: "配置",
@@ -231,7 +231,7 @@ export const job: typeof English = {
       schedule: "调度",
       started: "已开始",
       missed: "漏跑",
-      remembered: "历史",
+      history: "历史",
       limits: "诊断的局限",
     },
   },

@@ -32,7 +32,7 @@ export function useJobActions(job: string) {
         request("POST", `${path}/trigger`, body, {
           "Idempotency-Key": idempotencyKey.keyFor(body),
         }),
-      successMessage: (done) => t.job.triggered(job, done.instances.length, done.waiting.length),
+      successMessage: (done) => t.job.triggered(job, done.instances.length, done.alreadyPending.length),
       invalidates,
       onSuccess: () => idempotencyKey.clear(),
     }),

@@ -20,11 +20,11 @@ export function ExplainTab({ job }: { job: JobDetails }) {
   const at = local ? new Date(local).toISOString() : undefined;
   const explanation = useExplain(registry, job.jobName, shard, at);
   const findings = explanation.data?.findings ?? [];
-  const worst = findings.some((each) => each.weight === "blocks")
-    ? "blocks"
-    : findings.some((each) => each.weight === "matters")
-      ? "matters"
-      : "informs";
+  const worst = findings.some((each) => each.severity === "blocking")
+    ? "blocking"
+    : findings.some((each) => each.severity === "warning")
+      ? "warning"
+      : "info";
   return (
     <Stack gap="md">
       <Group align="flex-end" gap="sm">
@@ -50,12 +50,12 @@ export function ExplainTab({ job }: { job: JobDetails }) {
       {explanation.data && (
         <Card title={t.explain.summaries[worst]} isFlush>
           <ul className={classes.findings} aria-live="polite">
-            {(["blocks", "matters", "informs"] as const).flatMap((weight) =>
+            {(["blocking", "warning", "info"] as const).flatMap((severity) =>
               findings
-                .filter((each) => each.weight === weight)
+                .filter((each) => each.severity === severity)
                 .map((each, index) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: findings have no id and may repeat, and a row keeps no state.
-                  <FindingRow key={`${weight}${index}`} finding={each} known={job.instanceList} />
+                  <FindingRow key={`${severity}${index}`} finding={each} known={job.instanceList} />
                 )),
             )}
           </ul>
@@ -65,22 +65,22 @@ export function ExplainTab({ job }: { job: JobDetails }) {
   );
 }
 
-const ICONS: Record<Finding["weight"], IconName> = {
-  blocks: "block",
-  matters: "alert",
-  informs: "info",
+const ICONS: Record<Finding["severity"], IconName> = {
+  blocking: "block",
+  warning: "alert",
+  info: "info",
 };
 
 function FindingRow({ finding, known }: { finding: Finding; known: Instance[] }) {
   const t = useText();
   return (
-    <li className={classes.finding} data-weight={finding.weight}>
+    <li className={classes.finding} data-severity={finding.severity}>
       <span className={classes.icon}>
-        <Icon name={ICONS[finding.weight]} />
+        <Icon name={ICONS[finding.severity]} />
       </span>
       <div>
         <Text size="xs" c="dimmed">
-          {t.explain.weights[finding.weight]} · {t.explain.topics[finding.topic] ?? finding.topic}
+          {t.explain.severities[finding.severity]} · {t.explain.topics[finding.topic] ?? finding.topic}
           {finding.shard !== null && ` · ${t.explain.ofShard(finding.shard)}`}
         </Text>
         <ServerMessage

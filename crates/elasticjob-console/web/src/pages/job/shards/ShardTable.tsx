@@ -101,7 +101,7 @@ function ShardBadges({ shard }: { shard: Shard }) {
   const t = useText();
   return (
     <>
-      {shard.waitsForFailover && <Badge tone="bad">{t.shards.awaitsFailover}</Badge>}
+      {shard.awaitsFailover && <Badge tone="bad">{t.shards.awaitsFailover}</Badge>}
       {shard.misfire && <Badge tone="warn">{t.shards.misfire}</Badge>}
       {shard.problem && (
         <Text size="xs" c="var(--bad)">

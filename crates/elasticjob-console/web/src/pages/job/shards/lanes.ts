@@ -7,7 +7,7 @@ export const laneOf = (shard: Shard): string | null =>
 
 /** Tone of a shard; the worst state wins. */
 export function toneOf(shard: Shard): Tone {
-  if (shard.problem || shard.waitsForFailover) return "bad";
+  if (shard.problem || shard.awaitsFailover) return "bad";
   if (shard.disabled) return "off";
   if (shard.running) return "busy";
   if (shard.status === "SHARDING_FLAG" || shard.misfire) return "warn";
