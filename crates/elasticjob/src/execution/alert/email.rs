@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lettre::{
     AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
-    channel::smtp::{
+    transport::smtp::{
         authentication::Credentials,
         client::{Certificate, Tls, TlsParameters},
     },
