@@ -29,5 +29,8 @@
 
 pub use crate::{
     coordination::sharding::{Candidate, ShardingInput, ShardingStrategy},
-    execution::{AlertChannel, Executor, Notice, RuntimeExecutor},
+    execution::{
+        alert::{AlertChannel, Notice},
+        executor::{Executor, RuntimeExecutor},
+    },
 };

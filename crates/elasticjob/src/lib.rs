@@ -3,19 +3,35 @@
 //! Start with [`node`], which runs jobs. The modules:
 //!
 //! * [`admin`] — queries and changes for the console and the command line: jobs, shards, servers, and why a job did not run.
-//! * [`coordination`] — what the instances of a job agree on: the leader, the owner of each shard, and the instance that runs it.
 //! * [`execution`] — runs shards: handlers of every kind, retries, cancellation, listeners, alerts.
+//! * [`extension`] — sharding strategies, alert channels and executors that a program brings.
 //! * [`history`] — records events, stores them, and answers queries about past runs.
 //! * [`mod@job`] — a job, its policies and shards, and the YAML it is stored as.
 //! * [`node`] — one process that runs jobs: its builder, its timer, and how it starts and stops.
 //! * [`registry`] — the shared tree that instances meet in: in memory, or over ZooKeeper's protocol.
-//! * [`runtime`] — what tests replace: clock, random numbers, tasks, cancellation.
 //! * [`schedule`] — when a job is due: Quartz cron, time zones, missed fires.
 //! * `testing` (feature) — a cluster in one process for tests of jobs, a clock that tests control, and one named test for each guarantee of a
 //!   registry.
+//!
+//! Hidden modules, which have no stable interface and need the feature `internals`: `coordination` (what the instances of a job agree on) and `runtime`
+//! (what tests replace: clock, random numbers, tasks).
+
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "tests and tools use these items through the feature"
+    )
+)]
 
 pub mod admin;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod coordination;
+#[cfg(not(feature = "internals"))]
+mod coordination;
 pub mod execution;
 pub mod extension;
 pub mod history;
@@ -23,7 +39,11 @@ pub mod job;
 pub mod node;
 pub mod problem;
 pub mod registry;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub mod runtime;
+#[cfg(not(feature = "internals"))]
+mod runtime;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use lettre::{
     AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
+    message::{Mailbox, MultiPart, SinglePart, header::ContentType},
     transport::smtp::{
         authentication::Credentials,
         client::{Certificate, Tls, TlsParameters},
     },
-    message::{Mailbox, MultiPart, SinglePart, header::ContentType},
 };
 
 use super::{dispatcher::AlertChannel, notice::Notice};
