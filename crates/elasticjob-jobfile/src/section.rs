@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elasticjob::job::{InvalidValue, Job, keys as prop};
+use elasticjob::job::{InvalidValue, Job, Property, PropertyKind, keys as prop};
 
 use super::{
     Entry, Jobs, Kind, Layout, Location, history,
@@ -19,16 +19,27 @@ pub(super) const TRACING_KEYS: [&str; 4] =
     ["type", "dataSource", "includeJobNames", "excludeJobNames"];
 pub(super) const DUMP_KEYS: [&str; 2] = ["enabled", "port"];
 
-/// Keys of a job's entry besides the stored properties ([`Job::PROPERTIES`]).
-pub(super) const ENTRY_KEYS: [&str; 7] = [
-    "elasticJobType",
-    "elasticJobClass",
-    "jobBootstrapBeanName",
-    "jobListenerTypes",
-    "props",
-    "scriptCommandLine",
-    "streamingProcess",
-];
+/// Keys of a job's entry that say what runs it.
+const HANDLER_KEYS: [&str; 3] = ["elasticJobType", "elasticJobClass", "jobBootstrapBeanName"];
+
+/// Keys of a job's entry that are short for an entry of `props`.
+const SHORT_KEYS: [(&str, &str); 2] =
+    [("scriptCommandLine", "script.command.line"), ("streamingProcess", "streaming.process")];
+
+/// Every key of a job's entry: the properties that are stored, and those that only a file has. The group is the job's name, and the
+/// configuration of other programs is not in files.
+pub(super) fn entry_keys() -> Vec<&'static str> {
+    let (single, several): (Vec<&Property>, Vec<&Property>) = Property::all()
+        .iter()
+        .filter(|row| !matches!(row.kind(), PropertyKind::Name | PropertyKind::Foreign))
+        .partition(|row| row.is_settable());
+    let mut keys: Vec<&str> = single.into_iter().flat_map(Property::keys).collect();
+    keys.sort_unstable();
+    keys.extend(HANDLER_KEYS);
+    keys.extend(several.into_iter().flat_map(Property::keys));
+    keys.extend(SHORT_KEYS.map(|(key, _)| key));
+    keys
+}
 
 /// Every `elasticjob.*` key that `props` may contain.
 pub(super) const ELASTICJOB_PROPS: [&str; 14] = [
@@ -205,24 +216,23 @@ impl Reader<'_> {
             Err(error) => return self.report(node.line, Problem::of(&error)),
         };
         let (mut class, mut kind) = (None, None);
-        let names: Vec<&str> = Job::PROPERTIES.into_iter().chain(ENTRY_KEYS).collect();
+        let names = entry_keys();
         for (key, value) in self.group(name, node) {
             let Some(key) = find_name(key, &names) else {
                 self.report_unknown(value.line, &format!("job {name}: "), key, &names);
                 continue;
             };
-            let set = match key {
-                "props" => {
+            let label = format!("job {name}: {key}");
+            let set = match Property::find(key).map(Property::kind) {
+                Some(PropertyKind::Map) => {
                     self.props(&mut job, "", value);
                     Ok(())
                 }
-                "jobListenerTypes" => {
-                    job.listener_types = self.list(&format!("job {name}: {key}"), value);
-                    Ok(())
-                }
+                Some(PropertyKind::List) => job.set_list(key, self.list(&label, value)),
+                Some(_) => self.text(&label, value).map_or(Ok(()), |text| job.set(key, &text)),
                 // Names a Java object; it means nothing here.
-                "jobBootstrapBeanName" => Ok(()),
-                key => match (key, self.text(&format!("job {name}: {key}"), value)) {
+                None if key == "jobBootstrapBeanName" => Ok(()),
+                None => match (key, self.text(&label, value)) {
                     (_, None) => Ok(()),
                     ("elasticJobClass", text) => {
                         class = text;
@@ -232,9 +242,10 @@ impl Reader<'_> {
                         kind = Some((value.line, text));
                         Ok(())
                     }
-                    ("scriptCommandLine", Some(text)) => job.props.set("script.command.line", text),
-                    ("streamingProcess", Some(text)) => job.props.set("streaming.process", text),
-                    (key, Some(text)) => job.set(key, &text),
+                    (key, Some(text)) => {
+                        let prop = SHORT_KEYS.iter().find(|(short, _)| *short == key);
+                        prop.map_or(Ok(()), |(_, prop)| job.props.set(*prop, text))
+                    }
                 },
             };
             if let Err(error) = set {

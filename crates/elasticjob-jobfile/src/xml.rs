@@ -16,7 +16,10 @@ use super::{
     section::Reader,
     tree::Node,
 };
-use elasticjob::problem::Problem;
+use elasticjob::{
+    job::{Property, PropertyKind},
+    problem::Problem,
+};
 
 /// Attributes of a job and the key under which 2.1.5 stores them; `None` if only Spring uses them.
 pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
@@ -46,12 +49,6 @@ pub(super) const ATTRIBUTES: [(&str, Option<&str>); 25] = [
     ("depends-on", None),
     ("lazy-init", None),
 ];
-
-/// Keys whose value is stored as a number (`NUMBERS`) or a boolean (`FLAGS`).
-const NUMBERS: [&str; 4] =
-    ["shardingTotalCount", "monitorPort", "maxTimeDiffSeconds", "reconcileIntervalMinutes"];
-const FLAGS: [&str; 6] =
-    ["monitorExecution", "failover", "misfire", "disabled", "overwrite", "streamingProcess"];
 
 /// Reads the registry and the jobs of a file.
 pub(super) fn read(
@@ -171,12 +168,20 @@ fn job(reader: &mut Reader<'_>, document: &Document<'_>, element: Element<'_, '_
     legacy::add(&name, &Value::Object(stored).to_string(), location, reader.jobs, reader.problems);
 }
 
+/// The value as 2.1.5 stores it: a number, a boolean or text.
 fn typed(key: &str, text: String) -> Value {
-    if NUMBERS.contains(&key) {
-        return text.trim().parse::<i64>().map_or(Value::String(text), Value::from);
+    let kind = match key {
+        "monitorPort" => Some(PropertyKind::Number),
+        "streamingProcess" => Some(PropertyKind::Flag),
+        key => Property::find(key).map(Property::kind),
+    };
+    match kind {
+        Some(PropertyKind::Number | PropertyKind::Count) => {
+            text.trim().parse::<i64>().map_or(Value::String(text), Value::from)
+        }
+        Some(PropertyKind::Flag) => {
+            text.trim().parse::<bool>().map_or(Value::String(text), Value::from)
+        }
+        _ => Value::String(text),
     }
-    if FLAGS.contains(&key) {
-        return text.trim().parse::<bool>().map_or(Value::String(text), Value::from);
-    }
-    Value::String(text)
 }

@@ -4,6 +4,7 @@ use axum::response::Response;
 use elasticjob::{
     admin::TriggerRequest,
     admin::{JobStatus, ShardStatus},
+    job::{Property, PropertyKind},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -21,22 +22,10 @@ use crate::{
     },
     jobs::{
         actions,
-        config::{Base, Condition, ConfigBody, store_config},
+        config::{Base, Condition, store_config},
+        config_body::ConfigBody,
     },
 };
-
-/// Keys that a configuration always has in Java ElasticJob's responses, even if unset.
-const ALWAYS_PRESENT: [&str; 9] = [
-    "cron",
-    "timeZone",
-    "label",
-    "jobShardingStrategyType",
-    "jobExecutorThreadPoolSizeProviderType",
-    "jobErrorHandlerType",
-    "jobListenerTypes",
-    "jobExtraConfigurations",
-    "props",
-];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -141,11 +130,12 @@ pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>
                 ));
             };
             let mut config = stored.to_json();
-            for key in ALWAYS_PRESENT {
-                if config.get(key).is_none() {
-                    config[key] = match key {
-                        "jobListenerTypes" | "jobExtraConfigurations" => json!([]),
-                        "props" => json!({}),
+            // Java ElasticJob's responses have every key, even if it is unset.
+            for property in Property::all() {
+                if config.get(property.key).is_none() {
+                    config[property.key] = match property.kind() {
+                        PropertyKind::List | PropertyKind::Foreign => json!([]),
+                        PropertyKind::Map => json!({}),
                         _ => Value::Null,
                     };
                 }

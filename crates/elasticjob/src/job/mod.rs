@@ -28,6 +28,7 @@ mod name;
 mod plugins;
 mod policy;
 mod precedence;
+mod properties;
 mod props;
 mod shards;
 mod wire;
@@ -49,6 +50,7 @@ pub use self::{
         Resharding, Retry,
     },
     precedence::{ConfigDecision, Conflict, Difference, Handler, drift, replacing, resolve_config},
+    properties::{Missing, Property, PropertyKind},
     props::{Policies, Props, keys},
     shards::{ItemParameters, ShardCount},
 };

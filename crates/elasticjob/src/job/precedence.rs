@@ -9,8 +9,9 @@ use super::{
     job::{EmptyValues, Job, KeySpelling},
     name::JobName,
     policy::Overwrite,
+    properties::PropertyKind,
     props::redact,
-    wire::properties,
+    wire::entries,
     yaml::Kind,
 };
 use crate::problem::Hint;
@@ -152,14 +153,20 @@ fn flatten(job: &Job) -> Vec<(String, String)> {
         ..job.clone()
     };
     let mut pairs = Vec::new();
-    for (key, node) in properties(&job) {
-        match (key, node.kind) {
-            ("props", _) => pairs.extend(
+    for (key, property, node) in entries(&job) {
+        match (property.kind(), node.kind) {
+            (PropertyKind::Map, _) => pairs.extend(
                 job.props.iter().map(|(key, value)| (format!("props.{key}"), value.to_owned())),
             ),
-            ("jobListenerTypes", _) => pairs.push((key.to_owned(), job.listener_types.join(","))),
-            ("jobExtraConfigurations", _) => {
+            (PropertyKind::Foreign, _) => {
                 pairs.push((key.to_owned(), job.extra.tags().join(",")));
+            }
+            (_, Kind::Sequence(items)) => {
+                let items = items.into_iter().filter_map(|item| match item.kind {
+                    Kind::Scalar(text) => Some(text),
+                    _ => None,
+                });
+                pairs.push((key.to_owned(), items.collect::<Vec<_>>().join(",")));
             }
             (_, Kind::Scalar(text)) if !text.is_empty() => pairs.push((key.to_owned(), text)),
             _ => {}
