@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { ask, query } from "../../api/client";
 import { atRegistry, keys } from "../../api/queries";
 import type { Narrowing } from "../../parts/filters";
-import type { Execution, Trace } from "../runs/api";
+import { type Execution, type Trace, useHistoryPage } from "../runs/api";
 
 export interface FailureGroup {
   jobName: string;
@@ -23,38 +23,18 @@ export interface MissedFires {
   noticedAt: string | null;
 }
 
-interface Paged<Row> {
-  items: Row[];
-  next: string | null;
-}
-
-type Table = "executions" | "traces";
-
 /** Files with all rows of what is shown. */
-export function filesOf(registry: string, table: Table, filters: Narrowing) {
+export function filesOf(registry: string, table: "executions" | "traces", filters: Narrowing) {
   const at = (extension: string) =>
     `/api/v1${atRegistry(registry)}/${table}.${extension}${query(filters.asked())}`;
   return { CSV: at("csv"), JSON: at("json") };
 }
 
-const usePaged = <Row>(registry: string, table: Table, filters: Narrowing) =>
-  useQuery({
-    queryKey: [...keys.of(registry), table, filters.key, filters.after],
-    queryFn: () =>
-      ask<Paged<Row>>(
-        "GET",
-        `${atRegistry(registry)}/${table}${query({ ...filters.asked(), after: filters.after })}`,
-      ),
-    placeholderData: keepPreviousData,
-    // What is older does not change any more.
-    refetchInterval: filters.after ? false : 5_000,
-  });
-
 export const useExecutions = (registry: string, filters: Narrowing) =>
-  usePaged<Execution>(registry, "executions", filters);
+  useHistoryPage<Execution>(registry, "executions", filters);
 
 export const useTraces = (registry: string, filters: Narrowing) =>
-  usePaged<Trace>(registry, "traces", filters);
+  useHistoryPage<Trace>(registry, "traces", filters);
 
 const useWrong = <Row>(registry: string, what: "failures" | "missed", filters: Narrowing) =>
   useQuery({

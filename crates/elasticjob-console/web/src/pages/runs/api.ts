@@ -65,17 +65,26 @@ export const segmentOf = (runId: string) => encodeURIComponent(runId.replace(/\/
 export const atRun = (registry: string, runId: string) =>
   `${atRegistry(registry)}/runs/${segmentOf(runId)}`;
 
-export const useRuns = (registry: string, filters: Narrowing) =>
+/** A page of a list of history, newest rows first. */
+export const useHistoryPage = <Row>(
+  registry: string,
+  list: "runs" | "executions" | "traces",
+  filters: Narrowing,
+) =>
   useQuery({
-    queryKey: [...keys.runs(registry), filters.key, filters.after],
+    queryKey: [...keys.of(registry), list, filters.key, filters.after],
     queryFn: () =>
-      ask<{ items: Run[]; next: string | null }>(
+      ask<{ items: Row[]; next: string | null }>(
         "GET",
-        `${atRegistry(registry)}/runs${query({ ...filters.asked(), after: filters.after })}`,
+        `${atRegistry(registry)}/${list}${query({ ...filters.asked(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
+    // Older pages do not change any more.
     refetchInterval: filters.after ? false : 5_000,
   });
+
+export const useRuns = (registry: string, filters: Narrowing) =>
+  useHistoryPage<Run>(registry, "runs", filters);
 
 export const useRun = (registry: string, runId: string) =>
   useQuery({
