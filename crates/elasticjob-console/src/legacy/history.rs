@@ -273,9 +273,8 @@ pub(super) async fn load(request: LegacyRequest) -> Response {
     request
         .respond_globally(async |caller, app| {
             let selected = selected_registry(&caller, &app);
-            let all = app.histories.all();
-            let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
-            let sources = visible.map(|history| {
+            let visible = app.histories.visible_to(&caller);
+            let sources = visible.iter().map(|history| {
                 DataSource::new(history, selected.as_deref() == Some(&*history.name))
             });
             Ok(sources.collect::<Vec<_>>())
