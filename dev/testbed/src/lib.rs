@@ -16,6 +16,7 @@
 
 mod certificates;
 mod child;
+mod database;
 mod ensemble;
 mod folder;
 #[doc(hidden)]

@@ -268,6 +268,15 @@ struct IncidentsQuery {
     limit: Option<usize>,
 }
 
+impl IncidentsQuery {
+    /// Job, span and maximum number of rows.
+    fn parse(self, now: Timestamp) -> Result<(Option<String>, Span, usize), Problem> {
+        let span = span_or_last_hours(self.from.as_deref(), self.to.as_deref(), DAY, now)?;
+        let limit = check_limit("limit", self.limit, 50, MAX_GROUPS)?;
+        Ok((check_text("job", self.job)?, span, limit))
+    }
+}
+
 /// Failures grouped by similar messages, most frequent first.
 #[utoipa::path(get, path = "/r/{registry}/failures", tag = "history", params(("registry" = String, Path), IncidentsQuery),
     responses((status = 200, body = [FailureGroup]), (status = 404, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
@@ -275,10 +284,7 @@ async fn failures(
     access: Authorized<Viewer>,
     Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<FailureGroup>>, Problem> {
-    let now = access.app.clock.now();
-    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
-    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
-    let job = check_text("job", query.job)?;
+    let (job, span, limit) = query.parse(access.app.clock.now())?;
     Ok(Json(access.history().await?.failures(job.as_deref(), span, limit).await?))
 }
 
@@ -289,9 +295,6 @@ async fn missed(
     access: Authorized<Viewer>,
     Query(query): Query<IncidentsQuery>,
 ) -> Result<Json<Vec<MissedFires>>, Problem> {
-    let now = access.app.clock.now();
-    let span = span_or_last_hours(query.from.as_deref(), query.to.as_deref(), DAY, now)?;
-    let limit = check_limit("limit", query.limit, 50, MAX_GROUPS)?;
-    let job = check_text("job", query.job)?;
+    let (job, span, limit) = query.parse(access.app.clock.now())?;
     Ok(Json(access.history().await?.missed(job.as_deref(), span, limit).await?))
 }

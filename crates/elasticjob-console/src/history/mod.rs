@@ -73,7 +73,7 @@ fn check_limit(
 }
 
 /// Rejects NUL, which databases do not accept in text.
-fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
+pub(crate) fn check_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
     if text.as_ref().is_some_and(|text| text.contains('\0')) {
         return Err(Problem::invalid(field, "the text contains a NUL character"));
     }

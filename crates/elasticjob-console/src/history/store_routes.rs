@@ -62,9 +62,8 @@ impl HistoryInfo {
 /// Lists the histories of the registries that the caller may see.
 #[utoipa::path(get, path = "/histories", tag = "history", responses((status = 200, body = [HistoryInfo]), (status = 401, body = Problem)))]
 async fn histories(State(app): State<AppState>, caller: Caller) -> Json<Vec<HistoryInfo>> {
-    let all = app.histories.all();
-    let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
-    Json(visible.map(|history| HistoryInfo::new(history)).collect())
+    let visible = app.histories.visible_to(&caller);
+    Json(visible.iter().map(|history| HistoryInfo::new(history)).collect())
 }
 
 /// A history to add.

@@ -5,7 +5,6 @@
 
 use std::{
     ops::Deref,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -19,7 +18,7 @@ use tokio::sync::broadcast;
 use super::run_changes;
 use crate::{
     http::problem::{Code, Problem},
-    registries::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo},
+    registries::catalog::{Catalog, CatalogEntry, EntryInfo},
 };
 
 /// How long a request waits for a store to open.
@@ -30,19 +29,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 const BACKLOG: usize = 1_024;
 
 /// All history connections, by registry.
-#[derive(Debug)]
-pub(crate) struct HistoryConnections {
-    catalog: Catalog<HistoryConnection>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Deref for HistoryConnections {
-    type Target = Catalog<HistoryConnection>;
-
-    fn deref(&self) -> &Catalog<HistoryConnection> {
-        &self.catalog
-    }
-}
+pub(crate) type HistoryConnections = Catalog<HistoryConnection>;
 
 /// The history store of a registry, under the registry's name.
 #[derive(Debug)]
@@ -65,20 +52,10 @@ enum StoreState {
 }
 
 impl HistoryConnections {
-    /// The configured histories, and those added earlier.
-    pub(crate) fn open(
-        named: &[(String, String)],
-        additions: AdditionPolicy,
-        file: Option<PathBuf>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Problem> {
-        Ok(Self { catalog: Catalog::open(named, additions, file)?, clock })
-    }
-
     /// Opens the history store of a registry.
     pub(crate) async fn store(&self, registry: &str) -> Result<Store, Problem> {
         let history = self.get(registry).ok_or_else(|| no_history(registry))?;
-        history.store(&*self.clock).await
+        history.store(&**self.clock()).await
     }
 
     /// Subscribes to new and changed runs; `None` if the registry has no history.
@@ -91,7 +68,8 @@ impl HistoryConnections {
         let mut poller = history.poller.lock().unwrap_or_else(PoisonError::into_inner);
         if poller.is_none() {
             let mut tasks = Tasks::new();
-            tasks.spawn(run_changes::poll_runs(Arc::downgrade(&history), Arc::clone(&self.clock)));
+            let clock = Arc::clone(self.clock());
+            tasks.spawn(run_changes::poll_runs(Arc::downgrade(&history), clock));
             *poller = Some(tasks);
         }
         Some(changes)
@@ -130,10 +108,6 @@ impl CatalogEntry for HistoryConnection {
             run_changes: broadcast::Sender::new(BACKLOG),
             poller: Mutex::new(None),
         })
-    }
-
-    fn info(&self) -> &EntryInfo {
-        &self.info
     }
 
     fn parse_addable(text: &str) -> Result<(HistoryUrl, Vec<String>), Problem> {
@@ -264,6 +238,7 @@ mod tests {
     use elasticjob::runtime::SystemClock;
 
     use super::*;
+    use crate::registries::catalog::AdditionPolicy;
 
     fn open(additions: AdditionPolicy) -> HistoryConnections {
         HistoryConnections::open(&[], additions, None, Arc::new(SystemClock)).unwrap()

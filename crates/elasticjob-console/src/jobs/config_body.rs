@@ -215,7 +215,7 @@ impl PartialSchema for ConfigBody {
 
 impl ToSchema for ConfigBody {
     fn name() -> Cow<'static, str> {
-        Cow::Borrowed("ConfigSent")
+        Cow::Borrowed("ConfigProperties")
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{PathJob, Query, check_shard, parse_timestamp},
-        paging::{Order, check_page, loaded_mirror},
+        paging::{Order, loaded_mirror, paged_query},
         problem::{Code, Problem},
         state::AppState,
     },
@@ -129,39 +129,19 @@ impl<'s> JobView<'s> {
     }
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct JobsQuery {
-    /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
-    /// negates a term.
-    search: String,
-    /// Only these statuses, separated by commas.
-    #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
-    status: String,
-    /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
-    #[param(inline)]
-    sort: JobOrder,
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// Rows per page.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for JobsQuery {
-    fn default() -> Self {
-        Self {
-            search: String::new(),
-            status: String::new(),
-            sort: JobOrder::JobName,
-            order: Order::Asc,
-            page: 1,
-            page_size: 50,
-        }
+paged_query! {
+    struct JobsQuery {
+        /// Words in name or description, and `status:OK`, `label:x`, `handler:script`, `server:10.0.0.7`, `cron:…`, `is:running`; a leading dash
+        /// negates a term.
+        search: String = String::new(),
+        /// Only these statuses, separated by commas.
+        #[param(pattern = "^((OK|DISABLED|CRASHED|SHARDING_FLAG)(,|$))*$")]
+        status: String = String::new(),
+        /// Sort key: jobName, status, nextFireTime, shardingTotalCount, instanceCount, runningCount.
+        #[param(inline)]
+        sort: JobOrder = JobOrder::JobName,
+        #[param(inline)]
+        order: Order = Order::Asc,
     }
 }
 
@@ -220,7 +200,7 @@ async fn jobs(
     access: Authorized<Viewer>,
     Query(query): Query<JobsQuery>,
 ) -> Result<Json<JobsPage>, Problem> {
-    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let requested = query.requested_page()?;
     let search: Search = query.search.parse()?;
     let wanted_statuses = parse_statuses(&query.status)?;
     let (now, zone) = (access.app.clock.now(), Zone::from(TimeZone::system()));
@@ -235,11 +215,11 @@ async fn jobs(
             .collect();
         // The mirror is ordered by name, and the sort is stable.
         query.order.sort(&mut matching, |one, other| compare(one, other, query.sort));
-        let rows = matching.iter().skip((page - 1).saturating_mul(page_size)).take(page_size);
+        let rows = requested.rows(&matching);
         JobsPage {
             total: matching.len(),
-            page,
-            page_size,
+            page: requested.page,
+            page_size: requested.page_size,
             items: rows.map(JobRow::new).collect(),
             statuses: counted,
             as_of: seen.as_of,

@@ -18,7 +18,7 @@ use crate::{
     auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{PathServer, Query},
-        paging::{Order, check_page, loaded_mirror},
+        paging::{Order, PageRequest, loaded_mirror, paged_query},
         problem::Problem,
         state::AppState,
     },
@@ -34,29 +34,15 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(shutdown))
 }
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ServersQuery {
-    /// Part of the address.
-    search: String,
-    /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
-    #[param(inline)]
-    sort: ServerOrder,
-    #[param(inline)]
-    order: Order,
-    /// Page number, starting at 1.
-    #[param(minimum = 1)]
-    page: usize,
-    /// Rows per page.
-    #[param(minimum = 1, maximum = 1000)]
-    page_size: usize,
-}
-
-impl Default for ServersQuery {
-    fn default() -> Self {
-        let (sort, order) = (ServerOrder::ServerIp, Order::Asc);
-        Self { search: String::new(), sort, order, page: 1, page_size: 50 }
+paged_query! {
+    struct ServersQuery {
+        /// Part of the address.
+        search: String = String::new(),
+        /// Sort key: serverIp, instanceCount, jobCount, disabledJobsNum.
+        #[param(inline)]
+        sort: ServerOrder = ServerOrder::ServerIp,
+        #[param(inline)]
+        order: Order = Order::Asc,
     }
 }
 
@@ -87,7 +73,7 @@ async fn servers(
     access: Authorized<Viewer>,
     Query(query): Query<ServersQuery>,
 ) -> Result<Json<ServersPage>, Problem> {
-    let (page, page_size) = check_page(query.page, query.page_size)?;
+    let requested = query.requested_page()?;
     let (mut matching, as_of, is_current) =
         loaded_mirror(&access).await?.read(|seen| (all_servers(seen), seen.as_of, seen.is_current));
     matching.retain(|server| server.address.contains(&query.search));
@@ -99,8 +85,8 @@ async fn servers(
         ServerOrder::DisabledJobsNum => one.disabled.cmp(&other.disabled),
     });
     let total = matching.len();
-    let items =
-        matching.into_iter().skip((page - 1).saturating_mul(page_size)).take(page_size).collect();
+    let PageRequest { page, page_size } = requested;
+    let items = requested.rows(matching).collect();
     Ok(Json(ServersPage { total, page, page_size, items, as_of, is_current }))
 }
 

@@ -18,6 +18,7 @@ use crate::{
         caller::{Authorized, Viewer},
     },
     history::{
+        check_text,
         store_routes::{add as add_history, remove as remove_history, test_connection},
         stores::HistoryConnection,
     },
@@ -92,11 +93,7 @@ fn parse_time(field: &str, given: Option<&Value>) -> Result<Option<Timestamp>, P
 
 /// `None` if empty.
 fn optional_text(field: &str, text: Option<String>) -> Result<Option<String>, Problem> {
-    let text = text.filter(|text| !text.is_empty());
-    if text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(Problem::invalid(field, "the text contains a NUL character"));
-    }
-    Ok(text)
+    check_text(field, text.filter(|text| !text.is_empty()))
 }
 
 /// An execution in the legacy format.
@@ -137,7 +134,7 @@ pub(super) async fn executions(
     body: Result<OptionalBody<ExecutionsBody>, Problem>,
 ) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let OptionalBody(sent) = body?;
             let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = ExecutionFilter {
@@ -177,7 +174,7 @@ pub(super) async fn traces(
     body: Result<OptionalBody<TracesBody>, Problem>,
 ) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let OptionalBody(sent) = body?;
             let (skip, end) = row_range(sent.page_size, sent.page_number)?;
             let filter = TraceFilter {
@@ -214,7 +211,7 @@ pub(super) async fn traces(
 
 async fn names(request: LegacyRequest, kind: NameKind, prefix: String) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access: Authorized<Viewer>| {
+        .respond(async |access: Authorized<Viewer>| {
             let prefix = optional_text("prefix", Some(prefix))?.unwrap_or_default();
             Ok(access.history().await?.names(kind, &prefix).await?)
         })
@@ -273,9 +270,8 @@ pub(super) async fn load(request: LegacyRequest) -> Response {
     request
         .respond_globally(async |caller, app| {
             let selected = selected_registry(&caller, &app);
-            let all = app.histories.all();
-            let visible = all.iter().filter(|history| caller.role(&history.name).is_some());
-            let sources = visible.map(|history| {
+            let visible = app.histories.visible_to(&caller);
+            let sources = visible.iter().map(|history| {
                 DataSource::new(history, selected.as_deref() == Some(&*history.name))
             });
             Ok(sources.collect::<Vec<_>>())

@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 
 use super::envelope::LegacyRequest;
 use crate::{
-    auth::{
-        accounts::Role,
-        caller::{Administrator, Authorized, Operator, Viewer},
-    },
+    auth::caller::{Administrator, Authorized, Operator, Viewer},
     http::{
         extract::{Body, PathJob, PathShard},
         paging::loaded_mirror,
@@ -41,7 +38,7 @@ struct JobBrief {
 pub(super) async fn count(request: LegacyRequest) -> Response {
     request
         .bare()
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             Ok(loaded_mirror(&access).await?.read(|seen| seen.jobs.len()))
         })
         .await
@@ -49,7 +46,7 @@ pub(super) async fn count(request: LegacyRequest) -> Response {
 
 pub(super) async fn list(request: LegacyRequest) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             Ok(loaded_mirror(&access).await?.read(|seen| {
                 let briefs = seen.jobs.values().map(|outline| JobBrief {
                     job_name: outline.summary.name.clone(),
@@ -67,7 +64,7 @@ pub(super) async fn list(request: LegacyRequest) -> Response {
 
 pub(super) async fn trigger(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::trigger(&access, &job, TriggerRequest::default(), json!({})).await
         })
@@ -83,7 +80,7 @@ pub(super) async fn trigger_by_get(
 
 pub(super) async fn enable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::enable(&access, &job, json!({})).await
         })
@@ -92,7 +89,7 @@ pub(super) async fn enable(request: LegacyRequest, job: Result<PathJob, Problem>
 
 pub(super) async fn disable(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::disable(&access, &job, json!({})).await
         })
@@ -101,7 +98,7 @@ pub(super) async fn disable(request: LegacyRequest, job: Result<PathJob, Problem
 
 pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let PathJob(job) = job?;
             actions::shutdown(&access, &job, json!({})).await
         })
@@ -111,7 +108,7 @@ pub(super) async fn shutdown(request: LegacyRequest, job: Result<PathJob, Proble
 /// Removes a job without instances, as Java ElasticJob's console does.
 pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+        .perform(async |access: Authorized<Administrator>| {
             let PathJob(job) = job?;
             actions::remove(&access, &job, false).await
         })
@@ -120,7 +117,7 @@ pub(super) async fn remove(request: LegacyRequest, job: Result<PathJob, Problem>
 
 pub(super) async fn config(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             let PathJob(job) = job?;
             let details = access.admin().await?.job(&job).await?;
             let Some(stored) = details.configuration.job else {
@@ -151,7 +148,7 @@ pub(super) async fn put_config(
     body: Result<Body<ConfigBody>, Problem>,
 ) -> Response {
     request
-        .perform::<Administrator, _>(Role::Admin, async |access: Authorized<Administrator>| {
+        .perform(async |access: Authorized<Administrator>| {
             let Body(sent) = body?;
             let Some(name) = sent.job_name() else {
                 return Err(Problem::invalid("jobName", "jobName is missing"));
@@ -176,7 +173,7 @@ struct ShardBrief {
 
 pub(super) async fn sharding(request: LegacyRequest, job: Result<PathJob, Problem>) -> Response {
     request
-        .respond::<Viewer, _>(Role::Viewer, async |access| {
+        .respond(async |access: Authorized<Viewer>| {
             let PathJob(job) = job?;
             let shards = access.admin().await?.shards(&job).await?;
             let shards = shards.into_iter().map(|shard| {
@@ -202,7 +199,7 @@ pub(super) async fn enable_shard(
     item: Result<PathShard, Problem>,
 ) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (PathJob(job), PathShard(item)) = (job?, item?);
             actions::enable_shard(&access, &job, item).await
         })
@@ -215,7 +212,7 @@ pub(super) async fn disable_shard(
     item: Result<PathShard, Problem>,
 ) -> Response {
     request
-        .perform::<Operator, _>(Role::Operator, async |access: Authorized<Operator>| {
+        .perform(async |access: Authorized<Operator>| {
             let (PathJob(job), PathShard(item)) = (job?, item?);
             actions::disable_shard(&access, &job, item).await
         })

@@ -5,7 +5,6 @@
 
 use std::{
     ops::Deref,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-use super::catalog::{AdditionPolicy, Catalog, CatalogEntry, EntryInfo};
+use super::catalog::{Catalog, CatalogEntry, EntryInfo};
 use crate::http::problem::{Code, Problem};
 
 /// How long a request waits for a connection that is being established.
@@ -29,21 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
 /// All registries.
-#[derive(Debug)]
-pub(crate) struct Registries {
-    catalog: Catalog<RegistryConnection>,
-    /// Used when a request names no registry: the first that was configured.
-    default_name: Option<String>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Deref for Registries {
-    type Target = Catalog<RegistryConnection>;
-
-    fn deref(&self) -> &Catalog<RegistryConnection> {
-        &self.catalog
-    }
-}
+pub(crate) type Registries = Catalog<RegistryConnection>;
 
 /// One registry and the connection to it.
 #[derive(Debug)]
@@ -82,27 +67,10 @@ pub(crate) enum ConnectionStatus {
 }
 
 impl Registries {
-    /// The configured registries, and those added earlier.
-    pub(crate) fn open(
-        named: &[(String, String)],
-        additions: AdditionPolicy,
-        file: Option<PathBuf>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Problem> {
-        let default_name = named.first().map(|(name, _)| name.clone());
-        Ok(Self { catalog: Catalog::open(named, additions, file)?, default_name, clock })
-    }
-
-    /// The registry to use when a request names none.
-    pub(crate) fn default_registry(&self) -> Option<Arc<RegistryConnection>> {
-        let default_registry = self.default_name.as_deref().and_then(|name| self.get(name));
-        default_registry.or_else(|| self.all().into_iter().next())
-    }
-
     /// The admin connection of a registry; waits briefly while it is being established.
     pub(crate) async fn admin(&self, registry: &Arc<RegistryConnection>) -> Result<Admin, Problem> {
         let mut connection_state = self.connection_state(registry);
-        let deadline = self.clock.monotonic() + CONNECT_TIMEOUT;
+        let deadline = self.clock().monotonic() + CONNECT_TIMEOUT;
         loop {
             let current = connection_state.borrow_and_update().clone();
             match current {
@@ -119,7 +87,7 @@ impl Registries {
                         return Err(no_such_registry(&registry.name));
                     }
                 }
-                () = self.clock.sleep_until(deadline) => {
+                () = self.clock().sleep_until(deadline) => {
                     let text = format!("registry {} does not answer", registry.name);
                     return Err(Problem::new(Code::Unreachable, text).with_hint("is ZooKeeper listening there?").with_retry_after(RETRY_PAUSES.1.as_secs()));
                 }
@@ -140,7 +108,7 @@ impl Registries {
                 registry.url.clone(),
                 registry.connection_state.clone(),
                 Arc::clone(&registry.mirror),
-                Arc::clone(&self.clock),
+                Arc::clone(self.clock()),
             ));
             *task = Some(tasks);
         }
@@ -185,10 +153,6 @@ impl CatalogEntry for RegistryConnection {
             connection_state: watch::Sender::new(ConnectionState::Idle),
             task: Mutex::new(None),
         })
-    }
-
-    fn info(&self) -> &EntryInfo {
-        &self.info
     }
 
     fn parse_addable(text: &str) -> Result<(RegistryUrl, Vec<String>), Problem> {
@@ -287,7 +251,7 @@ pub(crate) fn no_such_registry(name: &str) -> Problem {
 mod tests {
     use elasticjob::runtime::SystemClock;
 
-    use super::*;
+    use super::{super::catalog::AdditionPolicy, *};
 
     fn open(additions: AdditionPolicy) -> Registries {
         Registries::open(&[], additions, None, Arc::new(SystemClock)).unwrap()

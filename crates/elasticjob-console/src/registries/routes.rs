@@ -74,9 +74,8 @@ impl RegistryInfo {
 /// Lists the registries that the caller may see.
 #[utoipa::path(get, path = "/registries", tag = "registries", responses((status = 200, body = [RegistryInfo]), (status = 401, body = Problem)))]
 async fn registries(State(app): State<AppState>, caller: Caller) -> Json<Vec<RegistryInfo>> {
-    let all = app.registries.all();
-    let visible = all.iter().filter(|registry| caller.role(&registry.name).is_some());
-    Json(visible.map(|registry| RegistryInfo::new(registry, &caller)).collect())
+    let visible = app.registries.visible_to(&caller);
+    Json(visible.iter().map(|registry| RegistryInfo::new(registry, &caller)).collect())
 }
 
 /// A registry to add.

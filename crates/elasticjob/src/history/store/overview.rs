@@ -51,8 +51,7 @@ pub enum NameKind {
 impl Store {
     /// A run without its attempts; `None` if there is no run with this id, or Java ElasticJob wrote it.
     pub async fn brief(&self, id: &str) -> Result<Option<Run>, StoreError> {
-        let mut statement =
-            Statement::new(self.dialect(), format!("SELECT {RUN_COLUMNS} FROM ELASTICJOB_RUN"));
+        let mut statement = self.select_runs();
         statement.filter("run_id = ?", [truncate_distinct(id, 150).as_str().into()]);
         Ok(self.query(&statement, own_run).await?.pop())
     }
@@ -127,13 +126,17 @@ impl Store {
         Ok(Totals { runs, done, failed, running, late, missed })
     }
 
+    async fn count(&self, statement: &Statement) -> Result<i64, StoreError> {
+        Ok(self.query(statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
+    }
+
     /// Number of executions that match the filter.
     pub async fn execution_count(&self, filter: &ExecutionFilter) -> Result<i64, StoreError> {
         let mut statement =
             Statement::new(self.dialect(), "SELECT COUNT(*) FROM JOB_EXECUTION_LOG");
         statement.filter("start_time IS NOT NULL", []);
         self.filter_executions(&mut statement, filter);
-        Ok(self.query(&statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
+        self.count(&statement).await
     }
 
     /// Number of traces that match the filter.
@@ -141,7 +144,7 @@ impl Store {
         let mut statement =
             Statement::new(self.dialect(), "SELECT COUNT(*) FROM JOB_STATUS_TRACE_LOG");
         self.filter_traces(&mut statement, filter);
-        Ok(self.query(&statement, |row| row.int_or_zero(0)).await?.pop().unwrap_or_default())
+        self.count(&statement).await
     }
 
     /// Names with this prefix among the 10,000 rows that were written last, for completion of user input.

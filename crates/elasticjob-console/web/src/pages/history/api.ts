@@ -4,11 +4,7 @@ import { queryString, request } from "../../api/client";
 import { queryKeys, registryPath } from "../../api/queries";
 import type { Execution, FailureGroup, MissedFires, Trace } from "../../api/types";
 import type { ListFilters } from "../../components/filters";
-
-interface CursorPage<Row> {
-  items: Row[];
-  next: string | null;
-}
+import { useHistoryPage } from "../runs/api";
 
 type Table = "executions" | "traces";
 
@@ -19,24 +15,11 @@ export function exportLinks(registry: string, table: Table, filters: ListFilters
   return { CSV: at("csv"), JSON: at("json") };
 }
 
-const useTablePage = <Row>(registry: string, table: Table, filters: ListFilters) =>
-  useQuery({
-    queryKey: [...queryKeys.of(registry), table, filters.key, filters.after],
-    queryFn: () =>
-      request<CursorPage<Row>>(
-        "GET",
-        `${registryPath(registry)}/${table}${queryString({ ...filters.toQuery(), after: filters.after })}`,
-      ),
-    placeholderData: keepPreviousData,
-    // Older pages do not change.
-    refetchInterval: filters.after ? false : 5_000,
-  });
-
 export const useExecutions = (registry: string, filters: ListFilters) =>
-  useTablePage<Execution>(registry, "executions", filters);
+  useHistoryPage<Execution>(registry, "executions", filters);
 
 export const useTraces = (registry: string, filters: ListFilters) =>
-  useTablePage<Trace>(registry, "traces", filters);
+  useHistoryPage<Trace>(registry, "traces", filters);
 
 const useReport = <Row>(registry: string, report: "failures" | "missed", filters: ListFilters) =>
   useQuery({

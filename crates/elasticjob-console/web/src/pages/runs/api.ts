@@ -19,17 +19,26 @@ export const runSegment = (runId: string) => encodeURIComponent(runId.replace(/\
 export const runPath = (registry: string, runId: string) =>
   `${registryPath(registry)}/runs/${runSegment(runId)}`;
 
-export const useRuns = (registry: string, filters: ListFilters) =>
+/** A page of a list of history, newest rows first. */
+export const useHistoryPage = <Row>(
+  registry: string,
+  list: "runs" | "executions" | "traces",
+  filters: ListFilters,
+) =>
   useQuery({
-    queryKey: [...queryKeys.runs(registry), filters.key, filters.after],
+    queryKey: [...queryKeys.of(registry), list, filters.key, filters.after],
     queryFn: () =>
-      request<{ items: Run[]; next: string | null }>(
+      request<{ items: Row[]; next: string | null }>(
         "GET",
-        `${registryPath(registry)}/runs${queryString({ ...filters.toQuery(), after: filters.after })}`,
+        `${registryPath(registry)}/${list}${queryString({ ...filters.toQuery(), after: filters.after })}`,
       ),
     placeholderData: keepPreviousData,
+    // Older pages do not change.
     refetchInterval: filters.after ? false : 5_000,
   });
+
+export const useRuns = (registry: string, filters: ListFilters) =>
+  useHistoryPage<Run>(registry, "runs", filters);
 
 export const useRun = (registry: string, runId: string) =>
   useQuery({
