@@ -105,6 +105,11 @@ impl Property {
         }
     }
 
+    /// Whether a job file or a config edit may set it. The name and the configuration of other programs stay as they are.
+    pub fn is_editable(&self) -> bool {
+        !matches!(self.kind(), PropertyKind::Name | PropertyKind::Foreign)
+    }
+
     /// Whether its value is a single text, flag or number, so that [`Job::set`] accepts it.
     pub fn is_settable(&self) -> bool {
         use PropertyKind::{Count, Flag, Number, Text, TypeName};
