@@ -356,7 +356,7 @@ static PROPERTIES: [Property; 22] = [
         missing: Missing::Default,
         builder: Some(".threads(…)"),
         attribute: Some("thread_pool"),
-        description: "How many shards of a run an instance runs concurrently: `CPU` (two per processor), `SINGLE_THREAD`. Up to 3.0.4 the key is `jobExecutorServiceHandlerType`; see below.",
+        description: "How many shards of a run an instance runs concurrently: `CPU` (two per processor), `SINGLE_THREAD`, or an executor of your own. Up to 3.0.4 the key is `jobExecutorServiceHandlerType`; see below.",
         access: type_name!(thread_pool_type),
     },
     Property {
