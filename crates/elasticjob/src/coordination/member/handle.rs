@@ -1,4 +1,4 @@
-//! A member as its owner holds it.
+//! A member as its owner sees it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     actor::Actor,
-    hold::Hold,
+    claim_status::Hold,
     join::{JoinError, Joining},
 };
 use crate::{
@@ -27,136 +27,118 @@ use crate::{
     runtime::{Cancel, Clock, Randomness, Tasks},
 };
 
-/// What happens to a member that its owner has to know.
+/// What the owner of a member has to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// The configuration that counts from now on.
+    /// The configuration that applies from now on.
     Configured(Arc<Job>),
-    /// The configuration was changed into something nobody can read; the last good one goes on.
+    /// The configuration was changed and cannot be read; the previous one stays in force.
     Unreadable(String),
-    /// Somebody wants it to run now. Boxed, because it is large.
+    /// The job is to run now. Boxed, because it is large.
     Triggered(Box<Ask>),
-    /// Who owns what is certain, for the first time or again: what was due meanwhile may not have run.
+    /// The owners of all shards are certain, for the first time or again: fires that were due meanwhile may not have run.
     Ready,
-    /// The registry is out of reach: nothing can be started.
+    /// The registry is unreachable: nothing can be started.
     OutOfReach,
-    /// A run of a shard of ours was missed, and nobody runs it now.
+    /// A shard of ours carries a misfire mark and does not run.
     Missed,
-    /// Shards of a dead instance wait to be taken over.
+    /// Shards of a dead instance await failover.
     Orphaned,
-    /// A shard that is ours now was running, by the ledger, on an instance that is gone, and nobody is to take it over: its end will not be told.
+    /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
     Lost(Box<Lost>),
-    /// Somebody took the instance out of the job: stop.
+    /// An operator shut the instance down: stop.
     ShutDown,
-    /// The session is over: join again, as somebody new.
+    /// The session has ended: join again, under a new id.
     SessionLost,
 }
 
-/// A shard that was running on an instance that is gone.
+/// A shard that was running when its instance died.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Of which run.
     pub run: RunId,
-    /// Which one.
     pub item: u32,
-    /// Who ran it.
     pub instance: InstanceId,
-    /// Every claim of it until then has a smaller one.
+    /// Larger than the fencing token of every claim of the shard until then.
     pub token: FencingToken,
 }
 
-/// What is to be claimed.
+/// A request to claim the shards of a fire.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// For which fire.
     pub fire: Fire,
-    /// Why.
     pub why: Why,
-    /// How long to wait while shards are dealt.
+    /// How long to wait while shards are assigned.
     pub patience: Duration,
-    /// What the shards are cancelled by, each for itself or all together.
+    /// Cancels all claimed shards; each of them has a child of it.
     pub cancel: Cancel,
-    /// Shards that a task of this process still runs: they are left out.
+    /// Shards that a task of this process still runs: they are not claimed.
     pub busy: BTreeSet<u32>,
 }
 
 /// Why shards are claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// They are due.
+    /// The fire is due.
     Due,
-    /// They were due and nobody ran them: those that are marked as missed, and those that were due after `since`, while somebody was there.
-    Late {
-        /// From when on somebody was there.
-        since: Timestamp,
-    },
-    /// They were due while nobody was there.
+    /// The fire was due and no instance ran it: claims shards with a misfire mark, and shards whose fire was due after `since`, when there was
+    /// an instance.
+    Late { since: Timestamp },
+    /// The fire was due while no instance was up.
     CatchUp,
-    /// Somebody asked for it; only these, if there are any.
+    /// A trigger for these shards; for all if none are named.
     Asked(BTreeSet<u32>),
 }
 
 impl Why {
-    /// Whether somebody asked for this shard.
+    /// Whether this is a trigger for this shard.
     pub fn is_asked_of(&self, shard: u32) -> bool {
         matches!(self, Self::Asked(shards) if shards.is_empty() || shards.contains(&shard))
     }
 }
 
-/// Shards that are ours to run, until released.
+/// Claimed shards, ours to run until they are released.
 #[derive(Debug, Clone)]
 pub struct Claimed {
-    /// The fire they were claimed for.
     pub fire: Fire,
-    /// The shards.
     pub shards: Vec<ClaimedShard>,
     /// Grows with every claim.
     pub token: FencingToken,
-    /// Shards of ours that were asked for and that somebody had in hand: they are still to run.
+    /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
     pub left: BTreeSet<u32>,
 }
 
-/// A shard that is ours to run.
 #[derive(Debug, Clone)]
 pub struct ClaimedShard {
-    /// Which one.
     pub item: u32,
-    /// The how manieth try of this run it is, over all instances.
+    /// Attempt number within this run, counted across all instances.
     pub attempt: u32,
-    /// Whether it still is ours.
     pub hold: Arc<Hold>,
 }
 
-/// How a claimed shard ended.
+/// How the run of a claimed shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Well.
     Done,
-    /// Badly.
     Failed,
-    /// It never began: the ledger is as it was before.
+    /// It never started: the ledger page is restored.
     Withdrawn,
-    /// It was not known to be ours when it ended: what is somebody else's by now is not touched.
+    /// When it ended, the lease had run out. Nodes and pages that another instance has written since are not touched.
     Fenced,
 }
 
-/// Why a fire was not claimed.
+/// Why no shard of a fire was claimed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is nothing of it for this instance.
+    /// No shard of this fire is to run on this instance.
     #[error("no shard of this fire is ours")]
     Nothing,
-    /// The shards were being dealt all the time.
-    #[error("the shards were being dealt for longer than the fire could wait")]
+    #[error("shards were being assigned for longer than the fire could wait")]
     Resharding,
-    /// What was asked for still runs here, for an earlier fire.
     #[error("this process still runs these shards for an earlier fire")]
     Busy,
-    /// The registry.
     #[error(transparent)]
     Registry(#[from] Error),
-    /// The member has ended.
     #[error("this instance has left the job")]
     Left,
 }
@@ -170,17 +152,14 @@ pub(super) enum Command {
     Leave { reply: oneshot::Sender<()> },
 }
 
-/// What a member is made of.
+/// What a member works with.
 pub struct Ground {
-    /// Where it meets the others.
     pub registry: Arc<dyn Registry>,
-    /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// What it draws lots with.
     pub randomness: Arc<dyn Randomness>,
-    /// Ways to deal shards.
+    /// Sharding strategies that the program brings.
     pub dealers: Dealers,
-    /// Precautions left out, in a simulation.
+    /// Precautions that a simulation leaves out.
     pub flaws: Flaws,
 }
 
@@ -191,20 +170,20 @@ pub struct Member {
     id: InstanceId,
     job: Arc<Job>,
     drift: Vec<Difference>,
-    // Ends the actor when the member is dropped.
+    // Dropping them ends the actor.
     _tasks: Tasks,
 }
 
-/// A member's right to claim; clones are the same right.
+/// Claims and releases shards for a member. Clones act for the same member.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    // Boxed, because a channel keeps room for 32 of them, empty or not.
+    // Boxed, because a channel reserves space for 32 of them.
     commands: mpsc::Sender<Box<Command>>,
     resharding: Arc<AtomicBool>,
 }
 
 impl Member {
-    /// Enters the job. When this returns the instance is there; elections and the dealing of shards go on by themselves.
+    /// Joins the job. When this returns, the instance exists; elections and assignments happen by themselves.
     pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
         let (told, news) = queue::unbounded();
@@ -218,32 +197,30 @@ impl Member {
         Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
     }
 
-    /// Who we are in it.
     pub fn id(&self) -> &InstanceId {
         &self.id
     }
 
-    /// The configuration that counted when we entered.
+    /// The configuration that applied when we joined.
     pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 
-    /// What the program said otherwise then.
+    /// How the program's configuration differed from it.
     pub fn drift(&self) -> &[Difference] {
         &self.drift
     }
 
-    /// The right to claim, for whoever runs the shards.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
-    /// What happens next; `None` when the member has ended.
+    /// The next news; `None` once the member has ended.
     pub async fn news(&mut self) -> Option<News> {
         self.news.next().await
     }
 
-    /// Leaves the job: leadership first, then the instance.
+    /// Leaves the job: gives up leadership, then deletes the instance.
     pub async fn leave(self) {
         let (reply, answer) = oneshot::channel();
         if self.claims.commands.send(Box::new(Command::Leave { reply })).await.is_ok() {
@@ -258,23 +235,23 @@ impl Claims {
         self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(Refused::Left))
     }
 
-    /// Takes over a fair share of what the dead left behind, of one run.
+    /// Takes over a fair share of the orphaned shards of one run.
     pub async fn take(&self, cancel: Cancel, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
         self.ask(|reply| Command::Take { cancel, busy, reply }).await.unwrap_or(Err(Refused::Left))
     }
 
-    /// Gives shards back and says how each ended. Does not give up while the session lives: a shard that is not given back blocks
-    /// everybody.
+    /// Releases shards and records how each run ended. Retried as long as the session lives: a shard that is not released blocks every
+    /// instance.
     pub async fn release(&self, ended: Vec<(u32, Ended)>) -> Result<(), Error> {
         self.ask(|reply| Command::Release { ended, reply }).await.unwrap_or(Err(Error::Closed))
     }
 
-    /// The shards that are ours, each with when it was last started by its schedule, if it ever was.
+    /// Our shards, each with the last fire that was started by its schedule, if any.
     pub async fn last_due(&self) -> BTreeMap<u32, Option<Timestamp>> {
         self.ask(|reply| Command::LastDue { reply }).await.unwrap_or_default()
     }
 
-    /// Whether shards are about to be dealt, so that streams should end.
+    /// Whether shards are about to be assigned, so that streaming jobs should end.
     pub fn is_resharding(&self) -> bool {
         self.resharding.load(Ordering::Relaxed)
     }

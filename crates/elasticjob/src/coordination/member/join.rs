@@ -1,85 +1,76 @@
-//! How an instance enters a job, and leaves it.
+//! How an instance joins a job.
 //!
-//! First it is settled what the job is: whose class or handler, which configuration counts. Then one multi makes what is missing and
-//! enters: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is left
-//! as it is: who disabled it meant it.
+//! First it is decided which class or handler runs the job and which configuration applies. Then one transaction creates what is missing
+//! and the instance: the server before the instance, because Java waits for the server of every instance it sees. A server that exists is
+//! left as it is: an operator may have disabled it.
 
+use std::collections::BTreeSet;
+
+use super::mirror::Mirror;
 use crate::{
-    coordination::{tree::JobTree, view::View},
+    coordination::tree::JobTree,
     job::{Conflict, Difference, Handler, Instance, Job, JobName, Settled, Unreadable, settle},
-    registry::{Create, Error, Expected, Op, Registry, SessionId},
+    registry::{Create, Error, Expected, Op, Registry},
 };
 
-/// Why an instance did not enter.
+/// Why an instance could not join.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The job is somebody else's.
+    /// The job belongs to another class or handler.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// What is stored cannot be read; it is left alone.
+    /// The stored configuration cannot be read; it is left alone.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// The registry.
     #[error("cannot join job {job}")]
     Registry {
-        /// The job.
         job: String,
-        /// What was in the way.
         #[source]
         source: Error,
     },
-    /// The job is only what the registry says of it, and that says nothing any more.
+    /// The job is defined by the registry alone, and was removed there.
     #[error("job {job} was removed from the registry")]
-    Gone {
-        /// The job.
-        job: String,
-    },
-    /// The registry changed under every try.
+    Gone { job: String },
+    /// The configuration changed during every try.
     #[error(
         "cannot join job {job}: its configuration changes faster than it can be read; hint: do instances of two versions overwrite each other?"
     )]
-    Restless {
-        /// The job.
-        job: String,
-    },
+    Restless { job: String },
 }
 
-/// Who enters, and with what.
+/// The instance that joins, and its job.
 #[derive(Debug, Clone)]
 pub struct Joining {
-    /// The job as the program has it.
+    /// The job as the program defines it.
     pub local: Job,
-    /// What runs it.
     pub handler: Handler,
-    /// Who says what the job is.
     pub author: Author,
-    /// Who we are.
     pub instance: Instance,
 }
 
-/// Who says what a job is.
+/// Where a job is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The program: it is stored where nothing is, and what it says otherwise is told.
+    /// In the program: it is stored if nothing is stored, and differences are reported.
     Program,
-    /// The registry: the job is what is stored. Where nothing is there is no job, and nobody makes it one.
+    /// In the registry: the job is what is stored there. If nothing is stored, there is no job, and none is created.
     Registry,
 }
 
-/// Whether a job that is not there is made.
+/// What to do if a job is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfAbsent {
-    /// It is new.
+    /// It is new: store it.
     Store,
-    /// It was there: somebody removed it.
+    /// It was stored before: it has been removed.
     Gone,
 }
 
-/// How often the configuration is read again when somebody writes it at the same time.
+/// How often the configuration is read again if another program writes it at the same time.
 const TRIES: usize = 8;
 
-/// Settles which configuration counts and stores it if it is ours; says which it is, and what the program says otherwise.
+/// Decides which configuration applies, and stores ours if it does. Returns that configuration, and how the program's differs from it.
 pub async fn settle_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
@@ -122,7 +113,7 @@ pub async fn settle_configuration(
         };
         match registry.multi(vec![root_op, config_op]).await {
             Ok(_) => return Ok((settled.job().clone(), vec![])),
-            // Somebody was faster: look again, decide again.
+            // Another program was faster: read again, decide again.
             Err(Error::Member { cause, .. }) if is_race(&cause) => {}
             Err(error) => return Err(outage(error)),
         }
@@ -130,7 +121,7 @@ pub async fn settle_configuration(
     Err(JoinError::Restless { job: name.to_string() })
 }
 
-/// What a job is that only the registry knows.
+/// The configuration of a job that is defined in the registry.
 pub(super) async fn stored_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
@@ -146,28 +137,61 @@ pub(super) async fn stored_configuration(
     Ok(job)
 }
 
-/// Whether it was somebody else, and not a refusal that stays one.
+/// Whether another program was faster; any other refusal would be repeated.
 fn is_race(error: &Error) -> bool {
     matches!(error, Error::Exists { .. } | Error::Absent { .. } | Error::Conflict { .. })
 }
 
-/// The multi that enters: what is missing in the tree, our server, ourselves. Refused when the job is gone.
-pub(super) fn entry(view: &View, job: &Job, instance: &Instance, session: SessionId) -> Vec<Op> {
-    let tree = view.tree();
+/// Creates our instance. Returns the misfire marks that were there before any instance was.
+pub(super) async fn enter(
+    mirror: &mut Mirror,
+    instance: &Instance,
+) -> Result<BTreeSet<u32>, Error> {
+    let mut leftover_marks = BTreeSet::new();
+    loop {
+        while !mirror.view().is_current() {
+            if !mirror.next_change().await {
+                return Err(Error::Closed);
+            }
+        }
+        mirror.refresh().await?;
+        if mirror.view().instances.keys().all(|id| id == instance.id.as_str()) {
+            let marked = mirror.view().shards.iter().filter(|(_, shard)| shard.misfire);
+            leftover_marks = marked.map(|(shard, _)| *shard).collect();
+        }
+        // Our id is unique: if its node exists, we have joined and the answer was lost.
+        if mirror.assignment().is_member() {
+            return Ok(leftover_marks);
+        }
+        match mirror.write(entry(mirror, instance)).await {
+            Ok(_) => {
+                mirror.refresh().await?;
+                return Ok(leftover_marks);
+            }
+            // Another instance created what we were about to create.
+            Err(Error::Member { cause, .. }) if matches!(&*cause, Error::Exists { .. }) => {
+                mirror.sync().await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The transaction that joins: what is missing in the tree, our server, our instance. Refused if the job was removed.
+fn entry(mirror: &Mirror, instance: &Instance) -> Vec<Op> {
+    let (view, tree) = (mirror.view(), mirror.tree());
     let mut ops = vec![Op::Check { path: tree.config(), expected: Expected::Any }];
     ops.extend(view.missing_parents().map(|path| Op::Create(Create::persistent(&path, ""))));
     let server = tree.server(instance.id.server());
     if view.servers.contains_key(instance.id.server()) {
-        // It may be taken away as deserted just now.
+        // It may be removed as abandoned at this moment.
         ops.push(Op::Check { path: server, expected: Expected::Any });
     } else {
-        let status = if job.disabled { "DISABLED" } else { "ENABLED" };
+        let status = if mirror.job().disabled { "DISABLED" } else { "ENABLED" };
         ops.push(Op::Create(Create::persistent(&server, status)));
     }
-    ops.push(Op::Create(Create::ephemeral(
-        &tree.instance(&instance.id),
-        instance.to_yaml(),
-        session,
-    )));
+    let session = mirror.context().session.id();
+    let path = tree.instance(&instance.id);
+    ops.push(Op::Create(Create::ephemeral(&path, instance.to_yaml(), session)));
     ops
 }

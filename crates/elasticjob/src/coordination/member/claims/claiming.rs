@@ -1,0 +1,404 @@
+//! From a request to a claim: choose the shards, commit the transaction, confirm that they are still ours.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use super::ShardClaims;
+use crate::{
+    coordination::{
+        claim::{Refusal, Stake, Steps},
+        flaw::Flaw,
+        member::{
+            assignment::Assignment,
+            claim_status::Hold,
+            handle::{Claimed, ClaimedShard, Ended, Refused, Request, Why},
+            mirror::Mirror,
+        },
+        tree::Part,
+        view::Known,
+    },
+    job::{FencingToken, Fire},
+    registry::{Committed, Error},
+    runtime::Monotonic,
+};
+
+/// A claim that waits for an assignment, or for a shard that another instance still runs.
+pub(super) struct WaitingClaim {
+    pub(super) request: Request,
+    pub(super) until: Monotonic,
+    pub(super) reply: oneshot::Sender<Result<Claimed, Refused>>,
+}
+
+/// A claim whose transaction was committed.
+pub(crate) struct CommittedClaim {
+    pub(crate) fire: Fire,
+    pub(crate) candidates: Vec<Stake>,
+    pub(crate) steps: Steps,
+    pub(crate) committed: Committed,
+}
+
+enum Progress {
+    Answer(Result<Claimed, Refused>),
+    /// Shards are being assigned, or another instance still runs them: try again.
+    Wait,
+}
+
+/// The shards of a request, as far as they are ours.
+#[derive(Default)]
+struct Choice {
+    /// Shards that can be claimed now.
+    candidates: Vec<Stake>,
+    /// Shards that cannot be claimed now. A trigger is for them, too.
+    unavailable: BTreeSet<u32>,
+    /// Another instance has one of them.
+    must_wait: bool,
+    /// A task of this process still runs one of them, and it was triggered.
+    is_busy: bool,
+}
+
+impl Choice {
+    /// What follows if no shard can be claimed now.
+    fn without_candidates(&self) -> Progress {
+        match (self.is_busy, self.must_wait) {
+            (true, _) => Progress::Answer(Err(Refused::Busy)),
+            (false, true) => Progress::Wait,
+            (false, false) => Progress::Answer(Err(Refused::Nothing)),
+        }
+    }
+}
+
+impl ShardClaims {
+    /// Tries every waiting claim again. A claim whose time is over is refused.
+    pub(crate) async fn retry_waiting(&mut self, mirror: &mut Mirror) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let is_late = mirror.now() >= waiting.until;
+            let answer = match self.try_claim(mirror, &waiting.request).await {
+                Ok(Progress::Answer(answer)) => answer,
+                Ok(Progress::Wait) if is_late => Err(Refused::Resharding),
+                Ok(Progress::Wait) => {
+                    self.waiting.push(waiting);
+                    continue;
+                }
+                Err(error) => Err(error.into()),
+            };
+            let _ = waiting.reply.send(answer);
+        }
+    }
+
+    async fn try_claim(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &Request,
+    ) -> Result<Progress, Error> {
+        mirror.refresh().await?;
+        if let Some(progress) = self.cannot_claim_yet(&mirror.assignment(), &request.why) {
+            return Ok(progress);
+        }
+        let mut choice = self.choose(mirror, request).await?;
+        let skips_claim = mirror.context().flaws.has(Flaw::SkipClaim);
+        if skips_claim && !choice.candidates.is_empty() && mirror.transactions().is_some() {
+            mirror.sync().await?;
+            return Ok(Progress::Answer(Ok(unclaimed(mirror, request, &choice.candidates))));
+        }
+        let Some(claim) = self.commit(mirror, request, &mut choice).await? else {
+            return Ok(choice.without_candidates());
+        };
+        let is_trigger = matches!(request.why, Why::Asked(_));
+        let left = if is_trigger { choice.unavailable } else { BTreeSet::new() };
+        let claimed = Claimed { left, ..self.adopt(mirror, claim, &request.cancel) };
+        self.confirm(mirror, claimed).await
+    }
+
+    /// What stands in the way of any claim. Pure.
+    fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &Why) -> Option<Progress> {
+        // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
+        if assignment.is_enabled() == Some(false) {
+            return Some(Progress::Answer(Err(Refused::Nothing)));
+        }
+        if !assignment.is_settled() || !self.unresolved.is_empty() {
+            return Some(Progress::Wait);
+        }
+        // Nothing compensates a trigger: a shard whose owner is gone may be ours in a moment.
+        let is_trigger = matches!(why, Why::Asked(_));
+        (is_trigger && assignment.has_absent_owners()).then_some(Progress::Wait)
+    }
+
+    /// Which shards the request is for. Marks those that it misses as misfired.
+    async fn choose(&self, mirror: &mut Mirror, request: &Request) -> Result<Choice, Error> {
+        // By our clock the fire is due. If one of our shards has just moved to a newcomer, it was due before the newcomer's time.
+        if matches!(request.why, Why::Late { .. } | Why::Due) {
+            self.mark_for_newcomers(mirror, &request.fire).await?;
+        }
+        let free = self.free(&mirror.assignment());
+        let mut unavailable = self.unavailable(&mirror.assignment(), &free);
+        if request.why == Why::Due {
+            self.mark_taken_over(mirror, &request.fire, &unavailable).await?;
+        }
+        unavailable.retain(|shard| request.why.is_asked_of(*shard));
+        let must_wait = !unavailable.is_empty();
+        let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
+        mirror.fetch_pages(&free).await?;
+        for shard in free {
+            if request.busy.contains(&shard) {
+                if request.why.is_asked_of(shard) {
+                    choice.unavailable.insert(shard);
+                    choice.is_busy = true;
+                }
+                continue;
+            }
+            let candidate = candidate(mirror, shard).await?;
+            if !self.is_for(mirror, request, &candidate) {
+                continue;
+            }
+            if is_held_elsewhere(mirror, &candidate).await? {
+                mirror.pages().forget(shard);
+                choice.unavailable.insert(shard);
+                choice.must_wait = true;
+            } else {
+                choice.candidates.push(candidate);
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Commits the claim of all candidates. A shard that lost a race is looked at again, alone, and left out if it is no longer free.
+    /// `None` if no shard is left to claim.
+    async fn commit(
+        &mut self,
+        mirror: &mut Mirror,
+        request: &Request,
+        choice: &mut Choice,
+    ) -> Result<Option<CommittedClaim>, Error> {
+        loop {
+            if choice.candidates.is_empty() {
+                return Ok(None);
+            }
+            let Some(transactions) = mirror.transactions() else {
+                return Ok(choice.wait());
+            };
+            let steps = transactions.claim(&request.fire, &choice.candidates);
+            let error = match mirror.write(steps.ops()).await {
+                Ok(committed) => {
+                    let candidates = std::mem::take(&mut choice.candidates);
+                    let fire = request.fire.clone();
+                    return Ok(Some(CommittedClaim { fire, candidates, steps, committed }));
+                }
+                Err(error) => error,
+            };
+            match steps.refusal(&error) {
+                Some(Refusal::Ground) => {
+                    mirror.refresh().await?;
+                    return Ok(choice.wait());
+                }
+                // Nothing compensates a trigger: it waits until the shard is free.
+                Some(Refusal::Running(shard)) if matches!(request.why, Why::Asked(_)) => {
+                    mirror.refresh().await?;
+                    choice.drop_candidate(shard);
+                    choice.unavailable.insert(shard);
+                    choice.must_wait = true;
+                }
+                Some(Refusal::Running(shard)) => {
+                    // If that run has ended by now, the shard is free.
+                    if self.mark_misfire(mirror, shard, Part::Running).await? {
+                        choice.drop_candidate(shard);
+                    } else {
+                        mirror.refresh().await?;
+                    }
+                }
+                Some(Refusal::Page(shard) | Refusal::Shard(shard)) => {
+                    mirror.pages().forget(shard);
+                    mirror.refresh().await?;
+                    let candidate = candidate(mirror, shard).await?;
+                    choice.drop_candidate(shard);
+                    if self.is_for(mirror, request, &candidate)
+                        && !is_held_elsewhere(mirror, &candidate).await?
+                    {
+                        choice.candidates.push(candidate);
+                    }
+                }
+                None => {
+                    self.note_unresolved(mirror, &error, &choice.candidates);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Keeps the shards that are still ours now that the claim is answered, and withdraws the claims of all others.
+    async fn confirm(&mut self, mirror: &mut Mirror, claimed: Claimed) -> Result<Progress, Error> {
+        if let Err(error) = mirror.refresh().await {
+            // The request is answered with this error, so nothing may stay claimed.
+            self.withdraw(claimed.shards);
+            return Err(error);
+        }
+        let assignment = mirror.assignment();
+        let ours = if assignment.is_settled() { assignment.runnable() } else { BTreeSet::new() };
+        let keeps_moved = mirror.context().flaws.has(Flaw::KeepWhatMoved);
+        let is_ours = |shard: &ClaimedShard| ours.contains(&shard.item) || keeps_moved;
+        let (kept, moved): (Vec<_>, Vec<_>) = claimed.shards.into_iter().partition(is_ours);
+        if !moved.is_empty() {
+            self.withdraw(moved);
+            self.settle_releases(mirror).await;
+        }
+        if kept.is_empty() {
+            return Ok(Progress::Wait);
+        }
+        Ok(Progress::Answer(Ok(Claimed { shards: kept, ..claimed })))
+    }
+
+    fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
+        self.release(
+            shards.into_iter().map(|shard| (shard.item, Ended::Withdrawn)).collect(),
+            None,
+        );
+    }
+
+    /// Shards assigned to us that may run and are not free: another instance has taken them over, or we hold them.
+    fn unavailable(&self, assignment: &Assignment<'_>, free: &[u32]) -> BTreeSet<u32> {
+        let mut assigned = assignment.assigned();
+        assigned.retain(|shard| {
+            !free.contains(shard)
+                && assignment.view.shards.get(shard).is_some_and(|view| !view.disabled)
+                && assignment.is_enabled() == Some(true)
+        });
+        assigned
+    }
+
+    /// Whether the request is for this shard, by the shard's page and marks.
+    fn is_for(&self, mirror: &Mirror, request: &Request, candidate: &Stake) -> bool {
+        let page = &candidate.seen.page;
+        let has_started =
+            page.has_started(&request.fire) && !mirror.context().flaws.has(Flaw::ForgetLedger);
+        match &request.why {
+            Why::Due => !has_started,
+            Why::Asked(shards) => {
+                !has_started && (shards.is_empty() || shards.contains(&candidate.shard))
+            }
+            // A shard that never ran has nothing to catch up on.
+            Why::CatchUp => !has_started && page.due_at.is_some(),
+            Why::Late { since } => {
+                let (shard, due_at) = (candidate.shard, request.fire.due_at);
+                let assignment = mirror.assignment();
+                // Java writes no ledger, so its runs look as if no instance had run them. While we ran the shard, no other instance did.
+                let is_known_missed = request.fire.run.is_scheduled()
+                    && due_at > *since
+                    && self.missed.should_have_run(shard, due_at)
+                    && (!assignment.has_java_members() || self.missed.ran_here(shard, due_at));
+                // A mark does not say which fire was missed. Once the last fire has started, no earlier one is missed: the instance
+                // that left the mark did not know of that run yet.
+                !has_started && (is_known_missed || self.is_misfired(&assignment, shard))
+            }
+        }
+    }
+}
+
+impl Choice {
+    fn drop_candidate(&mut self, shard: u32) {
+        self.candidates.retain(|candidate| candidate.shard != shard);
+    }
+
+    /// Nothing can be claimed before the view has changed.
+    fn wait<T>(&mut self) -> Option<T> {
+        *self = Self { must_wait: true, ..Self::default() };
+        None
+    }
+}
+
+/// A shard as it is known now, ready to be claimed.
+pub(crate) async fn candidate(mirror: &mut Mirror, shard: u32) -> Result<Stake, Error> {
+    let seen = mirror.page(shard).await?;
+    let view = mirror.shard(shard);
+    let left_behind = view.and_then(|view| view.failovering.as_ref()).and_then(Known::read);
+    Ok(Stake {
+        shard,
+        seen,
+        is_flagged: mirror.view().failover_items.contains(&shard),
+        is_marked: view.is_some_and(|view| view.misfire),
+        left_behind: left_behind.map(|document| document.version),
+    })
+}
+
+/// Whether another live instance runs the shard according to the ledger, whatever the tree shows.
+async fn is_held_elsewhere(mirror: &Mirror, candidate: &Stake) -> Result<bool, Error> {
+    let running = mirror.shard(candidate.shard).and_then(|shard| shard.running.as_ref());
+    match candidate.seen.page.is_held_by_other(mirror.own_id()) {
+        // A `running` node refuses the claim by itself, and then the shard is marked as misfired.
+        Some(holder) if running.is_none() => mirror.is_alive(holder).await,
+        Some(_) | None => Ok(false),
+    }
+}
+
+/// A claim that was never made, for the simulation's flaw `SkipClaim`.
+fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[Stake]) -> Claimed {
+    let shards = candidates.iter().map(|candidate| ClaimedShard {
+        item: candidate.shard,
+        attempt: 1,
+        hold: Arc::new(Hold::new(request.cancel.child())),
+    });
+    let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
+    let (fire, left) = (request.fire.clone(), BTreeSet::new());
+    Claimed { fire, shards: shards.collect(), token, left }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordination::{
+        ledger::Seen,
+        member::test_view::{OTHER, TestView, US},
+        tree::JobTree,
+    };
+
+    fn progress(claims: &ShardClaims, test: &TestView, why: &Why) -> Option<&'static str> {
+        match claims.cannot_claim_yet(&test.assignment(), why)? {
+            Progress::Answer(Err(Refused::Nothing)) => Some("nothing"),
+            Progress::Answer(_) => Some("another answer"),
+            Progress::Wait => Some("wait"),
+        }
+    }
+
+    #[test]
+    fn claim_waits_for_an_assignment_and_is_refused_while_disabled() {
+        let test = || TestView::new(1, &[US]).owners(&[US]);
+        let claims = ShardClaims::new(&test().job, BTreeSet::new());
+        assert_eq!(progress(&claims, &test(), &Why::Due), None);
+
+        let assigning = test().with(JobTree::processing, "");
+        assert_eq!(progress(&claims, &assigning, &Why::Due), Some("wait"));
+        let disabled = assigning.with(|tree| tree.server("10.0.0.1"), "DISABLED");
+        assert_eq!(progress(&claims, &disabled, &Why::Due), Some("nothing"));
+    }
+
+    #[test]
+    fn claim_waits_until_an_earlier_one_is_resolved() {
+        let test = TestView::new(1, &[US]).owners(&[US]);
+        let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
+        claims.unresolved.insert(0, Stake::new(0, Seen::default()));
+
+        assert_eq!(progress(&claims, &test, &Why::Due), Some("wait"));
+    }
+
+    #[test]
+    fn only_a_trigger_waits_for_shards_of_absent_owners() {
+        let test = TestView::new(1, &[US]).owners(&[OTHER]);
+        let claims = ShardClaims::new(&test.job, BTreeSet::new());
+
+        assert_eq!(progress(&claims, &test, &Why::Due), None);
+        assert_eq!(progress(&claims, &test, &Why::Asked(BTreeSet::new())), Some("wait"));
+    }
+
+    #[test]
+    fn request_without_candidates_is_busy_before_it_waits() {
+        let choice = |is_busy, must_wait| Choice { is_busy, must_wait, ..Choice::default() };
+        let answer = |choice: Choice| match choice.without_candidates() {
+            Progress::Answer(Err(refused)) => refused.to_string(),
+            Progress::Answer(Ok(_)) => "claimed".to_owned(),
+            Progress::Wait => "wait".to_owned(),
+        };
+
+        assert_eq!(answer(choice(true, true)), Refused::Busy.to_string());
+        assert_eq!(answer(choice(false, true)), "wait");
+        assert_eq!(answer(choice(false, false)), Refused::Nothing.to_string());
+    }
+}

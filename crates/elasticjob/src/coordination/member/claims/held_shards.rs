@@ -1,0 +1,182 @@
+//! The shards we hold: what makes them ours, and how the loss of a claim is noticed.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{ShardClaims, claiming::CommittedClaim};
+use crate::{
+    coordination::{
+        claim::{Cleared, Return, Stake},
+        flaw::Flaw,
+        ledger::{Page, Seen},
+        member::{
+            claim_status::Hold,
+            handle::{Claimed, ClaimedShard},
+            mirror::Mirror,
+        },
+        tree::Part,
+        view::{Document, Known},
+    },
+    job::{FencingToken, Monitor},
+    registry::{Error, Path, Version, Zxid},
+    runtime::Cancel,
+};
+
+pub(super) struct HeldShard {
+    /// The transaction of the claim.
+    pub(super) claimed_in: Zxid,
+    /// When it was claimed, by our clock.
+    pub(super) since: Timestamp,
+    /// The page that the claim wrote, and its version.
+    pub(super) page: Page,
+    pub(super) version: Version,
+    /// The shard as it was before the claim.
+    pub(super) candidate: Stake,
+    /// Whether the claim created `running`.
+    pub(super) is_monitored: bool,
+    /// The shard is being released: that its nodes vanish is no loss.
+    pub(super) is_ending: bool,
+    pub(super) hold: Arc<Hold>,
+}
+
+impl ShardClaims {
+    /// Holds the shards of a committed claim. To be called before the mirror is refreshed, so that our own nodes need not be read.
+    pub(crate) fn adopt(
+        &mut self,
+        mirror: &mut Mirror,
+        claim: CommittedClaim,
+        cancel: &Cancel,
+    ) -> Claimed {
+        let CommittedClaim { fire, candidates, steps, committed } = claim;
+        let versions = steps.pages(&committed);
+        let now = mirror.context().clock.now();
+        let created: BTreeSet<Path> = steps.created().cloned().collect();
+        let mut shards = Vec::new();
+        for candidate in candidates {
+            let shard = candidate.shard;
+            let version =
+                versions.iter().find(|(written, _)| *written == shard).map(|(_, version)| *version);
+            let version = version.expect("a claim writes the page of every shard");
+            let page = candidate.seen.page.started(&fire, mirror.own_id());
+            let seen = Seen { page: page.clone(), version: Some(version) };
+            mirror.pages().remember(shard, seen);
+            self.missed.settle_leftover(shard);
+            for part in Part::HOLDERS {
+                let document = Document {
+                    data: mirror.own_id().to_string().into(),
+                    version: Version(0),
+                    created: committed.zxid,
+                    written_at_ms: now.as_millisecond(),
+                };
+                let path = mirror.tree().shard(shard, part);
+                if created.contains(&path) {
+                    mirror.expect(path, document);
+                }
+            }
+            let hold = Arc::new(Hold::new(cancel.child()));
+            shards.push(ClaimedShard {
+                item: shard,
+                attempt: page.attempt,
+                hold: Arc::clone(&hold),
+            });
+            let held = HeldShard {
+                claimed_in: committed.zxid,
+                since: now,
+                page,
+                version,
+                candidate,
+                is_monitored: mirror.job().monitor == Monitor::Executions,
+                is_ending: false,
+                hold,
+            };
+            self.held.insert(shard, Box::new(held));
+        }
+        let token = FencingToken::new(committed.zxid.0);
+        Claimed { fire, shards, token, left: BTreeSet::new() }
+    }
+
+    /// Checks the claims we hold: one whose `running` is gone, or belongs to another instance, is lost.
+    pub(crate) async fn check_held(&self, mirror: &mut Mirror) -> Result<(), Error> {
+        if !mirror.view().is_current()
+            || mirror.view().config.is_none()
+            || mirror.job().monitor == Monitor::Nothing
+            || mirror.context().flaws.has(Flaw::TrustClaim)
+        {
+            return Ok(());
+        }
+        let unread: Vec<Path> = self
+            .held
+            .keys()
+            .filter(|shard| {
+                mirror.shard(**shard).is_some_and(|view| view.running == Some(Known::Dirty))
+            })
+            .map(|shard| mirror.tree().shard(*shard, Part::Running))
+            .collect();
+        if !unread.is_empty() {
+            mirror.read(&unread).await?;
+        }
+        let policy = mirror.job().props.policies().on_lease_loss;
+        for (shard, held) in &self.held {
+            // A job that shrinks loses the nodes of its upper shards; what runs there may finish.
+            let is_removed = *shard >= mirror.job().shards.get() && mirror.shard(*shard).is_none();
+            if held.is_ending
+                || !held.is_monitored
+                || is_removed
+                || is_own_claim(mirror, *shard, held)
+            {
+                continue;
+            }
+            if held.hold.lose(policy) {
+                tracing::error!(job = %mirror.job().name, %shard, run = ?held.page.run, "claim lost while running");
+            }
+        }
+        Ok(())
+    }
+
+    /// Once executions are no longer monitored, deletes the `running` nodes of our claims; the runs go on.
+    pub(crate) async fn stop_monitoring(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        if mirror.job().monitor == Monitor::Executions || !mirror.view().is_current() {
+            return Ok(());
+        }
+        let monitored: Vec<u32> = self
+            .held
+            .iter()
+            .filter(|(shard, held)| held.is_monitored && is_own_claim(mirror, **shard, held))
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in monitored {
+            let (Some(transactions), Some(held)) =
+                (mirror.transactions(), self.held.get_mut(&shard))
+            else {
+                continue;
+            };
+            let view = mirror.shard(shard);
+            let put_back = Cleared::default();
+            let HeldShard { page, version, claimed_in, .. } = &**held;
+            let (version, claimed_in) = (*version, *claimed_in);
+            let unmonitored = Return { shard, page, version, view, claimed_in, put_back };
+            let steps = transactions.release([unmonitored], false);
+            match mirror.write(steps.ops()).await {
+                Ok(committed) => {
+                    if let Some((_, version)) = steps.pages(&committed).first() {
+                        held.is_monitored = false;
+                        held.version = *version;
+                    }
+                    mirror.pages().forget(shard);
+                }
+                Err(Error::Member { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        mirror.refresh().await
+    }
+}
+
+/// Whether `running` is still the node that our claim created.
+fn is_own_claim(mirror: &Mirror, shard: u32, held: &HeldShard) -> bool {
+    let running = mirror.shard(shard).and_then(|shard| shard.running.as_ref());
+    running.and_then(Known::read).is_some_and(|running| {
+        running.created == held.claimed_in && running.data == mirror.own_id().as_str()
+    })
+}

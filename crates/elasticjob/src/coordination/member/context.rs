@@ -1,0 +1,33 @@
+//! What a member works with and what never changes while it lives.
+
+use std::sync::Arc;
+
+use futures_channel::mpsc as queue;
+
+use super::handle::News;
+use crate::{
+    coordination::{flaw::Flaws, sharding::Dealers, tree::JobTree},
+    job::InstanceId,
+    registry::{Registry, Session},
+    runtime::{Clock, Randomness},
+};
+
+pub(super) struct Context {
+    pub(super) registry: Arc<dyn Registry>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) randomness: Arc<dyn Randomness>,
+    pub(super) strategies: Dealers,
+    pub(super) flaws: Flaws,
+    pub(super) own_id: InstanceId,
+    /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.
+    pub(super) session: Session,
+    pub(super) tree: JobTree,
+    pub(super) news: queue::UnboundedSender<News>,
+}
+
+impl Context {
+    /// Tells the owner of the member; an owner that no longer listens misses nothing that matters.
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.news.unbounded_send(news);
+    }
+}
