@@ -106,7 +106,6 @@ impl Actor {
         janitor.schedule(&context, false);
         let mut mirror = Mirror::new(context, watch, job);
         let leftover_marks = enter(&mut mirror, instance).await.map_err(outage)?;
-        mirror.accept_configuration();
         let actor = Self {
             claims: ShardClaims::new(mirror.job(), leftover_marks),
             mirror,
@@ -226,7 +225,6 @@ impl Actor {
         for _ in 0..ROUNDS {
             self.mirror.refresh().await?;
             let seen = self.mirror.changes();
-            self.mirror.update_job();
             self.reshard_signal.update(&self.mirror, &self.claims);
             self.claims.stop_monitoring(&mut self.mirror).await?;
             self.claims.check_held(&mut self.mirror).await?;

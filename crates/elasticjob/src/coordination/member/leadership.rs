@@ -151,7 +151,6 @@ impl Leadership {
         }
         // From here on no instance starts anything, and everything committed before is visible.
         mirror.refresh().await?;
-        mirror.update_job();
         let leader = mirror.view().leader.clone();
         let now_ms = mirror.context().clock.now().as_millisecond();
         let planned = plan(mirror.view(), mirror.job(), &mirror.context().strategies, now_ms)

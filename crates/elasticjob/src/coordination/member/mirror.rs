@@ -127,7 +127,7 @@ impl Mirror {
         }
     }
 
-    /// Applies every change the watch has delivered and reads what has to be read: the view is then current as of the last own write.
+    /// Applies every change the watch has delivered and reads what has to be read: view and job are then current as of the last own write.
     pub(super) async fn refresh(&mut self) -> Result<(), Error> {
         loop {
             while let Some(event) = self.watch.get_mut().try_next() {
@@ -135,6 +135,7 @@ impl Mirror {
             }
             let dirty = self.view.dirty();
             if dirty.is_empty() || !self.view.is_current() {
+                self.update_job();
                 return Ok(());
             }
             self.read(&dirty).await?;
@@ -163,7 +164,7 @@ impl Mirror {
     }
 
     /// Takes over the stored configuration if it has changed, and tells the owner.
-    pub(super) fn update_job(&mut self) {
+    fn update_job(&mut self) {
         let Some(document) = self.view.config.as_ref().and_then(Known::read) else { return };
         if self.config.as_ref() == Some(document) {
             return;
@@ -180,11 +181,6 @@ impl Mirror {
                 self.context.tell(News::Unreadable(error.to_string()));
             }
         }
-    }
-
-    /// The configuration the member joined with counts as read.
-    pub(super) fn accept_configuration(&mut self) {
-        self.config = self.view.config.as_ref().and_then(Known::read).cloned();
     }
 
     pub(super) async fn write(&self, ops: Vec<Op>) -> Result<Committed, Error> {
