@@ -200,8 +200,7 @@ impl Actor {
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Claim { request, reply } => {
-                let until = self.mirror.now() + request.patience;
-                self.claims.wait(request, until, reply);
+                self.claims.claim(&mut self.mirror, request, reply).await;
             }
             Command::Take { cancel, busy, reply } => {
                 let orphans = self.orphans();

@@ -38,6 +38,14 @@ pub(crate) struct CommittedClaim {
     pub(crate) committed: Committed,
 }
 
+/// Whether a claim whose time is over is refused. Even a claim that may not wait at all is tried again after the next pass: it may be this
+/// instance that has to assign the shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lateness {
+    Tolerated,
+    Refused,
+}
+
 enum Progress {
     Answer(Result<Claimed, Refused>),
     /// Shards are being assigned, or another instance still runs them: try again.
@@ -72,18 +80,25 @@ impl ShardClaims {
     /// Tries every waiting claim again. A claim whose time is over is refused.
     pub(crate) async fn retry_waiting(&mut self, mirror: &mut Mirror) {
         for waiting in std::mem::take(&mut self.waiting) {
-            let is_late = mirror.now() >= waiting.until;
-            let answer = match self.try_claim(mirror, &waiting.request).await {
-                Ok(Progress::Answer(answer)) => answer,
-                Ok(Progress::Wait) if is_late => Err(Refused::Resharding),
-                Ok(Progress::Wait) => {
-                    self.waiting.push(waiting);
-                    continue;
-                }
-                Err(error) => Err(error.into()),
-            };
-            let _ = waiting.reply.send(answer);
+            self.advance(mirror, waiting, Lateness::Refused).await;
         }
+    }
+
+    /// Tries a claim: answers it, or lets it wait.
+    pub(super) async fn advance(
+        &mut self,
+        mirror: &mut Mirror,
+        waiting: WaitingClaim,
+        lateness: Lateness,
+    ) {
+        let is_late = mirror.now() >= waiting.until && lateness == Lateness::Refused;
+        let answer = match self.try_claim(mirror, &waiting.request).await {
+            Ok(Progress::Answer(answer)) => answer,
+            Ok(Progress::Wait) if is_late => Err(Refused::Resharding),
+            Ok(Progress::Wait) => return self.waiting.push(waiting),
+            Err(error) => Err(error.into()),
+        };
+        let _ = waiting.reply.send(answer);
     }
 
     async fn try_claim(
@@ -112,6 +127,10 @@ impl ShardClaims {
 
     /// What stands in the way of any claim. Pure.
     fn cannot_claim_yet(&self, assignment: &Assignment<'_>, why: &Why) -> Option<Progress> {
+        // Until the view is complete nothing is known. An instance that was shut down starts nothing; the next pass refuses its claims.
+        if !assignment.is_member() {
+            return Some(Progress::Wait);
+        }
         // A disabled instance is assigned nothing, however long that takes; what was due meanwhile is not to run later.
         if assignment.is_enabled() == Some(false) {
             return Some(Progress::Answer(Err(Refused::Nothing)));
@@ -368,6 +387,8 @@ mod tests {
         assert_eq!(progress(&claims, &assigning, &Why::Due), Some("wait"));
         let disabled = assigning.with(|tree| tree.server("10.0.0.1"), "DISABLED");
         assert_eq!(progress(&claims, &disabled, &Why::Due), Some("nothing"));
+        let shut_down = disabled.without(|tree| tree.instance(US));
+        assert_eq!(progress(&claims, &shut_down, &Why::Due), Some("wait"));
     }
 
     #[test]

@@ -29,7 +29,9 @@ use tokio::sync::oneshot;
 
 pub(super) use self::claiming::{CommittedClaim, candidate};
 use self::{
-    claiming::WaitingClaim, held_shards::HeldShard, missed_fires::MissedFires,
+    claiming::{Lateness, WaitingClaim},
+    held_shards::HeldShard,
+    missed_fires::MissedFires,
     releasing::PendingRelease,
 };
 use super::{
@@ -73,13 +75,15 @@ impl ShardClaims {
         self.missed.observe(mirror.view(), mirror.job(), mirror.context().clock.now());
     }
 
-    pub(super) fn wait(
+    /// Claims the shards of a request now if that is possible; otherwise the request waits.
+    pub(super) async fn claim(
         &mut self,
+        mirror: &mut Mirror,
         request: Request,
-        until: Monotonic,
         reply: oneshot::Sender<Result<Claimed, Refused>>,
     ) {
-        self.waiting.push(WaitingClaim { request, until, reply });
+        let until = mirror.now() + request.patience;
+        self.advance(mirror, WaitingClaim { request, until, reply }, Lateness::Tolerated).await;
     }
 
     /// Answers every waiting claim with a refusal.
