@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use tokio::task::{self, JoinSet};
 
 use super::{
-    busy::Busy,
     run::End,
     todo::{Task, Todo},
 };
-use crate::{coordination::trigger::Ask, runtime::Cancel};
+use crate::{
+    coordination::{member::BusyShards, trigger::Ask},
+    runtime::Cancel,
+};
 
 /// What outlives a session.
 pub(super) struct Life {
@@ -18,7 +20,7 @@ pub(super) struct Life {
     pub(super) since: Timestamp,
     /// What was missed while nobody was there has been looked after.
     pub(super) is_caught_up: bool,
-    pub(super) busy: Busy,
+    pub(super) busy: BusyShards,
     /// What is to be done: what somebody asked for is, whatever becomes of the session.
     pub(super) todo: Todo,
     /// Runs, those of earlier sessions among them.
@@ -32,11 +34,11 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(since: Timestamp) -> Self {
+    pub(super) fn new(since: Timestamp, busy: BusyShards) -> Self {
         Self {
             since,
             is_caught_up: false,
-            busy: Busy::default(),
+            busy,
             todo: Todo::default(),
             runs: JoinSet::new(),
             cancel: Cancel::new(),
@@ -54,10 +56,7 @@ impl Life {
 
     /// What is to be done next, and can be.
     pub(super) fn next(&mut self) -> Option<Task> {
-        match self.active {
-            Some(_) => self.todo.take_over(),
-            None => self.todo.next(),
-        }
+        if self.active.is_some() { None } else { self.todo.next() }
     }
 
     /// This is under way.
@@ -85,10 +84,9 @@ impl Life {
             self.todo.is_behind = false;
         }
         match (end, task) {
-            // What was due meanwhile is late; what died meanwhile can be taken over.
+            // What was due meanwhile is late.
             (End::Ran { left }, task) => {
                 self.todo.may_be_late = true;
-                self.todo.may_be_orphans = true;
                 if let (Some(Task::Ask(ask)), false) = (task, left.is_empty()) {
                     self.todo.again(Task::Ask(Ask { shards: left, ..ask }));
                 }

@@ -9,7 +9,6 @@
 
 mod address;
 mod builder;
-mod busy;
 mod chronicle;
 mod declared;
 mod error;

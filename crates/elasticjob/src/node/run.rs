@@ -10,7 +10,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{busy::Busy, chronicle::Chronicle, once::Once};
+use super::{chronicle::Chronicle, once::Once};
 use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
@@ -43,7 +43,6 @@ pub(super) struct Run {
     pub(super) alerts: Alerts,
     pub(super) output: Arc<dyn Output>,
     pub(super) chronicle: Chronicle,
-    pub(super) busy: Busy,
     pub(super) cancel: Cancel,
     pub(super) flaws: Flaws,
 }
@@ -79,22 +78,14 @@ impl Run {
         let is_tried_again = matches!(why, Why::Asked(_) | Why::CatchUp);
         let is_whole = !matches!(&why, Why::Asked(shards) if !shards.is_empty());
         let cancel = self.cancel.child();
-        let request = Request {
-            fire: fire.clone(),
-            why,
-            patience,
-            cancel: cancel.clone(),
-            busy: self.busy.shards(),
-        };
+        let request = Request { fire: fire.clone(), why, patience, cancel };
         let nobody = self.once.nobody();
         let once = if is_whole { &self.once } else { &nobody };
-        // Before the claim: if the session is renewed meanwhile, what is claimed is not believed in for longer than the session it was claimed in.
-        let session = self.registry.session();
         match self.claims.claim(request).await {
             Ok(claimed) => {
                 let given = self.given(&fire);
                 let run = given.as_deref().unwrap_or(self);
-                run.execute(claimed, &session, reason, &cancel, once).await
+                run.execute(claimed, reason, once).await
             }
             Err(Refused::Nothing) => {
                 if reason == Reason::Due {
@@ -120,18 +111,11 @@ impl Run {
         }
     }
 
-    /// Takes over a share of what the dead left behind, and runs it.
-    pub(super) async fn take_over(&self) -> End {
-        let cancel = self.cancel.child();
-        let session = self.registry.session();
-        match self.claims.take(cancel.clone(), self.busy.shards()).await {
-            Ok(claimed) => {
-                let given = self.given(&claimed.fire);
-                let run = given.as_deref().unwrap_or(self);
-                run.execute(claimed, &session, Reason::Failover, &cancel, &self.once).await
-            }
-            Err(_) => End::Nothing,
-        }
+    /// Runs shards that were taken over.
+    pub(super) async fn fail_over(&self, claimed: Claimed) -> End {
+        let given = self.given(&claimed.fire);
+        let run = given.as_deref().unwrap_or(self);
+        run.execute(claimed, Reason::Failover, &self.once).await
     }
 
     /// Runs what was due while nobody was there, as far as the job wants it, and reports the rest.
@@ -182,18 +166,9 @@ impl Run {
         Some(Box::new(Self { job, ..self.clone() }))
     }
 
-    /// `cancel` is what all of its shards are cancelled by.
-    async fn execute(
-        &self,
-        claimed: Claimed,
-        session: &Session,
-        reason: Reason,
-        cancel: &Cancel,
-        once: &Once,
-    ) -> End {
-        let fire = &claimed.fire;
+    async fn execute(&self, claimed: Claimed, reason: Reason, once: &Once) -> End {
+        let Claimed { fire, session, cancel, .. } = &claimed;
         let items: Vec<u32> = claimed.shards.iter().map(|shard| shard.item).collect();
-        let _occupied = self.busy.occupy(items.clone());
         if !self.has_time(session).await {
             tracing::warn!(job = %fire.job, run = %fire.run, "the lease is too short to start anything");
             self.release(fire, items.iter().map(|item| (*item, Ended::Withdrawn)).collect()).await;
@@ -259,7 +234,7 @@ impl Run {
             ended.push((claim.item, how_it_ended(&ran.outcome)));
         }
         self.release(fire, ended).await;
-        End::Ran { left: claimed.left }
+        End::Ran { left: claimed.left.clone() }
     }
 
     fn task(&self, fire: &Fire, items: Vec<u32>) -> TaskId {

@@ -7,15 +7,14 @@ use crate::{coordination::trigger::Ask, job::Fire};
 /// More than this many triggers at once are somebody's mistake.
 const ASKS: usize = 1_000;
 
-/// What a worker has to do when it is idle. Most of it is a question — is something late, is something orphaned — whose answer is looked
-/// up when it is asked, so that nothing has to be remembered right.
+/// What a worker has to do when it is idle. Most of it is a question — is something late — whose answer is looked up when it is asked, so
+/// that nothing has to be remembered right.
 #[derive(Debug, Default)]
 pub(super) struct Todo {
     due: Option<Fire>,
     asks: VecDeque<Ask>,
     pub(super) is_behind: bool,
     pub(super) may_be_late: bool,
-    pub(super) may_be_orphans: bool,
 }
 
 /// The next thing to do.
@@ -41,7 +40,8 @@ impl Todo {
             Task::Ask(ask) => self.asks.push_front(ask),
             Task::CatchUp => self.is_behind = true,
             Task::Late => self.may_be_late = true,
-            Task::TakeOver => self.may_be_orphans = true,
+            // Its claim was withdrawn: the member takes the shards over again.
+            Task::TakeOver => {}
         }
     }
 
@@ -67,15 +67,7 @@ impl Todo {
         if std::mem::take(&mut self.is_behind) {
             return Some(Task::CatchUp);
         }
-        if std::mem::take(&mut self.may_be_late) {
-            return Some(Task::Late);
-        }
-        self.take_over()
-    }
-
-    /// What can be done beside everything else.
-    pub(super) fn take_over(&mut self) -> Option<Task> {
-        std::mem::take(&mut self.may_be_orphans).then_some(Task::TakeOver)
+        std::mem::take(&mut self.may_be_late).then_some(Task::Late)
     }
 }
 
@@ -88,7 +80,7 @@ mod tests {
     fn own_shards_come_before_those_of_others_and_no_trigger_is_lost() {
         let fire = Fire::scheduled("j".parse().unwrap(), jiff::Timestamp::UNIX_EPOCH);
         let asked = Ask { run: Some(RunId::triggered(1)), ..Ask::default() };
-        let mut todo = Todo { may_be_orphans: true, may_be_late: true, ..Todo::default() };
+        let mut todo = Todo { may_be_late: true, ..Todo::default() };
         for ask in [Ask::default(), Ask::default(), asked.clone(), asked] {
             todo.ask(ask);
         }
@@ -98,6 +90,6 @@ mod tests {
             .map(|task| format!("{task:?}").split(['(', ' ']).next().unwrap().to_owned())
             .collect();
 
-        assert_eq!(order, ["Fire", "Ask", "Ask", "Ask", "Late", "TakeOver"]);
+        assert_eq!(order, ["Fire", "Ask", "Ask", "Ask", "Late"]);
     }
 }

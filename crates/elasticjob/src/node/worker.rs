@@ -23,7 +23,8 @@ use crate::{
     coordination::{
         flaw::{Flaw, Flaws},
         member::{
-            Author, Ground, IfAbsent, JoinError, Joining, Member, News, Why, settle_configuration,
+            Author, BusyShards, Ground, IfAbsent, JoinError, Joining, Member, News, Why,
+            settle_configuration,
         },
         sharding::Dealers,
         tree::JobTree,
@@ -112,6 +113,8 @@ pub(super) struct Worker {
     work: Arc<dyn Work>,
     listeners: Arc<Listeners>,
     once: Once,
+    /// Shards that tasks of this process still run, over all sessions.
+    busy: BusyShards,
     /// Ends this job's part: with the node, or before.
     stop: Cancel,
     /// Whether it can run what is due, for whoever wants to know.
@@ -145,6 +148,7 @@ impl Worker {
             listeners: Arc::new(Listeners::new(entry.listeners)),
             once: Once::new(entry.once, &shared.randomness),
             shared,
+            busy: BusyShards::default(),
             stop,
             ready,
         }
@@ -175,6 +179,7 @@ impl Worker {
             randomness: Arc::clone(&shared.randomness),
             dealers: shared.dealers.clone(),
             flaws: shared.flaws,
+            busy: self.busy.clone(),
         };
         let member = Member::join(ground, joining).await?;
         self.said.tell(member.drift());
@@ -183,7 +188,7 @@ impl Worker {
 
     /// Lives in the job, over as many sessions as it takes, until the node stops or somebody shuts the instance down.
     pub(super) async fn run(self: Box<Self>, mut member: Member) {
-        let mut life = Life::new(self.shared.clock.now());
+        let mut life = Life::new(self.shared.clock.now(), self.busy.clone());
         loop {
             let parting = self.live(member, &mut life).await;
             self.ready.send_replace(false);
@@ -221,6 +226,7 @@ impl Worker {
         let mut alarm = self.alarm(&job);
         let mut runner = self.runner(&job);
         let cancel = life.renew();
+        member.claims().take_over(cancel.clone()).await;
         let mut pause = None;
         loop {
             // Own runs of one job on one instance are sequential. A task may come to nothing: then it is the next one's turn.
@@ -228,7 +234,7 @@ impl Worker {
                 && let Some(task) = life.next()
             {
                 let task = self.named(task);
-                let run = self.start(&member, &job, &runner, &cancel, life);
+                let run = self.start(&member, &job, &runner, &cancel);
                 if let Some(id) = self.spawn(task.clone(), run, &job, life) {
                     life.began(id, task);
                 }
@@ -236,7 +242,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 _ = self.stop.cancelled() => {
-                    self.drain(life).await;
+                    tokio::join!(self.drain(life), member.stop_taking_over());
                     member.leave().await;
                     return Parting::Stopped;
                 }
@@ -261,7 +267,11 @@ impl Worker {
                     }
                     Some(News::OutOfReach) => drop(self.ready.send_replace(false)),
                     Some(News::Missed) => life.todo.may_be_late = true,
-                    Some(News::Orphaned) => life.todo.may_be_orphans = true,
+                    Some(News::TakenOver(claimed)) => {
+                        let run = self.start(&member, &job, &runner, &cancel);
+                        let run = life.runs.spawn(async move { run.fail_over(*claimed).await });
+                        life.began(run.id(), Task::TakeOver);
+                    }
                     Some(News::Lost(lost)) => self.shared.chronicle.lost(*lost),
                     Some(News::ShutDown) => {
                         self.drain(life).await;
@@ -340,7 +350,7 @@ impl Worker {
                 let why = Why::Late { since: life.since };
                 life.runs.spawn(async move { run.fire(fire, why, patience).await })
             }
-            Task::TakeOver => life.runs.spawn(async move { run.take_over().await }),
+            Task::TakeOver => return None,
         };
         Some(handle.id())
     }
@@ -380,14 +390,7 @@ impl Worker {
         Arc::new(Runner::new(around, ThreadPool::of(job).limit(self.shared.processors)))
     }
 
-    fn start(
-        &self,
-        member: &Member,
-        job: &Arc<Job>,
-        runner: &Arc<Runner>,
-        cancel: &Cancel,
-        life: &Life,
-    ) -> Run {
+    fn start(&self, member: &Member, job: &Arc<Job>, runner: &Arc<Runner>, cancel: &Cancel) -> Run {
         Run {
             registry: Arc::clone(&self.shared.registry),
             clock: Arc::clone(&self.shared.clock),
@@ -401,7 +404,6 @@ impl Worker {
             alerts: self.shared.alerts.clone(),
             output: Arc::clone(&self.shared.output),
             chronicle: self.shared.chronicle.clone(),
-            busy: life.busy.clone(),
             cancel: cancel.clone(),
             flaws: self.shared.flaws,
         }

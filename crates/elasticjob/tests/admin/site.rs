@@ -1,12 +1,14 @@
 //! A namespace to administrate: Rust members, Java-like ones by raw writes, and an administrator with a clock turned by hand.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     admin::{Admin, JobStatus, ShardStatus},
     coordination::{
         flaw::Flaws,
-        member::{Author, Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why},
+        member::{
+            Author, BusyShards, Claimed, Ended, Ground as Soil, Joining, Member, News, Request, Why,
+        },
         process,
         sharding::Dealers,
         tree::{JobTree, Part},
@@ -100,6 +102,7 @@ impl<'g> Site<'g> {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(soil, joining).await.unwrap(), line }
@@ -162,7 +165,6 @@ impl Node {
             why: Why::Due,
             patience: PATIENCE,
             cancel: Cancel::new(),
-            busy: BTreeSet::new(),
         };
         self.member.claims().claim(request).await.unwrap()
     }

@@ -202,6 +202,7 @@ pub(crate) async fn one_that_does_not_come_is_told_and_the_job_runs_and_the_next
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness),
         dealers: Dealers::default(),
+        busy: member::BusyShards::default(),
         flaws: Flaws::default(),
     };
     let member = Member::join(soil, joining).await.unwrap();

@@ -1,13 +1,14 @@
 //! One instance in a job, without a timer and without handlers: what it claims, takes over, gives back and tells.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use elasticjob::{
     coordination::{
         flaw::Flaws,
         ledger::Page,
         member::{
-            Author, Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused, Request, Why,
+            Author, BusyShards, Claimed, Ended, Ground, JoinError, Joining, Member, News, Refused,
+            Request, Why,
         },
         process,
         sharding::Dealers,
@@ -59,6 +60,7 @@ impl Stage {
             clock: Arc::new(self.clock.clone()),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         let handler = Handler::Code { java_class: None };
@@ -91,13 +93,7 @@ impl Actor {
         why: Why,
         patience: Duration,
     ) -> Result<Claimed, Refused> {
-        let request = Request {
-            fire: fire.clone(),
-            why,
-            patience,
-            cancel: Cancel::new(),
-            busy: BTreeSet::new(),
-        };
+        let request = Request { fire: fire.clone(), why, patience, cancel: Cancel::new() };
         self.member.claims().claim(request).await
     }
 
@@ -125,8 +121,19 @@ impl Actor {
         self.member.claims().release(ended.collect()).await.unwrap();
     }
 
-    pub(crate) async fn take(&self) -> Result<Claimed, Refused> {
-        self.member.claims().take(Cancel::new(), BTreeSet::new()).await
+    /// From now on takes over orphaned shards as they appear.
+    pub(crate) async fn takes_over(&self) {
+        self.member.claims().take_over(Cancel::new()).await;
+    }
+
+    /// The next shards that are taken over; `None` if there are none.
+    pub(crate) async fn take(&mut self) -> Option<Claimed> {
+        self.takes_over().await;
+        let taken = self.told(|news| matches!(news, News::TakenOver(_)));
+        match tokio::time::timeout(Duration::from_secs(1), taken).await {
+            Ok(News::TakenOver(taken)) => Some(*taken),
+            _ => None,
+        }
     }
 
     /// Waits for news of this kind.

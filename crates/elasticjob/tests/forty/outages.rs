@@ -85,13 +85,14 @@ async fn l11_what_the_registry_did_not_answer_is_neither_absent_nor_forgotten() 
 #[tokio::test(start_paused = true)]
 async fn l12_the_second_look_needs_no_reconciling_and_survives_an_error() {
     let stage = Stage::new().await;
-    let ours = stage.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
+    let mut ours = stage.join(1, with_failover(2).reconcile(Reconcile::OFF)).await;
     let nobody = "10.0.0.9@-@4711";
     // No instance is seen to go: only whoever looks finds it.
     stage.write(&stage.tree.shard(0, Part::Running), nobody).await;
     stage.pass_seconds(TICK).await;
     assert_eq!(stage.running(0).await, None);
     assert_eq!(items(&ours.take().await.unwrap()), [0]);
+    ours.member.stop_taking_over().await;
 
     ours.line.link.cut();
     stage.pass_seconds(2 * TICK).await;

@@ -146,6 +146,7 @@ pub(crate) async fn what_ended_fenced_while_its_session_lives_can_run_again(grou
     node.member.claims().release(vec![(0, Ended::Fenced)]).await.unwrap();
 
     assert!(claimed.shards.iter().all(|shard| !shard.hold.is_lost()));
+    drop(claimed);
     let running = cluster.tree.shard(0, Part::Running);
     assert_eq!(cluster.registry().get(&running).await.unwrap(), None);
     let next = cluster.fire();

@@ -1,16 +1,13 @@
 //! Several instances in one job.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use elasticjob::{
     coordination::{
         flaw::Flaws,
         member::{
-            self, Claimed, Ended, Ground as Soil, Joining, Member, News, Refused, Request, Why,
+            self, BusyShards, Claimed, Ended, Ground as Soil, Joining, Member, News, Refused,
+            Request, Why,
         },
         process,
         sharding::Dealers,
@@ -73,6 +70,7 @@ impl<'g> Cluster<'g> {
             clock: Arc::new(SystemClock),
             randomness: Arc::new(SystemRandomness),
             dealers: Dealers::default(),
+            busy: BusyShards::default(),
             flaws: Flaws::default(),
         };
         Node { member: Member::join(soil, joining).await.unwrap(), line: registry }
@@ -132,13 +130,7 @@ pub(crate) fn with_failover(shards: u32) -> Job {
 }
 
 pub(crate) fn request(fire: &Fire, patience: Duration) -> Request {
-    Request {
-        fire: fire.clone(),
-        why: Why::Due,
-        patience,
-        cancel: Cancel::new(),
-        busy: BTreeSet::new(),
-    }
+    Request { fire: fire.clone(), why: Why::Due, patience, cancel: Cancel::new() }
 }
 
 pub(crate) async fn try_claim(
@@ -178,11 +170,10 @@ pub(crate) async fn until(node: &mut Node, is_it: impl Fn(&News) -> bool) -> New
 
 /// Takes over what waits, as soon as something does.
 pub(crate) async fn take(node: &mut Node) -> Claimed {
-    loop {
-        until(node, |news| *news == News::Orphaned).await;
-        if let Ok(taken) = node.member.claims().take(Cancel::new(), BTreeSet::new()).await {
-            return taken;
-        }
+    node.member.claims().take_over(Cancel::new()).await;
+    match until(node, |news| matches!(news, News::TakenOver(_))).await {
+        News::TakenOver(taken) => *taken,
+        other => panic!("{other:?}"),
     }
 }
 

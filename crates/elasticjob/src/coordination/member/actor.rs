@@ -8,18 +8,14 @@ use std::{
     time::Duration,
 };
 
-use futures_channel::mpsc as queue;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     announcements::{Announcements, Situation},
+    busy_shards::BusyChanges,
     claims::ShardClaims,
-    context::Context,
-    handle::{Command, Ground, News, Refused},
+    handle::{Command, Ended, News, Refused},
     janitor::Janitor,
-    join::{
-        Author, IfAbsent, JoinError, Joining, enter, settle_configuration, stored_configuration,
-    },
     leadership::{LeaderDuty, Leadership},
     mirror::Mirror,
     recovery::{Recovery, TakeoverResult},
@@ -27,9 +23,8 @@ use super::{
     triggers::Triggers,
 };
 use crate::{
-    coordination::{latch::Turn, tree::JobTree, trigger::Trigger},
-    job::{Difference, Job},
-    registry::{Error, Expected, SessionState, States, plant},
+    coordination::{latch::Turn, trigger::Trigger},
+    registry::{Error, Expected, SessionState, States},
     runtime::Monotonic,
 };
 
@@ -52,6 +47,7 @@ pub(super) struct Actor {
     is_shut_down: bool,
     is_connected: bool,
     states: States,
+    busy_changes: BusyChanges,
     inbox: mpsc::Receiver<Box<Command>>,
 }
 
@@ -62,51 +58,19 @@ enum Background {
 }
 
 impl Actor {
-    pub(super) async fn join(
-        ground: Ground,
-        joining: Joining,
+    /// `leftover_marks` are misfire marks that were there before any instance was.
+    pub(super) fn new(
+        mirror: Mirror,
+        leftover_marks: BTreeSet<u32>,
         inbox: mpsc::Receiver<Box<Command>>,
-        news: queue::UnboundedSender<News>,
         resharding: Arc<AtomicBool>,
-    ) -> Result<(Self, Vec<Difference>), JoinError> {
-        let Ground { registry, clock, randomness, dealers, flaws } = ground;
-        let name = joining.local.name.clone();
-        let outage = |source| JoinError::Registry { job: name.to_string(), source };
-        let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
-            outage(Error::Invalid {
-                path: registry.namespace().path().clone(),
-                reason: error.to_string(),
-            })
-        })?;
-        let session = registry.session();
-        let Joining { local, handler, author, instance } = &joining;
-        let (job, drift) = match author {
-            Author::Program => {
-                settle_configuration(&*registry, &tree, local, handler, IfAbsent::Store).await?
-            }
-            Author::Registry => {
-                (stored_configuration(&*registry, &tree, &name, handler).await?, Vec::new())
-            }
-        };
-        plant(&*registry, tree.ledger()).await.map_err(outage)?;
-        let watch = registry.watch(tree.root()).await.map_err(outage)?;
-        let states = session.states();
-        let context = Context {
-            registry,
-            clock,
-            randomness,
-            strategies: dealers,
-            flaws,
-            own_id: instance.id.clone(),
-            session,
-            tree,
-            news,
-        };
+    ) -> Self {
+        let context = mirror.context();
         let mut janitor = Janitor::default();
-        janitor.schedule(&context, false);
-        let mut mirror = Mirror::new(context, watch, job);
-        let leftover_marks = enter(&mut mirror, instance).await.map_err(outage)?;
-        let actor = Self {
+        janitor.schedule(context, false);
+        Self {
+            states: context.session.states(),
+            busy_changes: context.busy.changes(),
             claims: ShardClaims::new(mirror.job(), leftover_marks),
             mirror,
             leadership: Leadership::default(),
@@ -118,14 +82,8 @@ impl Actor {
             background: JoinSet::new(),
             is_shut_down: false,
             is_connected: true,
-            states,
             inbox,
-        };
-        Ok((actor, drift))
-    }
-
-    pub(super) fn job(&self) -> &Arc<Job> {
-        self.mirror.job()
+        }
     }
 
     /// Runs until the member leaves or its session ends.
@@ -139,6 +97,7 @@ impl Actor {
                 self.claims.retry_waiting(&mut self.mirror).await;
             }
             self.announce();
+            let awaits_busy = self.begin_takeover();
             let clock = Arc::clone(&self.mirror.context().clock);
             let (now, next) = (clock.monotonic(), self.next_duty_at());
             let wake = match passed {
@@ -178,6 +137,7 @@ impl Actor {
                     Ok(Background::TurnPassed) => {}
                     Ok(Background::ElectionEnded) | Err(_) => self.leadership.election_ended(),
                 },
+                () = self.busy_changes.changed(), if awaits_busy => {}
                 () = async { clock.sleep_until(wake.expect("guarded")).await }, if wake.is_some() => {}
             }
         }
@@ -202,15 +162,17 @@ impl Actor {
             Command::Claim { request, reply } => {
                 self.claims.claim(&mut self.mirror, request, reply).await;
             }
-            Command::Take { cancel, busy, reply } => {
-                let orphans = self.orphans();
-                let context = self.mirror.context();
-                let turn = self.recovery.begin_takeover(context, &orphans, cancel, busy, reply);
-                if let Some(turn) = turn {
-                    self.background.spawn(async move { Background::TakeoverTurn(turn.await) });
-                }
+            Command::TakeOver { cancel } => self.recovery.start_taking_over(cancel),
+            Command::StopTakingOver { reply } => {
+                self.recovery.stop_taking_over();
+                let _ = reply.send(());
             }
-            Command::Release { ended, reply } => self.claims.release(ended, Some(reply)),
+            Command::Release { ended, reply } => {
+                if ended.iter().any(|(_, ended)| *ended == Ended::Withdrawn) {
+                    self.recovery.postpone_takeovers(self.mirror.now());
+                }
+                self.claims.release(ended, Some(reply));
+            }
             Command::LastDue { reply } => {
                 let _ =
                     reply.send(self.claims.last_due(&mut self.mirror).await.unwrap_or_default());
@@ -225,11 +187,7 @@ impl Actor {
             self.mirror.refresh().await?;
             let seen = self.mirror.changes();
             self.reshard_signal.update(&self.mirror, &self.claims);
-            self.claims.stop_monitoring(&mut self.mirror).await?;
-            self.claims.check_held(&mut self.mirror).await?;
-            self.claims.observe(&self.mirror);
-            self.claims.settle_releases(&mut self.mirror).await;
-            self.claims.resolve(&mut self.mirror).await?;
+            self.claims.settle(&mut self.mirror).await?;
             let must_wait = self.fulfil_duties().await?;
             self.claims.retry_waiting(&mut self.mirror).await;
             self.recovery.report_lost(&mut self.mirror).await?;
@@ -324,54 +282,58 @@ impl Actor {
 
     /// It is our turn to take over, or our turn did not come.
     async fn take_over(&mut self, turn: Result<Option<Turn>, Error>) {
-        let in_hand = self.claims.in_hand();
-        let result = match &turn {
-            Ok(Some(turn)) => self.recovery.take_over(&mut self.mirror, turn, &in_hand).await,
-            Ok(None) | Err(_) => TakeoverResult::Nothing,
-        };
-        let takeover = self.recovery.end_takeover();
-        let answer = match (result, &takeover) {
-            (TakeoverResult::Committed(claim), Some(takeover)) => {
-                let claimed = self.claims.adopt(&mut self.mirror, claim, &takeover.cancel);
+        let turn = turn.unwrap_or_default();
+        let cancel = self.recovery.takeover_cancel().unwrap_or_default();
+        let in_hand = &self.claims.in_hand() | &self.busy_changes.shards();
+        let result = self.recovery.take_over(&mut self.mirror, turn.as_ref(), &in_hand).await;
+        match result {
+            TakeoverResult::Committed(claim) => {
+                let claimed = self.claims.adopt(&mut self.mirror, claim, cancel);
                 // The shards are ours whatever else is seen: an outage now is no reason not to run them.
                 if let Err(error) = self.mirror.refresh().await {
                     tracing::debug!(job = %self.mirror.job().name, %error, "refresh after a takeover failed");
                 }
-                Ok(claimed)
+                self.mirror.context().tell(News::TakenOver(Box::new(claimed)));
             }
-            (TakeoverResult::Failed(error, candidates), _) => {
+            TakeoverResult::Failed(error, candidates) => {
+                tracing::debug!(job = %self.mirror.job().name, %error, "takeover failed");
                 self.claims.note_unresolved(&mut self.mirror, &error, &candidates);
-                Err(error.into())
             }
-            (TakeoverResult::Committed(_) | TakeoverResult::Nothing, _) => Err(Refused::Nothing),
-        };
-        if let Ok(Some(turn)) = turn {
+            TakeoverResult::Nothing => {}
+        }
+        if let Some(turn) = turn {
             let registry = Arc::clone(&self.mirror.context().registry);
             self.background.spawn(async move {
                 turn.pass(&*registry).await;
                 Background::TurnPassed
             });
         }
-        self.announcements.takeover_ended();
-        if let Some(takeover) = takeover {
-            let _ = takeover.reply.send(answer);
-        }
     }
 
-    fn orphans(&mut self) -> BTreeSet<u32> {
+    /// Begins a takeover if there are orphans. `true` if there are some that a task of this process still runs: they can be taken over when
+    /// that has ended.
+    fn begin_takeover(&mut self) -> bool {
         self.recovery.observe(&mut self.mirror);
-        let now = self.mirror.now();
-        self.recovery.orphans(&self.mirror.assignment(), &self.claims.in_hand(), now)
+        let (now, in_hand) = (self.mirror.now(), self.claims.in_hand());
+        let orphans = self.recovery.orphans(&self.mirror.assignment(), &in_hand, now);
+        if orphans.is_empty() {
+            return false;
+        }
+        let busy = self.busy_changes.shards();
+        let free: BTreeSet<u32> = orphans.difference(&busy).copied().collect();
+        if let Some(turn) = self.recovery.begin_takeover(self.mirror.context(), &free, now) {
+            self.background.spawn(async move { Background::TakeoverTurn(turn.await) });
+        }
+        free.len() < orphans.len()
     }
 
     fn announce(&mut self) {
-        let orphans = self.orphans();
         let assignment = self.mirror.assignment();
         let is_ready = !self.is_shut_down
             && self.is_connected
             && assignment.is_settled()
             && !assignment.has_absent_owners();
-        let mut situation = Situation { is_ready, orphans, ..Situation::default() };
+        let mut situation = Situation { is_ready, ..Situation::default() };
         if is_ready {
             situation.assigned = assignment.assigned();
             situation.misfired = self.claims.misfired(&assignment);
@@ -394,9 +356,6 @@ impl Actor {
             self.mirror.context().tell(News::ShutDown);
         }
         self.claims.refuse_waiting(|| Refused::Left);
-        if let Some(takeover) = self.recovery.end_takeover() {
-            let _ = takeover.reply.send(Err(Refused::Left));
-        }
         self.leadership.step_down(&mut self.mirror).await
     }
 

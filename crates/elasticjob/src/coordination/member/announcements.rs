@@ -13,8 +13,6 @@ pub(super) struct Situation {
     pub(super) assigned: BTreeSet<u32>,
     /// Our shards with a misfire mark.
     pub(super) misfired: BTreeSet<u32>,
-    /// Shards that we could take over.
-    pub(super) orphans: BTreeSet<u32>,
 }
 
 /// What the owner has been told. It is told again once there is something new.
@@ -41,20 +39,11 @@ impl Announcements {
             news.push(News::Missed);
         }
         told.misfired = misfired;
-        if !situation.orphans.is_subset(&told.orphans) {
-            news.push(News::Orphaned);
-        }
-        told.orphans = situation.orphans;
         news
     }
 
     pub(super) fn disconnected(&mut self) {
         self.told.is_ready = false;
-    }
-
-    /// A takeover has ended: what it did not take is told again.
-    pub(super) fn takeover_ended(&mut self) {
-        self.told.orphans.clear();
     }
 }
 
@@ -62,54 +51,38 @@ impl Announcements {
 mod tests {
     use super::*;
 
-    fn situation(assigned: &[u32], misfired: &[u32], orphans: &[u32]) -> Situation {
+    fn situation(assigned: &[u32], misfired: &[u32]) -> Situation {
         let set = |shards: &[u32]| shards.iter().copied().collect();
-        Situation {
-            is_ready: true,
-            assigned: set(assigned),
-            misfired: set(misfired),
-            orphans: set(orphans),
-        }
+        Situation { is_ready: true, assigned: set(assigned), misfired: set(misfired) }
     }
 
     #[test]
     fn owner_is_told_that_it_is_ready_when_a_shard_is_new() {
         let mut announcements = Announcements::default();
-        assert_eq!(announcements.update(situation(&[0, 1], &[], &[])), [News::Ready]);
+        assert_eq!(announcements.update(situation(&[0, 1], &[])), [News::Ready]);
 
-        assert_eq!(announcements.update(situation(&[0], &[], &[])), []);
-        assert_eq!(announcements.update(situation(&[0, 1], &[], &[])), [News::Ready]);
+        assert_eq!(announcements.update(situation(&[0], &[])), []);
+        assert_eq!(announcements.update(situation(&[0, 1], &[])), [News::Ready]);
     }
 
     #[test]
     fn owner_is_told_that_it_is_ready_again_after_an_outage() {
         let mut announcements = Announcements::default();
-        announcements.update(situation(&[0], &[], &[]));
+        announcements.update(situation(&[0], &[]));
 
         announcements.disconnected();
         assert_eq!(announcements.update(Situation::default()), []);
-        assert_eq!(announcements.update(situation(&[0], &[], &[])), [News::Ready]);
+        assert_eq!(announcements.update(situation(&[0], &[])), [News::Ready]);
     }
 
     #[test]
     fn misfire_is_told_once_and_only_when_ready() {
         let mut announcements = Announcements::default();
-        let not_ready = Situation { is_ready: false, ..situation(&[], &[0], &[]) };
+        let not_ready = Situation { is_ready: false, ..situation(&[], &[0]) };
         assert_eq!(announcements.update(not_ready), []);
 
-        let ready = announcements.update(situation(&[0], &[0], &[]));
+        let ready = announcements.update(situation(&[0], &[0]));
         assert_eq!(ready, [News::Ready, News::Missed]);
-        assert_eq!(announcements.update(situation(&[0], &[0], &[])), []);
-    }
-
-    #[test]
-    fn orphans_are_told_again_after_a_takeover() {
-        let mut announcements = Announcements::default();
-        announcements.update(situation(&[], &[], &[]));
-        assert_eq!(announcements.update(situation(&[], &[], &[3])), [News::Orphaned]);
-        assert_eq!(announcements.update(situation(&[], &[], &[3])), []);
-
-        announcements.takeover_ended();
-        assert_eq!(announcements.update(situation(&[], &[], &[3])), [News::Orphaned]);
+        assert_eq!(announcements.update(situation(&[0], &[0])), []);
     }
 }

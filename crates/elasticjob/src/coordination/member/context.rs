@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_channel::mpsc as queue;
 
-use super::handle::News;
+use super::{busy_shards::BusyShards, handle::News};
 use crate::{
     coordination::{flaw::Flaws, sharding::Dealers, tree::JobTree},
     job::InstanceId,
@@ -22,6 +22,7 @@ pub(super) struct Context {
     /// The session the instance joined in. Everything it writes names this session, even if the registry has begun another one.
     pub(super) session: Session,
     pub(super) tree: JobTree,
+    pub(super) busy: BusyShards,
     pub(super) news: queue::UnboundedSender<News>,
 }
 

@@ -17,13 +17,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     actor::Actor,
+    busy_shards::{BusyGuard, BusyShards},
     claim_status::Hold,
-    join::{JoinError, Joining},
+    join::{JoinError, Joined, Joining, join},
 };
 use crate::{
     coordination::{flaw::Flaws, sharding::Dealers, trigger::Ask},
     job::{Difference, FencingToken, Fire, InstanceId, Job, RunId},
-    registry::{Error, Registry},
+    registry::{Error, Registry, Session},
     runtime::{Cancel, Clock, Randomness, Tasks},
 };
 
@@ -42,8 +43,8 @@ pub enum News {
     OutOfReach,
     /// A shard of ours carries a misfire mark and does not run.
     Missed,
-    /// Shards of a dead instance await failover.
-    Orphaned,
+    /// Shards of a dead instance were taken over: run them. Boxed, because it is large.
+    TakenOver(Box<Claimed>),
     /// A shard that is ours now was running, by the ledger, on an instance that is dead, and without failover: no instance will report its end.
     Lost(Box<Lost>),
     /// An operator shut the instance down: stop.
@@ -71,8 +72,6 @@ pub struct Request {
     pub patience: Duration,
     /// Cancels all claimed shards; each of them has a child of it.
     pub cancel: Cancel,
-    /// Shards that a task of this process still runs: they are not claimed.
-    pub busy: BTreeSet<u32>,
 }
 
 /// Why shards are claimed.
@@ -105,7 +104,22 @@ pub struct Claimed {
     pub token: FencingToken,
     /// Shards of ours that the trigger is for and that could not be claimed yet: they are still to run.
     pub left: BTreeSet<u32>,
+    /// Cancels all shards; each of them has a child of it.
+    pub cancel: Cancel,
+    /// The session of the claim: its deadline limits how long the claim may be trusted.
+    pub session: Session,
+    /// The process does not claim the shards again before this is dropped.
+    pub(super) busy: Arc<BusyGuard>,
 }
+
+/// Whether both are the same claim.
+impl PartialEq for Claimed {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.busy, &other.busy)
+    }
+}
+
+impl Eq for Claimed {}
 
 #[derive(Debug, Clone)]
 pub struct ClaimedShard {
@@ -146,7 +160,8 @@ pub enum Refused {
 #[derive(Debug)]
 pub(super) enum Command {
     Claim { request: Request, reply: oneshot::Sender<Result<Claimed, Refused>> },
-    Take { cancel: Cancel, busy: BTreeSet<u32>, reply: oneshot::Sender<Result<Claimed, Refused>> },
+    TakeOver { cancel: Cancel },
+    StopTakingOver { reply: oneshot::Sender<()> },
     Release { ended: Vec<(u32, Ended)>, reply: oneshot::Sender<Result<(), Error>> },
     LastDue { reply: oneshot::Sender<BTreeMap<u32, Option<Timestamp>>> },
     Leave { reply: oneshot::Sender<()> },
@@ -161,6 +176,8 @@ pub struct Ground {
     pub dealers: Dealers,
     /// Precautions that a simulation leaves out.
     pub flaws: Flaws,
+    /// Shards that earlier members of this process may still run.
+    pub busy: BusyShards,
 }
 
 /// One instance in one job.
@@ -186,12 +203,12 @@ impl Member {
     /// Joins the job. When this returns, the instance exists; elections and assignments happen by themselves.
     pub async fn join(ground: Ground, joining: Joining) -> Result<Self, JoinError> {
         let (commands, inbox) = mpsc::channel(16);
-        let (told, news) = queue::unbounded();
+        let (events, news) = queue::unbounded();
         let id = joining.instance.id.clone();
         let resharding = Arc::new(AtomicBool::new(false));
-        let (actor, drift) =
-            Actor::join(ground, joining, inbox, told, Arc::clone(&resharding)).await?;
-        let job = Arc::clone(actor.job());
+        let Joined { mirror, leftover_marks, drift } = join(ground, joining, events).await?;
+        let job = Arc::clone(mirror.job());
+        let actor = Actor::new(mirror, leftover_marks, inbox, Arc::clone(&resharding));
         let mut tasks = Tasks::new();
         tasks.spawn(Box::new(actor).run());
         Ok(Self { claims: Claims { commands, resharding }, news, id, job, drift, _tasks: tasks })
@@ -220,6 +237,20 @@ impl Member {
         self.news.next().await
     }
 
+    /// Ends takeovers, and withdraws those that were not yet read from [`news`](Self::news). Other unread news is discarded.
+    pub async fn stop_taking_over(&mut self) {
+        self.claims.ask(|reply| Command::StopTakingOver { reply }).await;
+        while let Ok(news) = self.news.try_recv() {
+            if let News::TakenOver(claimed) = news {
+                let shards = claimed.shards.iter();
+                let withdrawn = shards.map(|shard| (shard.item, Ended::Withdrawn)).collect();
+                if let Err(error) = self.claims.release(withdrawn).await {
+                    tracing::warn!(job = %self.job.name, %error, "takeover not withdrawn");
+                }
+            }
+        }
+    }
+
     /// Leaves the job: gives up leadership, then deletes the instance.
     pub async fn leave(self) {
         let (reply, answer) = oneshot::channel();
@@ -235,9 +266,10 @@ impl Claims {
         self.ask(|reply| Command::Claim { request, reply }).await.unwrap_or(Err(Refused::Left))
     }
 
-    /// Takes over a fair share of the orphaned shards of one run.
-    pub async fn take(&self, cancel: Cancel, busy: BTreeSet<u32>) -> Result<Claimed, Refused> {
-        self.ask(|reply| Command::Take { cancel, busy, reply }).await.unwrap_or(Err(Refused::Left))
+    /// From now on takes over orphaned shards as they appear: each time a fair share of the shards of one run, handed over as
+    /// [`News::TakenOver`]. `cancel` cancels all of them.
+    pub async fn take_over(&self, cancel: Cancel) {
+        let _ = self.commands.send(Box::new(Command::TakeOver { cancel })).await;
     }
 
     /// Releases shards and records how each run ended. Retried as long as the session lives: a shard that is not released blocks every

@@ -6,11 +6,17 @@
 
 use std::collections::BTreeSet;
 
-use super::mirror::Mirror;
+use futures_channel::mpsc as queue;
+
+use super::{
+    context::Context,
+    handle::{Ground, News},
+    mirror::Mirror,
+};
 use crate::{
     coordination::tree::JobTree,
     job::{Conflict, Difference, Handler, Instance, Job, JobName, Settled, Unreadable, settle},
-    registry::{Create, Error, Expected, Op, Registry},
+    registry::{Create, Error, Expected, Op, Registry, plant},
 };
 
 /// Why an instance could not join.
@@ -67,8 +73,59 @@ pub enum IfAbsent {
     Gone,
 }
 
+/// An instance that has joined.
+pub(super) struct Joined {
+    pub(super) mirror: Mirror,
+    /// Misfire marks that were there before any instance was.
+    pub(super) leftover_marks: BTreeSet<u32>,
+    /// How the program's configuration differs from the one that applies.
+    pub(super) drift: Vec<Difference>,
+}
+
 /// How often the configuration is read again if another program writes it at the same time.
 const TRIES: usize = 8;
+
+pub(super) async fn join(
+    ground: Ground,
+    joining: Joining,
+    news: queue::UnboundedSender<News>,
+) -> Result<Joined, JoinError> {
+    let Ground { registry, clock, randomness, dealers, flaws, busy } = ground;
+    let Joining { local, handler, author, instance } = joining;
+    let name = local.name.clone();
+    let outage = |source| JoinError::Registry { job: name.to_string(), source };
+    let tree = JobTree::new(registry.namespace(), &name).map_err(|error| {
+        let (path, reason) = (registry.namespace().path().clone(), error.to_string());
+        outage(Error::Invalid { path, reason })
+    })?;
+    // Before anything is read: if the session ends meanwhile, nothing of the next one may be taken for this one's.
+    let session = registry.session();
+    let (job, drift) = match author {
+        Author::Program => {
+            settle_configuration(&*registry, &tree, &local, &handler, IfAbsent::Store).await?
+        }
+        Author::Registry => {
+            (stored_configuration(&*registry, &tree, &name, &handler).await?, Vec::new())
+        }
+    };
+    plant(&*registry, tree.ledger()).await.map_err(outage)?;
+    let watch = registry.watch(tree.root()).await.map_err(outage)?;
+    let context = Context {
+        registry,
+        clock,
+        randomness,
+        strategies: dealers,
+        flaws,
+        own_id: instance.id.clone(),
+        session,
+        tree,
+        busy,
+        news,
+    };
+    let mut mirror = Mirror::new(context, watch, job);
+    let leftover_marks = enter(&mut mirror, &instance).await.map_err(outage)?;
+    Ok(Joined { mirror, leftover_marks, drift })
+}
 
 /// Decides which configuration applies, and stores ours if it does. Returns that configuration, and how the program's differs from it.
 pub async fn settle_configuration(
@@ -122,7 +179,7 @@ pub async fn settle_configuration(
 }
 
 /// The configuration of a job that is defined in the registry.
-pub(super) async fn stored_configuration(
+async fn stored_configuration(
     registry: &dyn Registry,
     tree: &JobTree,
     name: &JobName,
@@ -143,10 +200,7 @@ fn is_race(error: &Error) -> bool {
 }
 
 /// Creates our instance. Returns the misfire marks that were there before any instance was.
-pub(super) async fn enter(
-    mirror: &mut Mirror,
-    instance: &Instance,
-) -> Result<BTreeSet<u32>, Error> {
+async fn enter(mirror: &mut Mirror, instance: &Instance) -> Result<BTreeSet<u32>, Error> {
     let mut leftover_marks = BTreeSet::new();
     loop {
         while !mirror.view().is_current() {

@@ -11,7 +11,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
-use super::{assignment::Assignment, context::Context, handle::News, ledger_pages::LedgerPages};
+use super::{
+    assignment::Assignment, busy_shards::BusyGuard, context::Context, handle::News,
+    ledger_pages::LedgerPages,
+};
 use crate::{
     coordination::{
         claim::Claimant,
@@ -225,6 +228,11 @@ impl Mirror {
             monitor: self.job.monitor,
             failover: self.job.failover,
         }
+    }
+
+    /// Keeps this process from claiming these shards again.
+    pub(super) fn occupy(&self, shards: impl Iterator<Item = u32>) -> Arc<BusyGuard> {
+        Arc::new(self.context.busy.occupy(shards.collect()))
     }
 
     pub(super) fn pages(&mut self) -> &mut LedgerPages {

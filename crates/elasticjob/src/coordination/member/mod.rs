@@ -40,7 +40,7 @@
 //! * **Dies as leader.** Another instance is elected. An unfinished assignment is not visible as a state of its own: the next leader sees that
 //!   `necessary` exists and assigns again.
 //! * **Returns in the same session.** It takes a new snapshot and compares the creation ids of its claims; everything else is unchanged.
-//! * **Returns in a new session.** It joins under a new id. Shards that its process still runs are not claimed a second time.
+//! * **Returns in a new session.** It joins under a new id. Shards that its process still runs ([`BusyShards`]) are not claimed a second time.
 //! * **A write gets no answer.** A claim is undone if it was committed, an assignment is ended, a release and the deletion of a trigger are
 //!   repeated. Nothing that depends on such a write happens before.
 //!
@@ -49,6 +49,7 @@
 mod actor;
 mod announcements;
 mod assignment;
+mod busy_shards;
 mod claim_status;
 mod claims;
 mod context;
@@ -65,6 +66,7 @@ mod test_view;
 mod triggers;
 
 pub use self::{
+    busy_shards::BusyShards,
     claim_status::Hold,
     handle::{
         Claimed, ClaimedShard, Claims, Ended, Ground, Lost, Member, News, Refused, Request, Why,

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::ShardClaims;
+use super::{
+    ShardClaims,
+    misfire_marks::{mark_for_newcomers, mark_misfire, mark_taken_over},
+};
 use crate::{
     coordination::{
         claim::{Refusal, Stake, Steps},
@@ -107,6 +110,7 @@ impl ShardClaims {
         request: &Request,
     ) -> Result<Progress, Error> {
         mirror.refresh().await?;
+        self.observe(mirror);
         if let Some(progress) = self.cannot_claim_yet(&mirror.assignment(), &request.why) {
             return Ok(progress);
         }
@@ -121,7 +125,7 @@ impl ShardClaims {
         };
         let is_trigger = matches!(request.why, Why::Asked(_));
         let left = if is_trigger { choice.unavailable } else { BTreeSet::new() };
-        let claimed = Claimed { left, ..self.adopt(mirror, claim, &request.cancel) };
+        let claimed = Claimed { left, ..self.adopt(mirror, claim, request.cancel.clone()) };
         self.confirm(mirror, claimed).await
     }
 
@@ -147,19 +151,20 @@ impl ShardClaims {
     async fn choose(&self, mirror: &mut Mirror, request: &Request) -> Result<Choice, Error> {
         // By our clock the fire is due. If one of our shards has just moved to a newcomer, it was due before the newcomer's time.
         if matches!(request.why, Why::Late { .. } | Why::Due) {
-            self.mark_for_newcomers(mirror, &request.fire).await?;
+            mark_for_newcomers(mirror, &request.fire, &self.missed).await?;
         }
         let free = self.free(&mirror.assignment());
         let mut unavailable = self.unavailable(&mirror.assignment(), &free);
         if request.why == Why::Due {
-            self.mark_taken_over(mirror, &request.fire, &unavailable).await?;
+            mark_taken_over(mirror, &request.fire, &unavailable, &self.held).await?;
         }
         unavailable.retain(|shard| request.why.is_asked_of(*shard));
         let must_wait = !unavailable.is_empty();
         let mut choice = Choice { unavailable, must_wait, ..Choice::default() };
+        let busy = mirror.context().busy.shards();
         mirror.fetch_pages(&free).await?;
         for shard in free {
-            if request.busy.contains(&shard) {
+            if busy.contains(&shard) {
                 if request.why.is_asked_of(shard) {
                     choice.unavailable.insert(shard);
                     choice.is_busy = true;
@@ -219,7 +224,7 @@ impl ShardClaims {
                 }
                 Some(Refusal::Running(shard)) => {
                     // If that run has ended by now, the shard is free.
-                    if self.mark_misfire(mirror, shard, Part::Running).await? {
+                    if mark_misfire(mirror, shard, Part::Running).await? {
                         choice.drop_candidate(shard);
                     } else {
                         mirror.refresh().await?;
@@ -237,7 +242,7 @@ impl ShardClaims {
                     }
                 }
                 None => {
-                    self.note_unresolved(mirror, &error, &choice.candidates);
+                    self.unresolved.note(mirror, &error, &choice.candidates);
                     return Err(error);
                 }
             }
@@ -263,7 +268,8 @@ impl ShardClaims {
         if kept.is_empty() {
             return Ok(Progress::Wait);
         }
-        Ok(Progress::Answer(Ok(Claimed { shards: kept, ..claimed })))
+        let busy = mirror.occupy(kept.iter().map(|shard| shard.item));
+        Ok(Progress::Answer(Ok(Claimed { shards: kept, busy, ..claimed })))
     }
 
     fn withdraw(&mut self, shards: Vec<ClaimedShard>) {
@@ -356,8 +362,15 @@ fn unclaimed(mirror: &Mirror, request: &Request, candidates: &[Stake]) -> Claime
         hold: Arc::new(Hold::new(request.cancel.child())),
     });
     let token = FencingToken::new(mirror.context().clock.now().as_millisecond());
-    let (fire, left) = (request.fire.clone(), BTreeSet::new());
-    Claimed { fire, shards: shards.collect(), token, left }
+    Claimed {
+        fire: request.fire.clone(),
+        shards: shards.collect(),
+        token,
+        left: BTreeSet::new(),
+        cancel: request.cancel.clone(),
+        session: mirror.context().session.clone(),
+        busy: mirror.occupy(candidates.iter().map(|candidate| candidate.shard)),
+    }
 }
 
 #[cfg(test)]
@@ -365,6 +378,7 @@ mod tests {
     use super::*;
     use crate::coordination::{
         ledger::Seen,
+        member::claims::unresolved_claims::UnresolvedClaims,
         member::test_view::{OTHER, TestView, US},
         tree::JobTree,
     };
@@ -395,7 +409,7 @@ mod tests {
     fn claim_waits_until_an_earlier_one_is_resolved() {
         let test = TestView::new(1, &[US]).owners(&[US]);
         let mut claims = ShardClaims::new(&test.job, BTreeSet::new());
-        claims.unresolved.insert(0, Stake::new(0, Seen::default()));
+        claims.unresolved = UnresolvedClaims::of([Stake::new(0, Seen::default())]);
 
         assert_eq!(progress(&claims, &test, &Why::Due), Some("wait"));
     }

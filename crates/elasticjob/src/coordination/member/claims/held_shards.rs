@@ -1,10 +1,13 @@
 //! The shards we hold: what makes them ours, and how the loss of a claim is noticed.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
-use super::{ShardClaims, claiming::CommittedClaim};
+use super::claiming::CommittedClaim;
 use crate::{
     coordination::{
         claim::{Cleared, Return, Stake},
@@ -20,8 +23,15 @@ use crate::{
     },
     job::{FencingToken, Monitor},
     registry::{Error, Path, Version, Zxid},
-    runtime::Cancel,
+    runtime::{Cancel, CancelReason},
 };
+
+/// The shards we hold.
+#[derive(Default)]
+pub(super) struct HeldShards {
+    /// Boxed: a map node reserves space for eleven values.
+    shards: BTreeMap<u32, Box<HeldShard>>,
+}
 
 pub(super) struct HeldShard {
     /// The transaction of the claim.
@@ -40,13 +50,49 @@ pub(super) struct HeldShard {
     pub(super) hold: Arc<Hold>,
 }
 
-impl ShardClaims {
+impl HeldShards {
+    pub(super) fn is_empty(&self) -> bool {
+        self.shards.is_empty()
+    }
+
+    pub(super) fn contains(&self, shard: u32) -> bool {
+        self.shards.contains_key(&shard)
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.shards.keys().copied()
+    }
+
+    pub(super) fn get(&self, shard: u32) -> Option<&HeldShard> {
+        self.shards.get(&shard).map(|held| &**held)
+    }
+
+    pub(super) fn remove(&mut self, shard: u32) -> Option<Box<HeldShard>> {
+        self.shards.remove(&shard)
+    }
+
+    /// The shard is being released: from now on it is no loss if its nodes vanish.
+    pub(super) fn expect_end(&mut self, shard: u32) {
+        if let Some(held) = self.shards.get_mut(&shard) {
+            held.is_ending = true;
+        }
+    }
+
+    /// Cancels these shards; all held shards if none are named.
+    pub(super) fn cancel(&self, shards: &BTreeSet<u32>) {
+        let named =
+            self.shards.iter().filter(|(shard, _)| shards.is_empty() || shards.contains(shard));
+        for (_, held) in named {
+            held.hold.cancel().cancel(CancelReason::Requested);
+        }
+    }
+
     /// Holds the shards of a committed claim. To be called before the mirror is refreshed, so that our own nodes need not be read.
-    pub(crate) fn adopt(
+    pub(super) fn adopt(
         &mut self,
         mirror: &mut Mirror,
         claim: CommittedClaim,
-        cancel: &Cancel,
+        cancel: Cancel,
     ) -> Claimed {
         let CommittedClaim { fire, candidates, steps, committed } = claim;
         let versions = steps.pages(&committed);
@@ -61,7 +107,6 @@ impl ShardClaims {
             let page = candidate.seen.page.started(&fire, mirror.own_id());
             let seen = Seen { page: page.clone(), version: Some(version) };
             mirror.pages().remember(shard, seen);
-            self.missed.settle_leftover(shard);
             for part in Part::HOLDERS {
                 let document = Document {
                     data: mirror.own_id().to_string().into(),
@@ -90,14 +135,21 @@ impl ShardClaims {
                 is_ending: false,
                 hold,
             };
-            self.held.insert(shard, Box::new(held));
+            self.shards.insert(shard, Box::new(held));
         }
-        let token = FencingToken::new(committed.zxid.0);
-        Claimed { fire, shards, token, left: BTreeSet::new() }
+        Claimed {
+            fire,
+            token: FencingToken::new(committed.zxid.0),
+            left: BTreeSet::new(),
+            cancel,
+            session: mirror.context().session.clone(),
+            busy: mirror.occupy(shards.iter().map(|shard| shard.item)),
+            shards,
+        }
     }
 
-    /// Checks the claims we hold: one whose `running` is gone, or belongs to another instance, is lost.
-    pub(crate) async fn check_held(&self, mirror: &mut Mirror) -> Result<(), Error> {
+    /// Checks the claims: one whose `running` is gone, or belongs to another instance, is lost.
+    pub(super) async fn check(&self, mirror: &mut Mirror) -> Result<(), Error> {
         if !mirror.view().is_current()
             || mirror.view().config.is_none()
             || mirror.job().monitor == Monitor::Nothing
@@ -106,7 +158,7 @@ impl ShardClaims {
             return Ok(());
         }
         let unread: Vec<Path> = self
-            .held
+            .shards
             .keys()
             .filter(|shard| {
                 mirror.shard(**shard).is_some_and(|view| view.running == Some(Known::Dirty))
@@ -117,7 +169,7 @@ impl ShardClaims {
             mirror.read(&unread).await?;
         }
         let policy = mirror.job().props.policies().on_lease_loss;
-        for (shard, held) in &self.held {
+        for (shard, held) in &self.shards {
             // A job that shrinks loses the nodes of its upper shards; what runs there may finish.
             let is_removed = *shard >= mirror.job().shards.get() && mirror.shard(*shard).is_none();
             if held.is_ending
@@ -135,19 +187,19 @@ impl ShardClaims {
     }
 
     /// Once executions are no longer monitored, deletes the `running` nodes of our claims; the runs go on.
-    pub(crate) async fn stop_monitoring(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+    pub(super) async fn stop_monitoring(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
         if mirror.job().monitor == Monitor::Executions || !mirror.view().is_current() {
             return Ok(());
         }
         let monitored: Vec<u32> = self
-            .held
+            .shards
             .iter()
             .filter(|(shard, held)| held.is_monitored && is_own_claim(mirror, **shard, held))
             .map(|(shard, _)| *shard)
             .collect();
         for shard in monitored {
             let (Some(transactions), Some(held)) =
-                (mirror.transactions(), self.held.get_mut(&shard))
+                (mirror.transactions(), self.shards.get_mut(&shard))
             else {
                 continue;
             };

@@ -30,9 +30,10 @@ use tokio::sync::oneshot;
 pub(super) use self::claiming::{CommittedClaim, candidate};
 use self::{
     claiming::{Lateness, WaitingClaim},
-    held_shards::HeldShard,
+    held_shards::HeldShards,
     missed_fires::MissedFires,
     releasing::PendingRelease,
+    unresolved_claims::UnresolvedClaims,
 };
 use super::{
     assignment::Assignment,
@@ -43,17 +44,15 @@ use crate::{
     coordination::claim::{Cleared, Stake},
     job::{Job, Misfire},
     registry::Error,
-    runtime::{CancelReason, Monotonic},
+    runtime::{Cancel, Monotonic},
 };
 
 /// How long to wait before an unfinished claim or release is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 pub(super) struct ShardClaims {
-    /// Boxed: a map node reserves space for eleven values.
-    held: BTreeMap<u32, Box<HeldShard>>,
-    /// Shards of claims whose result is unknown, as they were before.
-    unresolved: BTreeMap<u32, Stake>,
+    held: HeldShards,
+    unresolved: UnresolvedClaims,
     waiting: Vec<WaitingClaim>,
     releasing: Vec<PendingRelease>,
     missed: MissedFires,
@@ -63,15 +62,15 @@ impl ShardClaims {
     /// `leftover_marks` are misfire marks that were there before any instance was.
     pub(super) fn new(job: &Job, leftover_marks: BTreeSet<u32>) -> Self {
         Self {
-            held: BTreeMap::new(),
-            unresolved: BTreeMap::new(),
+            held: HeldShards::default(),
+            unresolved: UnresolvedClaims::default(),
             waiting: Vec::new(),
             releasing: Vec::new(),
             missed: MissedFires::new(job, leftover_marks),
         }
     }
 
-    pub(super) fn observe(&mut self, mirror: &Mirror) {
+    fn observe(&mut self, mirror: &Mirror) {
         self.missed.observe(mirror.view(), mirror.job(), mirror.context().clock.now());
     }
 
@@ -102,7 +101,7 @@ impl ShardClaims {
 
     /// Shards that this instance has claimed, or may have.
     pub(super) fn in_hand(&self) -> BTreeSet<u32> {
-        self.held.keys().chain(self.unresolved.keys()).copied().collect()
+        self.held.numbers().chain(self.unresolved.numbers()).collect()
     }
 
     pub(super) fn is_holding_any(&self) -> bool {
@@ -110,16 +109,44 @@ impl ShardClaims {
     }
 
     pub(super) fn holds(&self, shard: u32) -> bool {
-        self.held.contains_key(&shard)
+        self.held.contains(shard)
     }
 
     /// Cancels these shards if they are held; all held shards if none are named.
     pub(super) fn cancel(&self, shards: &BTreeSet<u32>) {
-        let named =
-            self.held.iter().filter(|(shard, _)| shards.is_empty() || shards.contains(shard));
-        for (_, held) in named {
-            held.hold.cancel().cancel(CancelReason::Requested);
+        self.held.cancel(shards);
+    }
+
+    /// Holds the shards of a committed claim; see [`HeldShards::adopt`].
+    pub(super) fn adopt(
+        &mut self,
+        mirror: &mut Mirror,
+        claim: CommittedClaim,
+        cancel: Cancel,
+    ) -> Claimed {
+        for candidate in &claim.candidates {
+            self.missed.settle_leftover(candidate.shard);
         }
+        self.held.adopt(mirror, claim, cancel)
+    }
+
+    /// A claim of these shards ended with `error`; see [`UnresolvedClaims::note`].
+    pub(super) fn note_unresolved(
+        &mut self,
+        mirror: &mut Mirror,
+        error: &Error,
+        candidates: &[Stake],
+    ) {
+        self.unresolved.note(mirror, error, candidates);
+    }
+
+    /// Checks what we hold, releases what is to be released, and undoes claims that were committed although their answer was lost.
+    pub(super) async fn settle(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
+        self.held.stop_monitoring(mirror).await?;
+        self.held.check(mirror).await?;
+        self.observe(mirror);
+        self.settle_releases(mirror).await;
+        self.unresolved.resolve(mirror, &self.held).await
     }
 
     /// Our shards that carry a misfire mark and do not run.
@@ -143,7 +170,7 @@ impl ShardClaims {
 
     /// Shards that are ours to run and that we do not hold.
     fn free(&self, assignment: &Assignment<'_>) -> Vec<u32> {
-        assignment.runnable().into_iter().filter(|shard| !self.held.contains_key(shard)).collect()
+        assignment.runnable().into_iter().filter(|shard| !self.held.contains(*shard)).collect()
     }
 
     fn is_misfired(&self, assignment: &Assignment<'_>, shard: u32) -> bool {

@@ -27,9 +27,7 @@ impl ShardClaims {
         reply: Option<oneshot::Sender<Result<(), Error>>>,
     ) {
         for (shard, _) in &shards {
-            if let Some(held) = self.held.get_mut(shard) {
-                held.is_ending = true;
-            }
+            self.held.expect_end(*shard);
         }
         self.releasing.push(PendingRelease { shards, reply });
     }
@@ -64,7 +62,7 @@ impl ShardClaims {
         let is_removed = mirror.view().is_current() && mirror.view().config.is_none();
         if is_removed {
             for (shard, _) in shards.drain(..) {
-                self.held.remove(&shard);
+                self.held.remove(shard);
                 mirror.pages().forget(shard);
             }
         }
@@ -82,7 +80,7 @@ impl ShardClaims {
         };
         mirror.read(&unread).await?;
         // A lost claim is released, too: its page refuses if another instance has the shard, and would name us for ever if none has.
-        shards.retain(|(shard, _)| self.held.contains_key(shard));
+        shards.retain(|(shard, _)| self.held.contains(*shard));
         if !shards.is_empty() {
             match self.release_together(mirror, shards).await {
                 Ok(()) => {}
@@ -113,11 +111,11 @@ impl ShardClaims {
         let pages: Vec<(u32, Ended, Page)> = shards
             .iter()
             .filter_map(|(shard, ended)| {
-                Some((*shard, *ended, page_after(self.held.get(shard)?, *ended)))
+                Some((*shard, *ended, page_after(self.held.get(*shard)?, *ended)))
             })
             .collect();
         let parts = pages.iter().filter_map(|(shard, ended, page)| {
-            let HeldShard { version, claimed_in, candidate, .. } = &**self.held.get(shard)?;
+            let HeldShard { version, claimed_in, candidate, .. } = self.held.get(*shard)?;
             let put_back = match ended {
                 Ended::Withdrawn => still_cleared(mirror, candidate),
                 Ended::Done | Ended::Failed | Ended::Fenced => Cleared::default(),
@@ -132,7 +130,7 @@ impl ShardClaims {
         for (shard, version) in steps.pages(&committed) {
             let page = pages.iter().find(|(written, ..)| *written == shard);
             let page = page.map(|(.., page)| page.clone()).unwrap_or_default();
-            if let Some(held) = self.held.remove(&shard)
+            if let Some(held) = self.held.remove(shard)
                 && held.is_monitored
                 && !held.hold.is_lost()
             {
@@ -154,7 +152,7 @@ impl ShardClaims {
             Err(error @ Error::Member { .. }) => error,
             Err(error) => return Err(error),
         };
-        let Some(held) = self.held.get(&shard) else { return Ok(()) };
+        let Some(held) = self.held.get(shard) else { return Ok(()) };
         let expected = page_after(held, ended);
         let seen = mirror.reread_page(shard).await?;
         if seen.page != expected {
@@ -166,7 +164,7 @@ impl ShardClaims {
             // An earlier try wrote the page and its answer was lost, so the nodes are gone, too: wait until we see that.
             mirror.sync().await?;
         }
-        self.held.remove(&shard);
+        self.held.remove(shard);
         Ok(())
     }
 }

@@ -1,39 +1,60 @@
 //! Claims that got no answer. Whether they were committed has to be known before anything else is claimed.
 
-use super::{ShardClaims, still_cleared};
+use std::collections::BTreeMap;
+
+use super::{held_shards::HeldShards, still_cleared};
 use crate::{
     coordination::{claim::Stake, ledger::State, member::mirror::Mirror, tree::Part},
     registry::{Error, Version},
 };
 
-impl ShardClaims {
+#[derive(Default)]
+pub(super) struct UnresolvedClaims {
+    /// The shards as they were before the claim.
+    candidates: BTreeMap<u32, Stake>,
+}
+
+impl UnresolvedClaims {
+    #[cfg(test)]
+    pub(super) fn of(candidates: impl IntoIterator<Item = Stake>) -> Self {
+        let candidates = candidates.into_iter().map(|candidate| (candidate.shard, candidate));
+        Self { candidates: candidates.collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.candidates.is_empty()
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.candidates.keys().copied()
+    }
+
     /// A claim of these shards ended with `error`. If that leaves its result unknown, it has to be resolved.
-    pub(crate) fn note_unresolved(
-        &mut self,
-        mirror: &mut Mirror,
-        error: &Error,
-        candidates: &[Stake],
-    ) {
+    pub(super) fn note(&mut self, mirror: &mut Mirror, error: &Error, candidates: &[Stake]) {
         if error.is_outage() {
             for candidate in candidates {
                 mirror.pages().forget(candidate.shard);
-                self.unresolved.insert(candidate.shard, candidate.clone());
+                self.candidates.insert(candidate.shard, candidate.clone());
             }
         }
     }
 
     /// Undoes claims that were committed although their answer was lost.
-    pub(crate) async fn resolve(&mut self, mirror: &mut Mirror) -> Result<(), Error> {
-        if self.unresolved.is_empty() || !mirror.view().is_current() {
+    pub(super) async fn resolve(
+        &mut self,
+        mirror: &mut Mirror,
+        held: &HeldShards,
+    ) -> Result<(), Error> {
+        if self.candidates.is_empty() || !mirror.view().is_current() {
             return Ok(());
         }
         mirror.sync().await?;
         mirror.refresh().await?;
-        for (shard, candidate) in self.unresolved.clone() {
+        for (shard, candidate) in self.candidates.clone() {
             let seen = mirror.reread_page(shard).await?;
             let is_ours = seen.page.state == State::Running
                 && seen.page.owner.as_ref() == Some(mirror.own_id())
-                && !self.held.contains_key(&shard);
+                && !held.contains(shard);
             if let (true, Some(version)) = (is_ours, seen.version) {
                 let paths = Part::HOLDERS.map(|part| mirror.tree().shard(shard, part));
                 mirror.read(&paths).await?;
@@ -49,7 +70,7 @@ impl ShardClaims {
                 mirror.pages().forget(shard);
                 mirror.refresh().await?;
             }
-            self.unresolved.remove(&shard);
+            self.candidates.remove(&shard);
         }
         Ok(())
     }

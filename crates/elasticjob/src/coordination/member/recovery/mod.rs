@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use self::takeover::TakeoverResult;
 use self::{
     reconnect_flap::{GRACE, ReconnectFlaps},
-    takeover::PendingTakeover,
+    takeover::Takeovers,
 };
 use super::{
     assignment::Assignment,
@@ -46,7 +46,10 @@ pub(super) struct Recovery {
     /// Shards that were seen running since they were flagged: the lost run has been repeated.
     ran_since_flagged: BTreeSet<u32>,
     flaps: ReconnectFlaps,
-    takeover: Option<PendingTakeover>,
+    takeovers: Takeovers,
+    /// A takeover waits for its turn in the latch.
+    is_taking_over: bool,
+    postponed_until: Option<Monotonic>,
 }
 
 impl Recovery {
@@ -84,9 +87,11 @@ impl Recovery {
         self.is_suspicious || self.dead_at.values().any(|at| now >= *at)
     }
 
-    /// When the first absent Java holder counts as dead, or the first flag of a reconnect is decided.
+    /// When the first absent Java holder counts as dead, the first flag of a reconnect is decided, or takeovers are no longer postponed.
     pub(super) fn next_duty_at(&self, now: Monotonic) -> Option<Monotonic> {
-        self.dead_at.values().min().copied().into_iter().chain(self.flaps.next_decision(now)).min()
+        let dead_at = self.dead_at.values().min().copied();
+        let resumes_at = self.postponed_until.filter(|until| *until > now);
+        [dead_at, self.flaps.next_decision(now), resumes_at].into_iter().flatten().min()
     }
 
     /// The holders of shards have to be checked, whatever was observed.

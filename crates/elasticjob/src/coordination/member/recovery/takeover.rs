@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
-
 use super::Recovery;
 use crate::{
     coordination::{
@@ -14,26 +12,31 @@ use crate::{
         member::{
             claims::{CommittedClaim, candidate},
             context::Context,
-            handle::{Claimed, Refused},
             mirror::Mirror,
         },
         sharding::available,
     },
     job::{Fire, RunId},
     registry::{Error, Expected, Op},
-    runtime::Cancel,
+    runtime::{Cancel, Monotonic},
 };
 
 /// How long to queue for the right to take over.
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a takeover starts again after other instances were faster.
 const TRIES: usize = 8;
+/// How long to wait with the next takeover after a claim was withdrawn.
+const WITHDRAWAL_DELAY: Duration = Duration::from_secs(1);
 
-/// A takeover that was asked for and waits for its turn in the latch.
-pub(crate) struct PendingTakeover {
-    pub(crate) cancel: Cancel,
-    busy: BTreeSet<u32>,
-    pub(crate) reply: oneshot::Sender<Result<Claimed, Refused>>,
+/// Whether this instance takes over orphaned shards.
+#[derive(Default)]
+pub(super) enum Takeovers {
+    #[default]
+    Off,
+    On {
+        /// Cancels the shards that are taken over.
+        cancel: Cancel,
+    },
 }
 
 pub(crate) enum TakeoverResult {
@@ -44,40 +47,60 @@ pub(crate) enum TakeoverResult {
 }
 
 impl Recovery {
-    /// Begins a takeover of orphans that no task of this process still runs (`busy`). The returned future queues in the latch and has to be
-    /// polled elsewhere, because it waits for others; [`take_over`](Self::take_over) has to follow it.
+    /// From now on orphaned shards are taken over as they appear; `cancel` cancels all of them.
+    pub(crate) fn start_taking_over(&mut self, cancel: Cancel) {
+        self.takeovers = Takeovers::On { cancel };
+    }
+
+    pub(crate) fn stop_taking_over(&mut self) {
+        self.takeovers = Takeovers::Off;
+    }
+
+    /// The owner withdrew a claim, because its lease is too short to start anything: the next takeover would end the same way.
+    pub(crate) fn postpone_takeovers(&mut self, now: Monotonic) {
+        self.postponed_until = Some(now + WITHDRAWAL_DELAY);
+    }
+
+    /// What the shards of the next takeover are cancelled by; `None` while this instance takes over nothing.
+    pub(crate) fn takeover_cancel(&self) -> Option<Cancel> {
+        match &self.takeovers {
+            Takeovers::On { cancel } => Some(cancel.child()),
+            Takeovers::Off => None,
+        }
+    }
+
+    /// Begins a takeover if there are orphans and none has begun. The returned future queues in the latch and has to be polled elsewhere,
+    /// because it waits for others; [`take_over`](Self::take_over) has to follow it.
     pub(crate) fn begin_takeover(
         &mut self,
         context: &Context,
         orphans: &BTreeSet<u32>,
-        cancel: Cancel,
-        busy: BTreeSet<u32>,
-        reply: oneshot::Sender<Result<Claimed, Refused>>,
+        now: Monotonic,
     ) -> Option<impl Future<Output = Result<Option<Turn>, Error>> + Send + 'static> {
-        if orphans.is_subset(&busy) || self.takeover.is_some() {
-            let _ = reply.send(Err(Refused::Nothing));
+        self.postponed_until.take_if(|until| now >= *until);
+        let is_off = matches!(self.takeovers, Takeovers::Off);
+        let must_wait = self.is_taking_over || self.postponed_until.is_some();
+        if is_off || must_wait || orphans.is_empty() {
             return None;
         }
-        self.takeover = Some(PendingTakeover { cancel, busy, reply });
+        self.is_taking_over = true;
         let (registry, latch) = (Arc::clone(&context.registry), context.tree.failover_latch());
         let ticket = context.randomness.bits();
         Some(async move { latch::queue(&*registry, &latch, ticket, TURN_TIMEOUT).await })
     }
 
-    pub(crate) fn end_takeover(&mut self) -> Option<PendingTakeover> {
-        self.takeover.take()
-    }
-
-    /// Takes over our share of the orphans, now that it is our turn.
+    /// Takes over our share of the orphans, if our turn has come. `in_hand` are shards that this instance has claimed or may have, and those
+    /// that its process still runs.
     pub(crate) async fn take_over(
         &mut self,
         mirror: &mut Mirror,
-        turn: &Turn,
+        turn: Option<&Turn>,
         in_hand: &BTreeSet<u32>,
     ) -> TakeoverResult {
-        if self.takeover.is_none() {
+        self.is_taking_over = false;
+        let (Some(turn), Takeovers::On { .. }) = (turn, &self.takeovers) else {
             return TakeoverResult::Nothing;
-        }
+        };
         match self.try_take_over(mirror, turn, in_hand).await {
             Ok(result) => result,
             Err(error) => TakeoverResult::Failed(error, Vec::new()),
@@ -119,9 +142,7 @@ impl Recovery {
         in_hand: &BTreeSet<u32>,
     ) -> Result<Option<(Fire, Vec<Stake>)>, Error> {
         self.observe(mirror);
-        let busy = self.takeover.as_ref().map(|pending| pending.busy.clone()).unwrap_or_default();
         let orphans = self.orphans(&mirror.assignment(), in_hand, mirror.now());
-        let orphans: Vec<u32> = orphans.difference(&busy).copied().collect();
         let instances = available(mirror.view()).map_or(1, |all| all.len().max(1));
         let count = orphans.len().div_ceil(instances);
         let mut fire: Option<Fire> = None;
